@@ -1,0 +1,89 @@
+package v1alpha1
+
+// NamespacePrefix is put before an organization's name to make its namespace's name.
+const NamespacePrefix = "org-"
+
+// Annotations that this API group gives a meaning.
+const (
+	// OrganizationUIDAnnotation on a Namespace holds the UID of the Organization that owns
+	// it. A namespace without it, or with another's, is never adopted.
+	OrganizationUIDAnnotation = GroupName + "/organization-uid"
+)
+
+// CleanupFinalizer keeps a Repository or a Project until its children are removed.
+const CleanupFinalizer = GroupName + "/cleanup"
+
+// The field managers under which this API group's own programs write.
+const (
+	// ScannerFieldManagerPrefix comes before the tool's name in an importer's field manager.
+	ScannerFieldManagerPrefix = "scanner/"
+	// APIFieldManager is the REST facade's.
+	APIFieldManager = "findings-api"
+	// ControllerFieldManager is the controllers'.
+	ControllerFieldManager = "findings-controller"
+)
+
+// MaxFieldManagerLength is how long a field manager's name may be, in bytes; the API server refuses more.
+const MaxFieldManagerLength = 128
+
+// Level is a scanner's or a person's estimate on a three-step scale. A severity of
+// "critical" counts as high in this vocabulary.
+//
+// +kubebuilder:validation:Enum=high;medium;low
+type Level string
+
+// The levels.
+const (
+	LevelHigh   Level = "high"
+	LevelMedium Level = "medium"
+	LevelLow    Level = "low"
+)
+
+// Effort says how hard something is: to exploit, or to put right.
+//
+// +kubebuilder:validation:Enum=easy;medium;hard
+type Effort string
+
+// The efforts.
+const (
+	EffortEasy   Effort = "easy"
+	EffortMedium Effort = "medium"
+	EffortHard   Effort = "hard"
+)
+
+// ResourceName is the name of a resource in the same namespace: an RFC 1123 subdomain.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=253
+// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+type ResourceName string
+
+// RepositoryReference names a Repository in the same namespace.
+type RepositoryReference struct {
+	// name of the Repository.
+	// +required
+	Name ResourceName `json:"name"`
+}
+
+// ProjectReference names a Project in the same namespace.
+type ProjectReference struct {
+	// name of the Project.
+	// +required
+	Name ResourceName `json:"name"`
+}
+
+// SecretReference names a Secret in the same namespace.
+type SecretReference struct {
+	// name of the Secret.
+	// +required
+	Name ResourceName `json:"name"`
+}
+
+// RateLimit bounds how often a client may call the REST API.
+type RateLimit struct {
+	// requestsPerMinute is the number of requests allowed in a window of 60 seconds.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	RequestsPerMinute *int32 `json:"requestsPerMinute,omitempty"`
+}

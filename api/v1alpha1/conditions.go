@@ -1,0 +1,113 @@
+package v1alpha1
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Condition has the form and meaning of metav1.Condition with tighter bounds: the standard
+// one lets a message take 32,768 characters, a fifth of what a whole object may hold here.
+// The two convert into each other.
+type Condition struct {
+	// type of condition in CamelCase.
+	// +kubebuilder:validation:Pattern=`^[A-Z][A-Za-z0-9]*$`
+	// +kubebuilder:validation:MaxLength=64
+	// +required
+	Type string `json:"type"`
+	// status of the condition, one of True, False, Unknown.
+	// +kubebuilder:validation:Enum=True;False;Unknown
+	// +required
+	Status metav1.ConditionStatus `json:"status"`
+	// observedGeneration is the metadata.generation that the condition was set upon.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// lastTransitionTime is when status last changed.
+	// +required
+	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
+	// reason is a CamelCase word for programs that says why the condition was last set.
+	// +kubebuilder:validation:Pattern=`^[A-Z][A-Za-z0-9]*$`
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +required
+	Reason string `json:"reason"`
+	// message says for people what is the matter and what to do. It holds no timestamp and
+	// no counter, so that it changes only when its meaning does.
+	// +kubebuilder:validation:MaxLength=1024
+	// +required
+	Message string `json:"message"`
+}
+
+// Conditions that every kind has.
+const (
+	// ConditionReady is True when the controllers have done all that the spec asks for.
+	// Positive polarity. Absent until the first reconcile.
+	ConditionReady = "Ready"
+	// ConditionStalled is True when nothing will change until a person acts; the message
+	// says how. Negative polarity: absent while all is well.
+	ConditionStalled = "Stalled"
+)
+
+// Reasons that more than one kind uses.
+const (
+	// ReasonReconciled goes with Ready=True: nothing is left to do.
+	ReasonReconciled = "Reconciled"
+	// ReasonProgressing goes with Ready=False: work goes on, no one need act.
+	ReasonProgressing = "Progressing"
+	// ReasonDeleting goes with Ready=False: children are being removed.
+	ReasonDeleting = "Deleting"
+	// ReasonRepositoryNotFound goes with Ready=False: the Repository named is not there.
+	ReasonRepositoryNotFound = "RepositoryNotFound"
+	// ReasonProjectNotFound goes with Ready=False: the Project named is not there.
+	ReasonProjectNotFound = "ProjectNotFound"
+)
+
+// SetCondition puts condition in the list, or updates the one of its type, with the
+// semantics of meta.SetStatusCondition. It reports whether the list changed.
+func SetCondition(list *[]Condition, condition Condition) bool {
+	standard := toStandard(*list)
+	changed := meta.SetStatusCondition(&standard, metav1.Condition(condition))
+	*list = fromStandard(standard)
+	return changed
+}
+
+// RemoveCondition takes the condition of that type off the list. It reports whether it was there.
+func RemoveCondition(list *[]Condition, conditionType string) bool {
+	before := len(*list)
+	*list = slices.DeleteFunc(*list, func(c Condition) bool { return c.Type == conditionType })
+	return len(*list) != before
+}
+
+// FindCondition returns the condition of that type, or nil.
+func FindCondition(list []Condition, conditionType string) *Condition {
+	for i := range list {
+		if list[i].Type == conditionType {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// IsConditionTrue reports whether the condition of that type is there and True.
+func IsConditionTrue(list []Condition, conditionType string) bool {
+	condition := FindCondition(list, conditionType)
+	return condition != nil && condition.Status == metav1.ConditionTrue
+}
+
+func toStandard(list []Condition) []metav1.Condition {
+	out := make([]metav1.Condition, len(list))
+	for i, c := range list {
+		out[i] = metav1.Condition(c)
+	}
+	return out
+}
+
+func fromStandard(list []metav1.Condition) []Condition {
+	out := make([]Condition, len(list))
+	for i, c := range list {
+		out[i] = Condition(c)
+	}
+	return out
+}

@@ -1,0 +1,428 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// UserStatus is what a person decided about a finding.
+//
+// +kubebuilder:validation:Enum=open;active;muted
+type UserStatus string
+
+// The user statuses; any may follow any.
+const (
+	// UserStatusOpen means not triaged.
+	UserStatusOpen UserStatus = "open"
+	// UserStatusActive means confirmed by a person.
+	UserStatusActive UserStatus = "active"
+	// UserStatusMuted means not to be acted on.
+	UserStatusMuted UserStatus = "muted"
+)
+
+// FindingState sums up what the scanner and people say of a finding.
+//
+// +kubebuilder:validation:Enum=open;open_muted;closed
+type FindingState string
+
+// The states, as internal/findingstate derives them from the spec.
+const (
+	FindingStateOpen      FindingState = "open"
+	FindingStateOpenMuted FindingState = "open_muted"
+	FindingStateClosed    FindingState = "closed"
+)
+
+// FindingSpec holds the facts of a finding, which its scanner writes, and its triage, which
+// people write. No writer may touch the other's part.
+//
+// +kubebuilder:validation:XValidation:rule="self.repositoryRef == oldSelf.repositoryRef && self.projectRef == oldSelf.projectRef",message="spec.repositoryRef and spec.projectRef are immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.detectedAt) == has(oldSelf.detectedAt) && (!has(self.detectedAt) || self.detectedAt == oldSelf.detectedAt)",message="spec.detectedAt is immutable"
+type FindingSpec struct {
+	// repositoryRef names the repository that the finding is in. Immutable.
+	// +required
+	RepositoryRef RepositoryReference `json:"repositoryRef"`
+	// projectRef names the project that the finding is in. Immutable.
+	// +required
+	ProjectRef ProjectReference `json:"projectRef"`
+	// detectedAt is when the finding was first seen. Immutable. Absent: the resource's creation.
+	// +optional
+	DetectedAt *metav1.Time `json:"detectedAt,omitempty"`
+	// tool is the scanner's name.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Tool string `json:"tool,omitempty"`
+	// category of the finding.
+	// +optional
+	Category FindingCategory `json:"category,omitempty"`
+	// ruleID is the scanner's own name of the rule that was broken.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	RuleID string `json:"ruleID,omitempty"`
+	// class of vulnerability, for example "CWE-89".
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Class string `json:"class,omitempty"`
+	// agent that found the issue.
+	// +optional
+	Agent *FindingAgent `json:"agent,omitempty"`
+	// confidence of the scanner that the finding is real.
+	// +optional
+	Confidence Level `json:"confidence,omitempty"`
+	// secretType is the sort of secret, for findings of category Secret.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	SecretType string `json:"secretType,omitempty"`
+	// commitHash of the scan that created or last changed the finding.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	CommitHash string `json:"commitHash,omitempty"`
+	// fingerprints as the scanner gave them.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	// +optional
+	Fingerprints []Fingerprint `json:"fingerprints,omitempty"`
+	// details say what is wrong, where, and what to do.
+	// +required
+	Details FindingDetails `json:"details"`
+	// scan that created or last changed the finding.
+	// +optional
+	Scan *FindingScan `json:"scan,omitempty"`
+	// closed is there while the scanner says that the finding is gone.
+	// +optional
+	Closed *FindingClosure `json:"closed,omitempty"`
+	// triage is what people decided. It is theirs alone.
+	// +kubebuilder:default={userStatus: "open"}
+	// +optional
+	Triage FindingTriage `json:"triage,omitzero"`
+}
+
+// FindingAgent is the program that found an issue.
+type FindingAgent struct {
+	// name of the agent.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Name string `json:"name,omitempty"`
+	// description of the agent.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Description string `json:"description,omitempty"`
+	// vector that the agent tried.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Vector string `json:"vector,omitempty"`
+	// customAgentVectorID is the id of a vector that the organization has defined.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	CustomAgentVectorID string `json:"customAgentVectorID,omitempty"`
+}
+
+// Fingerprint is a value by which a scanner knows a finding again.
+type Fingerprint struct {
+	// name of the fingerprint's algorithm and version, for example "primaryLocationLineHash/v1".
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +required
+	Name string `json:"name"`
+	// value of the fingerprint.
+	// +kubebuilder:validation:MaxLength=256
+	// +required
+	Value string `json:"value"`
+}
+
+// FindingDetails say what is wrong, where, and what to do.
+type FindingDetails struct {
+	// title in a line.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +required
+	Title string `json:"title"`
+	// description of what is wrong.
+	// +kubebuilder:validation:MaxLength=16000
+	// +optional
+	Description string `json:"description,omitempty"`
+	// severity of the finding.
+	// +required
+	Severity Level `json:"severity"`
+	// code that is vulnerable. Never kept for findings of category Secret.
+	// +kubebuilder:validation:MaxLength=12000
+	// +optional
+	Code string `json:"code,omitempty"`
+	// fixedCode that could take its place.
+	// +kubebuilder:validation:MaxLength=12000
+	// +optional
+	FixedCode string `json:"fixedCode,omitempty"`
+	// exploitFeasibility says how hard an attack is.
+	// +optional
+	ExploitFeasibility Effort `json:"exploitFeasibility,omitempty"`
+	// exploitWalkthrough tells an attack step by step.
+	// +kubebuilder:validation:MaxLength=12000
+	// +optional
+	ExploitWalkthrough string `json:"exploitWalkthrough,omitempty"`
+	// remediation says what to do.
+	// +kubebuilder:validation:MaxLength=12000
+	// +optional
+	Remediation string `json:"remediation,omitempty"`
+	// remediationEffort says how hard the remediation is.
+	// +optional
+	RemediationEffort Effort `json:"remediationEffort,omitempty"`
+	// location of the vulnerable code.
+	// +optional
+	Location *FileLocation `json:"location,omitempty"`
+	// endpointLocations that reach the vulnerable code.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	// +optional
+	EndpointLocations []EndpointLocation `json:"endpointLocations,omitempty"`
+	// supportingFiles are other places that matter.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	// +optional
+	SupportingFiles []FileLocation `json:"supportingFiles,omitempty"`
+	// validationEvidence says why the finding is held to be real.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +optional
+	ValidationEvidence []ValidationEvidence `json:"validationEvidence,omitempty"`
+}
+
+// FileLocation is a place in a file of the repository.
+type FileLocation struct {
+	// filePath from the repository's root, with forward slashes.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	FilePath string `json:"filePath,omitempty"`
+	// lineNumber from 1; 0 where it is not known.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	LineNumber int32 `json:"lineNumber,omitempty"`
+	// url of the place at the provider.
+	// +kubebuilder:validation:MaxLength=1536
+	// +optional
+	URL string `json:"url,omitempty"`
+	// hash of the place's content.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Hash string `json:"hash,omitempty"`
+	// className that holds the place.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	ClassName string `json:"className,omitempty"`
+	// methodName that holds the place.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	MethodName string `json:"methodName,omitempty"`
+	// functionSignature of the method.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	FunctionSignature string `json:"functionSignature,omitempty"`
+}
+
+// EndpointType is the protocol of an endpoint.
+//
+// +kubebuilder:validation:Enum=http;grpc;graphql
+type EndpointType string
+
+// The endpoint types.
+const (
+	EndpointHTTP    EndpointType = "http"
+	EndpointGRPC    EndpointType = "grpc"
+	EndpointGraphQL EndpointType = "graphql"
+)
+
+// EndpointLocation is a way in from outside.
+type EndpointLocation struct {
+	// type of endpoint.
+	// +required
+	Type EndpointType `json:"type"`
+	// action is the HTTP verb, gRPC method, or GraphQL operation.field.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Action string `json:"action,omitempty"`
+	// path is the URL path, package.service, or GraphQL endpoint.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Path string `json:"path,omitempty"`
+}
+
+// ValidationEvidence is a test that the finding has passed.
+type ValidationEvidence struct {
+	// criteria that were tried.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Criteria string `json:"criteria,omitempty"`
+	// rationale of the verdict.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Rationale string `json:"rationale,omitempty"`
+}
+
+// FindingScan is the scan that created or last changed a finding.
+type FindingScan struct {
+	// scanID is the Scan's name.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	ScanID string `json:"scanID,omitempty"`
+	// analyzedAt is when the scan looked at the finding.
+	// +optional
+	AnalyzedAt *metav1.Time `json:"analyzedAt,omitempty"`
+	// verifiedAt is when the scanner confirmed the finding.
+	// +optional
+	VerifiedAt *metav1.Time `json:"verifiedAt,omitempty"`
+	// rejectedAt is when the scanner took the finding for false.
+	// +optional
+	RejectedAt *metav1.Time `json:"rejectedAt,omitempty"`
+}
+
+// FindingClosure says since when and by which scan a finding is gone.
+type FindingClosure struct {
+	// at is when the scan that no longer reports the finding was started.
+	// +required
+	At metav1.Time `json:"at"`
+	// scanID is the Scan's name.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	ScanID string `json:"scanID,omitempty"`
+}
+
+// FindingTriage is what people decided about a finding.
+type FindingTriage struct {
+	// userStatus is the decision.
+	// +kubebuilder:default=open
+	// +optional
+	UserStatus UserStatus `json:"userStatus,omitempty"`
+	// comments say why.
+	// +kubebuilder:validation:MaxLength=10000
+	// +optional
+	Comments string `json:"comments,omitempty"`
+	// by is who decided; the API server stamps it with the requester's name.
+	// +kubebuilder:validation:MaxLength=320
+	// +optional
+	By string `json:"by,omitempty"`
+}
+
+// FindingTransitionType is the sort of change that a transition records; with the prefix
+// "finding." it is the type of the event sent.
+//
+// +kubebuilder:validation:Enum=created;updated;triaged;closed;reopened
+type FindingTransitionType string
+
+// The transitions.
+const (
+	TransitionCreated  FindingTransitionType = "created"
+	TransitionUpdated  FindingTransitionType = "updated"
+	TransitionTriaged  FindingTransitionType = "triaged"
+	TransitionClosed   FindingTransitionType = "closed"
+	TransitionReopened FindingTransitionType = "reopened"
+)
+
+// MaxFindingTransitions is how many transitions a finding keeps.
+const MaxFindingTransitions = 16
+
+// FindingTransition is a change that a controller observed between two reconciles.
+type FindingTransition struct {
+	// seq numbers the finding's transitions from 1, without a gap.
+	// +kubebuilder:validation:Minimum=1
+	// +required
+	Seq int64 `json:"seq"`
+	// type of change.
+	// +required
+	Type FindingTransitionType `json:"type"`
+	// at is when the change was made, as far as is known.
+	// +required
+	At metav1.Time `json:"at"`
+	// from is the value before: the user status for triaged, else the state; empty for created.
+	// +kubebuilder:validation:MaxLength=16
+	// +optional
+	From string `json:"from,omitempty"`
+	// to is the value after, as in from.
+	// +kubebuilder:validation:MaxLength=16
+	// +optional
+	To string `json:"to,omitempty"`
+	// by is who made the change: triage.by for triaged, else the scanner.
+	// +kubebuilder:validation:MaxLength=320
+	// +optional
+	By string `json:"by,omitempty"`
+}
+
+// FindingStatus is what the controllers observe of a finding.
+type FindingStatus struct {
+	// observedGeneration is the metadata.generation that this status is of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// state sums up the spec.
+	// +optional
+	State FindingState `json:"state,omitempty"`
+	// userStatus that the last reconcile saw; what the next one compares with.
+	// +optional
+	UserStatus UserStatus `json:"userStatus,omitempty"`
+	// triageDigest of the triage that the last reconcile saw; what the next one compares with.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	TriageDigest string `json:"triageDigest,omitempty"`
+	// factsDigest of the facts that the last reconcile saw; what the next one compares with.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	FactsDigest string `json:"factsDigest,omitempty"`
+	// updatedAt is when the spec last changed; never goes back.
+	// +optional
+	UpdatedAt *metav1.Time `json:"updatedAt,omitempty"`
+	// transitions that were observed, the last 16 and every one that is not emitted yet.
+	// +listType=map
+	// +listMapKey=seq
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Transitions []FindingTransition `json:"transitions,omitempty"`
+	// emittedSeq is the last transition whose deliveries have been made.
+	// +optional
+	EmittedSeq int64 `json:"emittedSeq,omitempty"`
+	// conditions of the finding: Ready, Stalled.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=4
+	// +optional
+	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// Finding is a security problem in a project, as a scanner found it and people judged it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,shortName=fnd,categories=appsec
+// +kubebuilder:printcolumn:name="Severity",type=string,JSONPath=`.spec.details.severity`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Triage",type=string,JSONPath=`.spec.triage.userStatus`
+// +kubebuilder:printcolumn:name="Title",type=string,JSONPath=`.spec.details.title`
+// +kubebuilder:printcolumn:name="Project",type=string,JSONPath=`.spec.projectRef.name`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Repository",type=string,priority=1,JSONPath=`.spec.repositoryRef.name`
+// +kubebuilder:printcolumn:name="File",type=string,priority=1,JSONPath=`.spec.details.location.filePath`
+// +kubebuilder:printcolumn:name="Line",type=integer,priority=1,JSONPath=`.spec.details.location.lineNumber`
+// +kubebuilder:printcolumn:name="Class",type=string,priority=1,JSONPath=`.spec.class`
+// +kubebuilder:printcolumn:name="Tool",type=string,priority=1,JSONPath=`.spec.tool`
+// +kubebuilder:printcolumn:name="Triaged By",type=string,priority=1,JSONPath=`.spec.triage.by`
+// +kubebuilder:selectablefield:JSONPath=`.spec.repositoryRef.name`
+// +kubebuilder:selectablefield:JSONPath=`.spec.projectRef.name`
+// +kubebuilder:selectablefield:JSONPath=`.spec.tool`
+// +kubebuilder:selectablefield:JSONPath=`.spec.category`
+// +kubebuilder:selectablefield:JSONPath=`.spec.class`
+// +kubebuilder:selectablefield:JSONPath=`.spec.details.severity`
+// +kubebuilder:selectablefield:JSONPath=`.spec.triage.userStatus`
+// +kubebuilder:selectablefield:JSONPath=`.status.state`
+type Finding struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+	// spec holds the facts and the triage.
+	// +required
+	Spec FindingSpec `json:"spec"`
+	// status is what the controllers observe.
+	// +optional
+	Status FindingStatus `json:"status,omitzero"`
+}
+
+// FindingList is a list of Findings.
+//
+// +kubebuilder:object:root=true
+type FindingList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Finding `json:"items"`
+}

@@ -1,0 +1,166 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// RepositorySpec says what is known of a code repository.
+type RepositorySpec struct {
+	// provider hosts the repository, for example "github".
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Provider string `json:"provider,omitempty"`
+	// url is the repository's page.
+	// +kubebuilder:validation:MaxLength=2048
+	// +optional
+	URL string `json:"url,omitempty"`
+	// cloneURL is what git clones from. It must hold no credentials.
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[a-zA-Z][a-zA-Z0-9+.-]*://[^/@]*:[^/@]*@')",message="cloneURL must not hold a password"
+	// +optional
+	CloneURL string `json:"cloneURL,omitempty"`
+	// fullName is the owner and the name, for example "acme/payments".
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	FullName string `json:"fullName,omitempty"`
+	// description for people.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Description string `json:"description,omitempty"`
+	// defaultBranch is the provider's default branch.
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	DefaultBranch string `json:"defaultBranch,omitempty"`
+	// scanBranch is the branch that is scanned.
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	ScanBranch string `json:"scanBranch,omitempty"`
+	// private says that the provider shows the repository to its members alone.
+	// +optional
+	Private bool `json:"private,omitempty"`
+	// archived says that the provider keeps the repository read-only.
+	// +optional
+	Archived bool `json:"archived,omitempty"`
+	// installationID is the provider's id of the application that reads the repository.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	InstallationID string `json:"installationID,omitempty"`
+	// providerID is the provider's own id of the repository.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	ProviderID string `json:"providerID,omitempty"`
+	// scanEnabled lets code scans run.
+	// +optional
+	ScanEnabled bool `json:"scanEnabled,omitempty"`
+	// languages maps a language to its bytes of code.
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(name, size(name) <= 64)",message="a language's name is at most 64 characters"
+	// +optional
+	Languages map[string]int64 `json:"languages,omitempty"`
+	// size in bytes.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Size int64 `json:"size,omitempty"`
+	// summary says what the code is for.
+	// +kubebuilder:validation:MaxLength=8192
+	// +optional
+	Summary string `json:"summary,omitempty"`
+	// lastCommit on the scanned branch.
+	// +optional
+	LastCommit *Commit `json:"lastCommit,omitempty"`
+}
+
+// Commit is a commit of a repository.
+type Commit struct {
+	// hash of the commit.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Hash string `json:"hash,omitempty"`
+	// link is the commit's page.
+	// +kubebuilder:validation:MaxLength=2048
+	// +optional
+	Link string `json:"link,omitempty"`
+	// committedAt is the commit's time.
+	// +optional
+	CommittedAt *metav1.Time `json:"committedAt,omitempty"`
+}
+
+// RepositoryCounts are numbers of findings that are not closed, by category.
+type RepositoryCounts struct {
+	// findings is the number in all.
+	// +optional
+	Findings int32 `json:"findings"`
+	// code is the number of category Code.
+	// +optional
+	Code int32 `json:"code"`
+	// package is the number of category Package.
+	// +optional
+	Package int32 `json:"package"`
+	// secret is the number of category Secret.
+	// +optional
+	Secret int32 `json:"secret"`
+}
+
+// RepositoryStatus is what the controllers observe of a repository.
+type RepositoryStatus struct {
+	// observedGeneration is the metadata.generation that this status is of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// counts of the repository's findings.
+	// +optional
+	Counts RepositoryCounts `json:"counts,omitzero"`
+	// projects is the number of the repository's Projects.
+	// +optional
+	Projects int32 `json:"projects"`
+	// lastScannedAt is when the last scan that succeeded was completed.
+	// +optional
+	LastScannedAt *metav1.Time `json:"lastScannedAt,omitempty"`
+	// updatedAt is when the spec last changed; never goes back.
+	// +optional
+	UpdatedAt *metav1.Time `json:"updatedAt,omitempty"`
+	// conditions of the repository: Ready, Stalled.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=4
+	// +optional
+	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// Repository is a code repository of the organization whose namespace it is in.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,shortName=repo,categories=appsec
+// +kubebuilder:printcolumn:name="Full Name",type=string,JSONPath=`.spec.fullName`
+// +kubebuilder:printcolumn:name="Provider",type=string,JSONPath=`.spec.provider`
+// +kubebuilder:printcolumn:name="Projects",type=integer,JSONPath=`.status.projects`
+// +kubebuilder:printcolumn:name="Findings",type=integer,JSONPath=`.status.counts.findings`
+// +kubebuilder:printcolumn:name="Last Scan",type=date,JSONPath=`.status.lastScannedAt`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Code",type=integer,priority=1,JSONPath=`.status.counts.code`
+// +kubebuilder:printcolumn:name="Package",type=integer,priority=1,JSONPath=`.status.counts.package`
+// +kubebuilder:printcolumn:name="Secret",type=integer,priority=1,JSONPath=`.status.counts.secret`
+// +kubebuilder:printcolumn:name="URL",type=string,priority=1,JSONPath=`.spec.url`
+// +kubebuilder:selectablefield:JSONPath=`.spec.provider`
+// +kubebuilder:selectablefield:JSONPath=`.spec.fullName`
+// +kubebuilder:selectablefield:JSONPath=`.spec.archived`
+// +kubebuilder:selectablefield:JSONPath=`.spec.scanEnabled`
+type Repository struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+	// spec is what is declared.
+	// +optional
+	Spec RepositorySpec `json:"spec,omitzero"`
+	// status is what the controllers observe.
+	// +optional
+	Status RepositoryStatus `json:"status,omitzero"`
+}
+
+// RepositoryList is a list of Repositories.
+//
+// +kubebuilder:object:root=true
+type RepositoryList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Repository `json:"items"`
+}

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Puts etcd, kube-apiserver, kube-controller-manager and kubectl into bin/k8s.
+#
+# A binary found in the folder KUBEBUILDER_ASSETS is used as it is. What is missing
+# there is built from Go modules, once: the result is kept in the user's cache folder
+# under the versions that go.mod and go.sum pin, so that a second clone takes seconds.
+set -euo pipefail
+
+usage() {
+  cat <<'USAGE'
+Usage: hack/controlplane/build.sh [--help]
+
+Fills bin/k8s with etcd, kube-apiserver, kube-controller-manager and kubectl.
+
+Environment:
+  KUBEBUILDER_ASSETS  a folder that may already hold some of them; used first
+  XDG_CACHE_HOME      where built binaries are kept (default: ~/.cache)
+USAGE
+}
+case "${1:-}" in
+  "") ;;
+  -h | --help) usage; exit 0 ;;
+  *) usage >&2; exit 2 ;;
+esac
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+out=$root/bin/k8s
+assets=${KUBEBUILDER_ASSETS:-}
+names="etcd kube-apiserver kube-controller-manager kubectl"
+
+package_of() {
+  case $1 in
+    etcd) echo go.etcd.io/etcd/server/v3 ;;
+    *) echo "k8s.io/kubernetes/cmd/$1" ;;
+  esac
+}
+
+# A server that is not stamped reports a version that kubectl cannot parse.
+kubernetes_version() { sed -n 's|^[[:space:]]*k8s.io/kubernetes \(v[0-9.]*\).*|\1|p' "$here/go.mod"; }
+stamps() {
+  local version=$1 major minor package
+  IFS=. read -r major minor _ <<<"${version#v}"
+  for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+    printf -- '-X %s.gitVersion=%s -X %s.gitMajor=%s -X %s.gitMinor=%s -X %s.gitTreeState=clean ' \
+      "$package" "$version" "$package" "$major" "$package" "$minor" "$package"
+  done
+}
+
+digest() { if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi; }
+key=$(cat "$here/go.mod" "$here/go.sum" | digest | cut -c1-16)
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/findings-operator/controlplane/$(go env GOOS)-$(go env GOARCH)-$key
+version=$(kubernetes_version)
+
+build() {
+  local name=$1 started=$SECONDS
+  echo "controlplane: building $name from Go modules (cold: about 5 minutes for the first, less for the rest) ..."
+  # Moved into place when whole: a build that is cut off leaves no half binary behind.
+  (cd "$here" && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w $(stamps "$version")" \
+    -o "$cache/$name.tmp.$$" "$(package_of "$name")")
+  mv "$cache/$name.tmp.$$" "$cache/$name"
+  echo "controlplane: built $name in $((SECONDS - started)) s, kept in $cache"
+}
+
+# One build at a time: two clones that start together share the work.
+lock() {
+  mkdir -p "$cache"
+  until mkdir "$cache/lock" 2>/dev/null; do
+    if ! kill -0 "$(cat "$cache/lock/pid" 2>/dev/null || echo 0)" 2>/dev/null; then
+      rm -rf "$cache/lock"
+      continue
+    fi
+    echo "controlplane: another build of the same versions is under way, waiting ..."
+    sleep 5
+  done
+  echo $$ >"$cache/lock/pid"
+  trap 'rm -rf "$cache/lock"' EXIT
+}
+
+mkdir -p "$out"
+locked=
+for name in $names; do
+  if [ -n "$assets" ] && [ -x "$assets/$name" ]; then
+    source=$(cd "$assets" && pwd)/$name
+  else
+    source=$cache/$name
+    if [ ! -x "$source" ]; then
+      [ -n "$locked" ] || lock
+      locked=yes
+      [ -x "$source" ] || build "$name"
+    fi
+  fi
+  [ "$source" -ef "$out/$name" ] || ln -sf "$source" "$out/$name"
+done
