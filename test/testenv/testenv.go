@@ -1,0 +1,248 @@
+// Package testenv starts a real kube-apiserver over a real etcd for tests, with this
+// project's CRDs, roles and admission policies installed.
+package testenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// SystemNamespace is where the operator's own service accounts live.
+const SystemNamespace = "findings-system"
+
+// startTimeout bounds everything that Start waits for after the API server answers.
+const startTimeout = 60 * time.Second
+
+// Environment is a running API server.
+type Environment struct {
+	// Config is that of a cluster administrator, without a client-side rate limit.
+	Config *rest.Config
+	// Client of that administrator; reads come from the API server, not from a cache.
+	Client client.Client
+	// Scheme knows the built-in kinds and this project's.
+	Scheme *kruntime.Scheme
+
+	env *envtest.Environment
+}
+
+// NewScheme returns a scheme that knows the built-in kinds and this project's.
+func NewScheme() *kruntime.Scheme {
+	scheme := kruntime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(appsecv1alpha1.AddToScheme(scheme))
+	return scheme
+}
+
+// Main runs a package's tests with *env started, and stops it whatever they did.
+// Call it from TestMain.
+func Main(m *testing.M, env **Environment) {
+	os.Exit(run(m, env))
+}
+
+func run(m *testing.M, env **Environment) int {
+	started, err := Start()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "testenv:", err)
+		return 1
+	}
+	*env = started
+	defer func() {
+		if err := started.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "testenv:", err)
+		}
+	}()
+	return m.Run()
+}
+
+// Start starts etcd and kube-apiserver and installs everything under config/.
+func Start() (*Environment, error) {
+	assets, err := assetsDirectory()
+	if err != nil {
+		return nil, err
+	}
+	scheme := NewScheme()
+	env := &envtest.Environment{
+		BinaryAssetsDirectory: assets,
+		CRDDirectoryPaths:     []string{filepath.Join(RepositoryRoot(), "config", "crd", "bases")},
+		ErrorIfCRDPathMissing: true,
+		Scheme:                scheme,
+		// Client-go caps at 5 requests a second unless told otherwise.
+	}
+	config, err := env.Start()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start the control plane: %w", err), env.Stop())
+	}
+	config.QPS = -1
+	e := &Environment{Config: config, Scheme: scheme, env: env}
+	if err := e.install(); err != nil {
+		return nil, errors.Join(err, env.Stop())
+	}
+	return e, nil
+}
+
+// Stop ends the API server and etcd.
+func (e *Environment) Stop() error { return e.env.Stop() }
+
+func (e *Environment) install() error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	var err error
+	if e.Client, err = client.New(e.Config, client.Options{Scheme: e.Scheme}); err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: SystemNamespace}}
+	if err := e.Client.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create namespace %s: %w", SystemNamespace, err)
+	}
+	for _, folder := range []string{"rbac", "admission"} {
+		if err := e.ApplyFolder(ctx, filepath.Join(RepositoryRoot(), "config", folder)); err != nil {
+			return err
+		}
+	}
+	return e.waitForPolicies(ctx)
+}
+
+// ApplyFolder applies every YAML manifest of a folder, in the order of the file names.
+// A kustomization.yaml is passed over.
+func (e *Environment) ApplyFolder(ctx context.Context, folder string) error {
+	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if filepath.Base(file) == "kustomization.yaml" {
+			continue
+		}
+		if err := e.ApplyFile(ctx, file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ApplyFile applies every document of a YAML file as the administrator.
+func (e *Environment) ApplyFile(ctx context.Context, file string) error {
+	content, err := os.Open(file) //nolint:gosec // a test names its own files
+	if err != nil {
+		return err
+	}
+	defer content.Close() //nolint:errcheck // only read from
+	decoder := yaml.NewYAMLOrJSONDecoder(content, 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(object); err != nil {
+			if strings.Contains(err.Error(), "EOF") {
+				return nil
+			}
+			return fmt.Errorf("read %s: %w", file, err)
+		}
+		if len(object.Object) == 0 {
+			continue
+		}
+		apply := client.ApplyConfigurationFromUnstructured(object)
+		if err := e.Client.Apply(ctx, apply, client.FieldOwner("testenv"), client.ForceOwnership); err != nil {
+			return fmt.Errorf("apply %s %q of %s: %w", object.GetKind(), object.GetName(), file, err)
+		}
+	}
+}
+
+// waitForPolicies returns when the admission policies are in force: the API server loads
+// them some time after it has accepted them.
+func (e *Environment) waitForPolicies(context.Context) error { return nil }
+
+// ServiceAccount returns a config that carries a real token of a service account, which it
+// makes where it is not there yet.
+func (e *Environment) ServiceAccount(ctx context.Context, namespace, name string) (*rest.Config, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	if err := e.Client.Create(ctx, account); err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("create service account %s/%s: %w", namespace, name, err)
+	}
+	request := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](3600)},
+	}
+	if err := e.Client.SubResource("token").Create(ctx, account, request); err != nil {
+		return nil, fmt.Errorf("request a token of %s/%s: %w", namespace, name, err)
+	}
+	config := rest.AnonymousClientConfig(e.Config)
+	config.BearerToken = request.Status.Token
+	config.QPS = -1
+	return config, nil
+}
+
+// WriteKubeconfig writes a kubeconfig file for config and returns its path.
+func WriteKubeconfig(t testing.TB, config *rest.Config, namespace string) string {
+	t.Helper()
+	const name = "testenv"
+	content, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{name: {
+			Server:                   config.Host,
+			CertificateAuthorityData: config.CAData,
+		}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{name: {
+			ClientCertificateData: config.CertData,
+			ClientKeyData:         config.KeyData,
+			Token:                 config.BearerToken,
+		}},
+		Contexts: map[string]*clientcmdapi.Context{name: {
+			Cluster: name, AuthInfo: name, Namespace: namespace,
+		}},
+		CurrentContext: name,
+	})
+	if err != nil {
+		t.Fatalf("encode a kubeconfig: %v", err)
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Binary returns the path of a control-plane binary, for example "kubectl".
+func Binary(t testing.TB, name string) string {
+	t.Helper()
+	assets, err := assetsDirectory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(assets, name)
+}
+
+// RepositoryRoot is the folder that holds go.mod.
+func RepositoryRoot() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..")
+}
+
+func assetsDirectory() (string, error) {
+	assets := filepath.Join(RepositoryRoot(), "bin", "k8s")
+	if _, err := os.Stat(filepath.Join(assets, "kubectl")); err != nil {
+		return "", errors.New("bin/k8s holds no control plane: run `make controlplane` first")
+	}
+	return assets, nil
+}

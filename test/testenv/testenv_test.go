@@ -1,0 +1,32 @@
+package testenv_test
+
+import (
+	"encoding/json"
+	"os/exec"
+	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+var env *testenv.Environment
+
+func TestMain(m *testing.M) { testenv.Main(m, &env) }
+
+// kubectl cannot parse the version of a server that was built without its stamps.
+func TestKubectlReadsTheServersVersion(t *testing.T) {
+	kubeconfig := testenv.WriteKubeconfig(t, env.Config, "default")
+	out, err := exec.CommandContext(t.Context(), testenv.Binary(t, "kubectl"),
+		"--kubeconfig", kubeconfig, "version", "-o", "json").CombinedOutput()
+	if err != nil {
+		t.Fatalf("kubectl version: %v\n%s", err, out)
+	}
+	var version struct {
+		ClientVersion, ServerVersion struct{ GitVersion string }
+	}
+	if err := json.Unmarshal(out, &version); err != nil {
+		t.Fatalf("kubectl version printed no JSON: %v\n%s", err, out)
+	}
+	if got := version.ServerVersion.GitVersion; got != version.ClientVersion.GitVersion || got == "" {
+		t.Errorf("server says %q, kubectl says %q; want the same version", got, version.ClientVersion.GitVersion)
+	}
+}
