@@ -1,0 +1,51 @@
+package findingstate
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// digestBytes is how much of a SHA-256 is kept. The digests tell an object's own past from its
+// present, so sixteen bytes are far beyond an accident, and nobody gains by forging one.
+const digestBytes = 16
+
+// factsDigest stands for what the scanner says is wrong. It leaves out triage, which is not
+// the scanner's, and what says only when and by which scan the rest was last written.
+func factsDigest(spec *v1alpha1.FindingSpec) string {
+	facts := spec.DeepCopy()
+	facts.Triage = v1alpha1.FindingTriage{}
+	facts.Closed = nil
+	facts.Scan = nil
+	facts.CommitHash = ""
+	clearPermalinks(&facts.Details)
+	return digest(facts)
+}
+
+// clearPermalinks takes out the URLs: they name the commit.
+func clearPermalinks(details *v1alpha1.FindingDetails) {
+	if details.Location != nil {
+		details.Location.URL = ""
+	}
+	for i := range details.SupportingFiles {
+		details.SupportingFiles[i].URL = ""
+	}
+}
+
+// triageDigest stands for what people decided.
+func triageDigest(spec *v1alpha1.FindingSpec) string {
+	return digest([]string{string(UserStatus(spec)), spec.Triage.Comments})
+}
+
+func digest(value any) string {
+	content, err := json.Marshal(value)
+	if err != nil {
+		// API types always encode: they have come out of JSON themselves.
+		panic(fmt.Sprintf("encode %T: %v", value, err))
+	}
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:digestBytes])
+}

@@ -1,0 +1,226 @@
+package findingstate_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+)
+
+var now = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+func finding() *v1alpha1.Finding {
+	return &v1alpha1.Finding{
+		ObjectMeta: metav1.ObjectMeta{Name: "f-1", Generation: 1},
+		Spec: v1alpha1.FindingSpec{
+			RepositoryRef: v1alpha1.RepositoryReference{Name: "shop"},
+			ProjectRef:    v1alpha1.ProjectReference{Name: "shop-api"},
+			Tool:          "gosec",
+			Details: v1alpha1.FindingDetails{
+				Title: "SQL injection", Severity: v1alpha1.LevelHigh,
+				Location: &v1alpha1.FileLocation{FilePath: "main.go", URL: "https://code.example/blob/abc/main.go"},
+			},
+			Triage: v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen},
+		},
+	}
+}
+
+// reconcile does with the status what the controller does.
+func reconcile(f *v1alpha1.Finding, now time.Time) {
+	f.Status = findingstate.Observe(f, now)
+	f.Status.EmittedSeq = findingstate.LastSeq(&f.Status)
+}
+
+func TestState(t *testing.T) {
+	closure := &v1alpha1.FindingClosure{At: metav1.NewTime(now)}
+	cases := []struct {
+		reason string
+		closed *v1alpha1.FindingClosure
+		user   v1alpha1.UserStatus
+		want   v1alpha1.FindingState
+	}{
+		{"nobody has triaged", nil, v1alpha1.UserStatusOpen, v1alpha1.FindingStateOpen},
+		{"absent means open", nil, "", v1alpha1.FindingStateOpen},
+		{"a confirmed finding is open", nil, v1alpha1.UserStatusActive, v1alpha1.FindingStateOpen},
+		{"a muted finding is open_muted", nil, v1alpha1.UserStatusMuted, v1alpha1.FindingStateOpenMuted},
+		{"the scanner's word that it is gone comes first", closure, v1alpha1.UserStatusMuted, v1alpha1.FindingStateClosed},
+		{"closed", closure, v1alpha1.UserStatusOpen, v1alpha1.FindingStateClosed},
+	}
+	for _, c := range cases {
+		spec := v1alpha1.FindingSpec{Closed: c.closed, Triage: v1alpha1.FindingTriage{UserStatus: c.user}}
+		if got := findingstate.State(&spec); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
+		}
+	}
+}
+
+func TestObserveRecordsTransitions(t *testing.T) {
+	type transition struct {
+		Type         v1alpha1.FindingTransitionType
+		From, To, By string
+	}
+	cases := []struct {
+		name, reason string
+		before       func(*v1alpha1.Finding)
+		change       func(*v1alpha1.Finding)
+		want         []transition
+	}{{
+		name: "muted", reason: "a decision is recorded with who took it",
+		change: func(f *v1alpha1.Finding) {
+			f.Spec.Triage = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted, By: "ann"}
+		},
+		want: []transition{{v1alpha1.TransitionTriaged, "open", "muted", "ann"}},
+	}, {
+		name: "commented", reason: "a comment alone is a triage too",
+		change: func(f *v1alpha1.Finding) { f.Spec.Triage.Comments, f.Spec.Triage.By = "why", "ann" },
+		want:   []transition{{v1alpha1.TransitionTriaged, "open", "open", "ann"}},
+	}, {
+		name: "closed", reason: "a scan no longer reports it",
+		change: func(f *v1alpha1.Finding) { f.Spec.Closed = &v1alpha1.FindingClosure{At: metav1.NewTime(now)} },
+		want:   []transition{{v1alpha1.TransitionClosed, "open", "closed", "scanner/gosec"}},
+	}, {
+		name: "reopened muted", reason: "a finding that returns keeps its triage",
+		before: func(f *v1alpha1.Finding) {
+			f.Spec.Closed = &v1alpha1.FindingClosure{At: metav1.NewTime(now)}
+			f.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted
+		},
+		change: func(f *v1alpha1.Finding) { f.Spec.Closed = nil },
+		want:   []transition{{v1alpha1.TransitionReopened, "closed", "open_muted", "scanner/gosec"}},
+	}, {
+		name: "updated", reason: "a fact has changed",
+		change: func(f *v1alpha1.Finding) { f.Spec.Details.Severity = v1alpha1.LevelLow },
+		want:   []transition{{v1alpha1.TransitionUpdated, "open", "open", "scanner/gosec"}},
+	}, {
+		name: "new commit", reason: "what says only which scan wrote last is no change of the finding",
+		change: func(f *v1alpha1.Finding) {
+			f.Spec.CommitHash = "def"
+			f.Spec.Details.Location.URL = "https://code.example/blob/def/main.go"
+			f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "scan-2"}
+		},
+	}, {
+		name: "triaged and closed at once", reason: "each change between two reconciles is recorded, the scanner's first",
+		change: func(f *v1alpha1.Finding) {
+			f.Spec.Triage = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusActive, By: "ann"}
+			f.Spec.Closed = &v1alpha1.FindingClosure{At: metav1.NewTime(now)}
+		},
+		want: []transition{
+			{v1alpha1.TransitionClosed, "open", "closed", "scanner/gosec"},
+			{v1alpha1.TransitionTriaged, "open", "active", "ann"},
+		},
+	}}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			f := finding()
+			if c.before != nil {
+				c.before(f)
+			}
+			reconcile(f, now)
+			seq := findingstate.LastSeq(&f.Status)
+
+			c.change(f)
+			f.Generation++
+			reconcile(f, now.Add(time.Minute))
+
+			var got []transition
+			for _, tr := range f.Status.Transitions {
+				if tr.Seq > seq {
+					got = append(got, transition{tr.Type, tr.From, tr.To, tr.By})
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+func TestObserveRecordsCreation(t *testing.T) {
+	f := finding()
+	f.Spec.Triage = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted, By: "ann"}
+	reconcile(f, now)
+	var got []string
+	for _, tr := range f.Status.Transitions {
+		got = append(got, fmt.Sprintf("%d %s %s>%s", tr.Seq, tr.Type, tr.From, tr.To))
+	}
+	if diff := cmp.Diff([]string{"1 created >open_muted", "2 triaged open>muted"}, got); diff != "" {
+		t.Errorf("a finding that is created triaged has both in its history (-want +got):\n%s", diff)
+	}
+}
+
+func TestObserveOfUnchangedSpecChangesNothing(t *testing.T) {
+	f := finding()
+	reconcile(f, now)
+	if diff := cmp.Diff(f.Status, findingstate.Observe(f, now.Add(time.Hour))); diff != "" {
+		t.Errorf("a reconcile without a change must lead to no write (-before +after):\n%s", diff)
+	}
+}
+
+func TestTransitionsThatAreNotEmittedAreNeverDropped(t *testing.T) {
+	f := finding()
+	f.Status = findingstate.Observe(f, now)
+	for i := range 3 * v1alpha1.MaxFindingTransitions {
+		f.Generation++
+		f.Spec.Triage.Comments = fmt.Sprint(i)
+		f.Status = findingstate.Observe(f, now)
+	}
+	if got, want := len(f.Status.Transitions), 3*v1alpha1.MaxFindingTransitions+1; got != want {
+		t.Errorf("kept %d of %d transitions, none of which was emitted", got, want)
+	}
+}
+
+// Whatever happens to a finding, its history has no gap, its time does not go back, and what
+// was last recorded is what is true.
+func TestHistoryIsGaplessUnderAnyChanges(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f, clock := finding(), now
+		reconcile(f, clock)
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			before := f.Status.DeepCopy()
+			clock = clock.Add(time.Duration(rapid.IntRange(-5, 90).Draw(t, "seconds")) * time.Second)
+			f.Generation++
+			mutate(t, f)
+			reconcile(f, clock)
+
+			if f.Status.UpdatedAt.Before(before.UpdatedAt) {
+				t.Fatalf("updatedAt went back from %s to %s", before.UpdatedAt, f.Status.UpdatedAt)
+			}
+			if n := len(f.Status.Transitions); n > v1alpha1.MaxFindingTransitions {
+				t.Fatalf("keeps %d transitions, more than %d", n, v1alpha1.MaxFindingTransitions)
+			}
+			for i := 1; i < len(f.Status.Transitions); i++ {
+				if f.Status.Transitions[i].Seq != f.Status.Transitions[i-1].Seq+1 {
+					t.Fatalf("gap in the history: %+v", f.Status.Transitions)
+				}
+			}
+			if diff := cmp.Diff(findingstate.State(&f.Spec), f.Status.State); diff != "" {
+				t.Fatalf("state is not the spec's:\n%s", diff)
+			}
+			stateChanged := before.State != f.Status.State || before.UserStatus != f.Status.UserStatus
+			if stateChanged && findingstate.LastSeq(&f.Status) == findingstate.LastSeq(before) {
+				t.Fatalf("state went from %s/%s to %s/%s and no transition was recorded",
+					before.State, before.UserStatus, f.Status.State, f.Status.UserStatus)
+			}
+		}
+	})
+}
+
+func mutate(t *rapid.T, f *v1alpha1.Finding) {
+	switch rapid.IntRange(0, 4).Draw(t, "change") {
+	case 0:
+		f.Spec.Triage.UserStatus = rapid.SampledFrom([]v1alpha1.UserStatus{"", "open", "active", "muted"}).Draw(t, "user status")
+	case 1:
+		f.Spec.Triage.Comments = rapid.SampledFrom([]string{"", "false positive"}).Draw(t, "comments")
+	case 2:
+		f.Spec.Closed = &v1alpha1.FindingClosure{At: metav1.NewTime(now)}
+	case 3:
+		f.Spec.Closed = nil
+	case 4:
+		f.Spec.Details.Title = rapid.SampledFrom([]string{"one", "two"}).Draw(t, "title")
+	}
+}

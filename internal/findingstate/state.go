@@ -1,0 +1,51 @@
+// Package findingstate derives what is observed of a finding from what is declared of it.
+//
+// It is pure: the controller records its results in status, and the REST facade computes the
+// same results for an object that the controller has yet to see.
+package findingstate
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/lastwrite"
+)
+
+// State sums up a finding: closed where the scanner closed it, else open_muted where a
+// person muted it, else open.
+func State(spec *v1alpha1.FindingSpec) v1alpha1.FindingState {
+	switch {
+	case spec.Closed != nil:
+		return v1alpha1.FindingStateClosed
+	case UserStatus(spec) == v1alpha1.UserStatusMuted:
+		return v1alpha1.FindingStateOpenMuted
+	default:
+		return v1alpha1.FindingStateOpen
+	}
+}
+
+// UserStatus is what a person decided; open where nobody has.
+func UserStatus(spec *v1alpha1.FindingSpec) v1alpha1.UserStatus {
+	if spec.Triage.UserStatus == "" {
+		return v1alpha1.UserStatusOpen
+	}
+	return spec.Triage.UserStatus
+}
+
+// CreatedAt is when the finding was first seen: spec.detectedAt, else the resource's creation.
+func CreatedAt(finding *v1alpha1.Finding) metav1.Time {
+	if finding.Spec.DetectedAt != nil {
+		return metav1.NewTime(finding.Spec.DetectedAt.UTC())
+	}
+	return metav1.NewTime(finding.CreationTimestamp.UTC())
+}
+
+// UpdatedAt is when the finding's spec was last written, by the rule of package lastwrite.
+func UpdatedAt(finding *v1alpha1.Finding, now time.Time) metav1.Time {
+	return lastwrite.UpdatedAt(finding, lastwrite.Observed{
+		Generation: finding.Status.ObservedGeneration,
+		UpdatedAt:  finding.Status.UpdatedAt,
+	}, now)
+}
