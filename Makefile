@@ -16,6 +16,7 @@ help: ## Show this help.
 generate: ## Write all generated code and manifests anew.
 	go tool controller-gen object paths=./api/...
 	go tool controller-gen crd:allowDangerousTypes=false paths=./api/... output:crd:artifacts:config=config/crd/bases
+	go tool -modfile=hack/tools/go.mod oapi-codegen -config apiserver/openapi/config.yaml apiserver/openapi/openapi.yaml
 
 .PHONY: controlplane
 controlplane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl into bin/k8s, once.

@@ -1,0 +1,81 @@
+package openapi_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+)
+
+// Load validates the document, its examples against their schemas included.
+func TestTheContractIsValid(t *testing.T) {
+	spec, err := openapi.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if spec.Info.Version != "2.0.0" {
+		t.Errorf("info.version is %q; the contract names 2.0.0", spec.Info.Version)
+	}
+}
+
+func TestTheContractAsJSONIsTheSameDocument(t *testing.T) {
+	content, err := openapi.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !json.Valid(content) {
+		t.Fatal("not JSON")
+	}
+	spec, err := openapi3.NewLoader().LoadFromData(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := len(spec.Paths.Map()); got == 0 {
+		t.Error("the JSON document has no paths")
+	}
+}
+
+// Every member of a response is documented as always there.
+func TestEveryMemberOfAResponseIsRequired(t *testing.T) {
+	spec, err := openapi.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := map[string]bool{"FindingV1Update": true, "FindingV2Update": true}
+	for name, ref := range spec.Components.Schemas {
+		if requests[name] {
+			continue
+		}
+		required := map[string]bool{}
+		for _, member := range ref.Value.Required {
+			required[member] = true
+			if ref.Value.Properties[member] == nil {
+				t.Errorf("%s requires %s and does not describe it", name, member)
+			}
+		}
+		for member := range ref.Value.Properties {
+			if !required[member] {
+				t.Errorf("%s.%s is not required", name, member)
+			}
+		}
+	}
+}
+
+// Every operation lists what every operation may answer.
+func TestEveryOperationListsTheSameErrors(t *testing.T) {
+	spec, err := openapi.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, item := range spec.Paths.Map() {
+		for method, operation := range item.Operations() {
+			for _, status := range []int{200, 400, 401, 403, 404, 429, 500} {
+				if operation.Responses.Status(status) == nil {
+					t.Errorf("%s %s does not list %d", method, path, status)
+				}
+			}
+		}
+	}
+}
