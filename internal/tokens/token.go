@@ -1,0 +1,120 @@
+package tokens
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// MaxLength is how long a token may be, in bytes. Longer input is refused before any work.
+const MaxLength = 4096
+
+// alphabet is every character that a token may hold.
+const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
+
+// parser decides on form, algorithm, signature and issuer. Time is left to the caller, so
+// that the costly part of a check can be remembered.
+//
+// Strict decoding and alphabet together give each token exactly one spelling: without them
+// the unused bits of the last base64 character could be changed and line breaks put anywhere,
+// and a cache keyed by the text would see many tokens in one.
+var parser = jwt.NewParser(
+	jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg()}),
+	jwt.WithStrictDecoding(),
+	jwt.WithoutClaimsValidation(),
+)
+
+// Sign returns a token that carries the claims, signed by the key.
+func (k SigningKey) Sign(claims Claims) (string, error) {
+	if err := claims.validate(); err != nil {
+		return "", err
+	}
+	token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, claims.toWire())
+	token.Header["kid"] = k.id
+	signed, err := token.SignedString(k.private)
+	if err != nil {
+		return "", fmt.Errorf("sign a token: %w", err)
+	}
+	if len(signed) > MaxLength {
+		return "", fmt.Errorf("%w: a token of %d bytes is longer than the %d that are accepted", ErrClaims, len(signed), MaxLength)
+	}
+	return signed, nil
+}
+
+// Verified is what a genuine token says, and the key that signed it.
+type Verified struct {
+	Claims
+
+	// KeyID names the signing key.
+	KeyID string
+}
+
+// Verify returns what a token says if it is one of ours and valid at that time. The error
+// is one of this package's, wrapped.
+func (s KeySet) Verify(token string, now time.Time) (Verified, error) {
+	verified, err := s.VerifySignature(token)
+	if err != nil {
+		return Verified{}, err
+	}
+	if verified.ExpiredAt(now) {
+		return Verified{}, ErrExpired
+	}
+	return verified, nil
+}
+
+// VerifySignature is Verify at no particular time: a token that it accepts was issued by us
+// and may be long past.
+func (s KeySet) VerifySignature(token string) (Verified, error) {
+	if len(token) > MaxLength {
+		return Verified{}, fmt.Errorf("%w: longer than %d bytes", ErrMalformed, MaxLength)
+	}
+	if strings.ContainsFunc(token, foreign) {
+		return Verified{}, fmt.Errorf("%w: a character that no token has", ErrMalformed)
+	}
+	var wire wireClaims
+	parsed, err := parser.ParseWithClaims(token, &wire, s.lookup)
+	if err != nil {
+		return Verified{}, classify(err)
+	}
+	if wire.Issuer != Issuer {
+		return Verified{}, fmt.Errorf("%w: issued by another", ErrClaims)
+	}
+	claims, err := wire.fromWire()
+	if err != nil {
+		return Verified{}, err
+	}
+	id, _ := parsed.Header["kid"].(string)
+	return Verified{Claims: claims, KeyID: id}, nil
+}
+
+func foreign(r rune) bool { return !strings.ContainsRune(alphabet, r) }
+
+// lookup finds the key by its exact name: no header can make it open a file or a URL.
+func (s KeySet) lookup(token *jwt.Token) (any, error) {
+	id, ok := token.Header["kid"].(string)
+	if !ok {
+		return nil, ErrUnknownKey
+	}
+	public, ok := s.keys[id]
+	if !ok {
+		return nil, ErrUnknownKey
+	}
+	return ed25519.PublicKey(public), nil
+}
+
+// classify drops the parser's text: parts of it quote the input.
+func classify(err error) error {
+	switch {
+	case errors.Is(err, ErrUnknownKey):
+		return ErrUnknownKey
+	case errors.Is(err, jwt.ErrTokenMalformed):
+		return ErrMalformed
+	case errors.Is(err, jwt.ErrTokenSignatureInvalid):
+		return ErrSignature
+	}
+	return ErrMalformed
+}
