@@ -91,13 +91,12 @@ func Start() (*Environment, error) {
 		CRDDirectoryPaths:     []string{filepath.Join(RepositoryRoot(), "config", "crd", "bases")},
 		ErrorIfCRDPathMissing: true,
 		Scheme:                scheme,
-		// Client-go caps at 5 requests a second unless told otherwise.
 	}
 	config, err := env.Start()
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the control plane: %w", err), env.Stop())
 	}
-	config.QPS = -1
+	config.QPS = -1 // client-go caps at 5 requests a second unless told otherwise
 	e := &Environment{Config: config, Scheme: scheme, env: env}
 	if err := e.install(); err != nil {
 		return nil, errors.Join(err, env.Stop())
@@ -170,10 +169,6 @@ func (e *Environment) ApplyFile(ctx context.Context, file string) error {
 		}
 	}
 }
-
-// waitForPolicies returns when the admission policies are in force: the API server loads
-// them some time after it has accepted them.
-func (e *Environment) waitForPolicies(context.Context) error { return nil }
 
 // ServiceAccount returns a config that carries a real token of a service account, which it
 // makes where it is not there yet.

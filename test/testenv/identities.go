@@ -1,0 +1,131 @@
+package testenv
+
+import (
+	"context"
+	"fmt"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// The operator's own service accounts, in SystemNamespace.
+const (
+	ControllerServiceAccount = "findings-controller"
+	APIServiceAccount        = "findings-api"
+)
+
+// Role is a ClusterRole that is bound in an organization's namespace.
+type Role string
+
+// The roles.
+const (
+	Viewer  Role = "findings-viewer"
+	Triager Role = "findings-triager"
+	Scanner Role = "findings-scanner"
+)
+
+// ServiceAccountUsername is the name that the API server knows a service account by.
+func ServiceAccountUsername(namespace, name string) string {
+	return "system:serviceaccount:" + namespace + ":" + name
+}
+
+// Controller returns a config that carries a token of the controllers' service account. The
+// admission policies let nobody else write a status, so a test that runs controllers, or
+// sets a status in their place, does it with this one.
+func (e *Environment) Controller(ctx context.Context) (*rest.Config, error) {
+	return e.ServiceAccount(ctx, SystemNamespace, ControllerServiceAccount)
+}
+
+// Facade returns a config that carries a token of the REST facade's service account.
+func (e *Environment) Facade(ctx context.Context) (*rest.Config, error) {
+	return e.ServiceAccount(ctx, SystemNamespace, APIServiceAccount)
+}
+
+// NewClient returns a client for config whose reads come from the API server.
+func (e *Environment) NewClient(config *rest.Config) (client.Client, error) {
+	return client.New(config, client.Options{Scheme: e.Scheme})
+}
+
+// Member returns a config that carries a token of a service account of the namespace, which
+// it makes and binds to the role there, and only there. It returns once the API server has
+// taken note of the binding.
+func (e *Environment) Member(ctx context.Context, namespace, name string, role Role) (*rest.Config, error) {
+	config, err := e.ServiceAccount(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-" + string(role)},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: string(role)},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}},
+	}
+	if err := e.Client.Create(ctx, binding); err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("bind %s in %s: %w", role, namespace, err)
+	}
+	verb := map[Role]string{Viewer: "get", Triager: "triage", Scanner: "report"}[role]
+	check := func(ctx context.Context) error {
+		return e.reviewAccess(ctx, ServiceAccountUsername(namespace, name), authorizationv1.ResourceAttributes{
+			Namespace: namespace, Verb: verb, Group: appsecv1alpha1.GroupName, Resource: "findings",
+		})
+	}
+	if err := poll(ctx, check); err != nil {
+		return nil, fmt.Errorf("wait for %s to be bound to %s in %s: %w", name, role, namespace, err)
+	}
+	return config, nil
+}
+
+// NewOrganization makes an Organization with its namespace, as the Organization controller
+// would: for tests that run no controllers. It returns the namespace's name.
+func (e *Environment) NewOrganization(ctx context.Context, name string) (string, error) {
+	organization := &appsecv1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := e.Client.Create(ctx, organization); err != nil {
+		return "", fmt.Errorf("create organization %s: %w", name, err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name:        appsecv1alpha1.NamespacePrefix + name,
+		Annotations: map[string]string{appsecv1alpha1.OrganizationUIDAnnotation: string(organization.UID)},
+	}}
+	if err := e.Client.Create(ctx, namespace); err != nil {
+		return "", fmt.Errorf("create namespace %s: %w", namespace.Name, err)
+	}
+	config, err := e.Controller(ctx)
+	if err != nil {
+		return "", err
+	}
+	controller, err := e.NewClient(config)
+	if err != nil {
+		return "", err
+	}
+	organization.Status.Namespace = namespace.Name
+	if err := controller.Status().Update(ctx, organization); err != nil {
+		return "", fmt.Errorf("set the status of organization %s: %w", name, err)
+	}
+	return namespace.Name, nil
+}
+
+func (e *Environment) checkAccess(ctx context.Context, access probeAccess) error {
+	return e.reviewAccess(ctx, ServiceAccountUsername(SystemNamespace, access.account), authorizationv1.ResourceAttributes{
+		Verb: access.verb, Group: access.group, Resource: access.resource,
+	})
+}
+
+// reviewAccess returns an error while the user may not do what is described.
+func (e *Environment) reviewAccess(ctx context.Context, user string, attributes authorizationv1.ResourceAttributes) error {
+	review := &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &attributes},
+	}
+	if err := e.Client.Create(ctx, review); err != nil {
+		return err
+	}
+	if !review.Status.Allowed {
+		return fmt.Errorf("%s may not %s %s.%s", user, attributes.Verb, attributes.Resource, attributes.Group)
+	}
+	return nil
+}

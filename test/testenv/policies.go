@@ -1,0 +1,204 @@
+package testenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// probeName names all that is made to find out whether the policies are in force.
+const probeName = "testenv-probe"
+
+// probers are the requesters that try the policies out.
+type probers struct {
+	// admin may do everything.
+	admin client.Client
+	// user may create and patch every resource, but has no custom verb other than report on findings.
+	user client.Client
+	// facade has the facade's name, and the user's rights beside its own.
+	facade client.Client
+}
+
+// A probe returns nil once the policy it is of is in force. It writes with dry-run alone.
+type probe func(context.Context, probers) error
+
+// policyProbes has a probe for each policy of config/admission, by the policy's name.
+var policyProbes = map[string]probe{
+	"findings-facts.appsec.dev": func(ctx context.Context, as probers) error {
+		repository := &appsecv1alpha1.Repository{ObjectMeta: probeMeta()}
+		return wantRefusal(as.user.Create(ctx, repository, client.DryRunAll))
+	},
+	"findings-decisions.appsec.dev": func(ctx context.Context, as probers) error {
+		finding := probeFinding()
+		finding.Spec.Triage.UserStatus = appsecv1alpha1.UserStatusMuted
+		return wantRefusal(as.user.Create(ctx, finding, client.DryRunAll))
+	},
+	"findings-metadata.appsec.dev": func(ctx context.Context, as probers) error {
+		finding := probeFinding()
+		finding.Finalizers = []string{"appsec.dev/" + probeName}
+		return wantRefusal(as.user.Create(ctx, finding, client.DryRunAll))
+	},
+	"findings-status.appsec.dev": func(ctx context.Context, as probers) error {
+		organization := &appsecv1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: probeName}}
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"namespace":"x"}}`))
+		return wantRefusal(as.user.Status().Patch(ctx, organization, patch, client.DryRunAll))
+	},
+	"findings-adoption.appsec.dev": func(ctx context.Context, as probers) error {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name:        appsecv1alpha1.NamespacePrefix + probeName,
+			Annotations: map[string]string{appsecv1alpha1.OrganizationUIDAnnotation: "x"},
+		}}
+		return wantRefusal(as.user.Create(ctx, namespace, client.DryRunAll))
+	},
+	"findings-triage-author.appsec.dev": func(ctx context.Context, as probers) error {
+		finding := probeFinding()
+		finding.Spec.Triage = appsecv1alpha1.FindingTriage{UserStatus: appsecv1alpha1.UserStatusMuted, By: "x"}
+		return wantRefusal(as.facade.Create(ctx, finding, client.DryRunAll))
+	},
+	"findings-triage-stamp.appsec.dev": func(ctx context.Context, as probers) error {
+		finding := probeFinding()
+		finding.Spec.Triage = appsecv1alpha1.FindingTriage{UserStatus: appsecv1alpha1.UserStatusMuted, By: "x"}
+		if err := as.admin.Create(ctx, finding, client.DryRunAll); err != nil {
+			return err
+		}
+		if finding.Spec.Triage.By == "x" {
+			return errors.New("a forged spec.triage.by went through")
+		}
+		return nil
+	},
+}
+
+// probeAccess is one right that must have reached the authorizer's cache before a test starts.
+type probeAccess struct{ account, verb, group, resource string }
+
+var probeAccesses = []probeAccess{
+	{ControllerServiceAccount, "adopt", appsecv1alpha1.GroupName, "organizations"},
+	{APIServiceAccount, "triage", appsecv1alpha1.GroupName, "findings"},
+}
+
+// waitForPolicies returns when every admission policy is in force: the API server loads them
+// some time after it has accepted them. It leaves nothing behind.
+func (e *Environment) waitForPolicies(ctx context.Context) (err error) {
+	remove, err := e.makeProbeObjects(ctx)
+	defer func() { err = errors.Join(err, remove()) }()
+	if err != nil {
+		return err
+	}
+	as := probers{admin: e.Client}
+	if as.user, err = e.impersonate(probeName, probeName); err != nil {
+		return err
+	}
+	if as.facade, err = e.impersonate(ServiceAccountUsername(SystemNamespace, APIServiceAccount), probeName); err != nil {
+		return err
+	}
+	for _, policy := range slices.Sorted(maps.Keys(policyProbes)) {
+		check := func(ctx context.Context) error { return policyProbes[policy](ctx, as) }
+		if err := poll(ctx, check); err != nil {
+			return fmt.Errorf("admission policy %s is not in force: %w", policy, err)
+		}
+	}
+	for _, access := range probeAccesses {
+		check := func(ctx context.Context) error { return e.checkAccess(ctx, access) }
+		if err := poll(ctx, check); err != nil {
+			return fmt.Errorf("service account %s: %w", access.account, err)
+		}
+	}
+	return nil
+}
+
+// poll calls check until it returns nil; where time runs out first, it returns what check said last.
+func poll(ctx context.Context, check func(context.Context) error) error {
+	var last error
+	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		last = check(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		return errors.Join(err, last)
+	}
+	return nil
+}
+
+// makeProbeObjects makes what the probes need, and returns a function that removes it again.
+func (e *Environment) makeProbeObjects(ctx context.Context) (remove func() error, err error) {
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: probeName},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{appsecv1alpha1.GroupName}, Resources: []string{"*"}, Verbs: []string{"create", "patch"}},
+			{APIGroups: []string{appsecv1alpha1.GroupName}, Resources: []string{"findings"}, Verbs: []string{"report"}},
+			{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create"}},
+		},
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: probeName},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: probeName},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: probeName}},
+	}
+	organization := &appsecv1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: probeName}}
+	objects := []client.Object{role, binding, organization}
+	remove = func() error {
+		// Its own context: what was made goes, the more so when time ran out.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		var errs []error
+		for _, object := range objects {
+			errs = append(errs, client.IgnoreNotFound(e.Client.Delete(ctx, object)))
+		}
+		return errors.Join(errs...)
+	}
+	for _, object := range objects {
+		if err := e.Client.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
+			return remove, fmt.Errorf("create %s: %w", object.GetName(), err)
+		}
+	}
+	return remove, nil
+}
+
+func (e *Environment) impersonate(user string, groups ...string) (client.Client, error) {
+	config := rest.CopyConfig(e.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
+	return client.New(config, client.Options{Scheme: e.Scheme})
+}
+
+func probeMeta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: probeName}
+}
+
+func probeFinding() *appsecv1alpha1.Finding {
+	return &appsecv1alpha1.Finding{
+		ObjectMeta: probeMeta(),
+		Spec: appsecv1alpha1.FindingSpec{
+			RepositoryRef: appsecv1alpha1.RepositoryReference{Name: probeName},
+			ProjectRef:    appsecv1alpha1.ProjectReference{Name: probeName},
+			Details:       appsecv1alpha1.FindingDetails{Title: probeName, Severity: appsecv1alpha1.LevelLow},
+		},
+	}
+}
+
+// wantRefusal turns a refusal by a policy into nil and anything else into an error. Each
+// probe asks for what its own policy alone refuses.
+func wantRefusal(err error) error {
+	switch {
+	case err == nil:
+		return errors.New("a request went through that the policy refuses")
+	case strings.Contains(err.Error(), "ValidatingAdmissionPolicy"):
+		return nil
+	default:
+		return err
+	}
+}
