@@ -1,0 +1,49 @@
+package builder
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// ProjectBuilder builds a Project.
+type ProjectBuilder struct{ object appsecv1alpha1.Project }
+
+// Project starts one of repository "repo".
+func Project(name string) *ProjectBuilder {
+	return &ProjectBuilder{object: appsecv1alpha1.Project{
+		TypeMeta:   typeMeta("Project"),
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsecv1alpha1.ProjectSpec{
+			RepositoryRef: appsecv1alpha1.RepositoryReference{Name: "repo"},
+			DisplayName:   "Project " + name,
+		},
+	}}
+}
+
+// In sets the namespace.
+func (b *ProjectBuilder) In(namespace string) *ProjectBuilder {
+	b.object.Namespace = namespace
+	return b
+}
+
+// Repository sets the repository.
+func (b *ProjectBuilder) Repository(name string) *ProjectBuilder {
+	b.object.Spec.RepositoryRef.Name = appsecv1alpha1.ResourceName(name)
+	return b
+}
+
+// User sets what people say of the project.
+func (b *ProjectBuilder) User(assessment appsecv1alpha1.ProjectAssessment) *ProjectBuilder {
+	b.object.Spec.User = assessment
+	return b
+}
+
+// Mutate changes what has no method of its own.
+func (b *ProjectBuilder) Mutate(change func(*appsecv1alpha1.Project)) *ProjectBuilder {
+	change(&b.object)
+	return b
+}
+
+// Build returns the project.
+func (b *ProjectBuilder) Build() *appsecv1alpha1.Project { return &b.object }

@@ -1,0 +1,61 @@
+package builder
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// ScanBuilder builds a Scan.
+type ScanBuilder struct{ object appsecv1alpha1.Scan }
+
+// Scan starts one by tool "gosec" of category Code, of project "proj" in repository "repo".
+func Scan(name string, startedAt time.Time) *ScanBuilder {
+	return &ScanBuilder{object: appsecv1alpha1.Scan{
+		TypeMeta:   typeMeta("Scan"),
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsecv1alpha1.ScanSpec{
+			RepositoryRef: appsecv1alpha1.RepositoryReference{Name: "repo"},
+			ProjectRef:    appsecv1alpha1.ProjectReference{Name: "proj"},
+			Tool:          "gosec",
+			Category:      appsecv1alpha1.CategoryCode,
+			StartedAt:     Time(startedAt),
+		},
+	}}
+}
+
+// In sets the namespace.
+func (b *ScanBuilder) In(namespace string) *ScanBuilder {
+	b.object.Namespace = namespace
+	return b
+}
+
+// Project sets the repository and the project.
+func (b *ScanBuilder) Project(repository, project string) *ScanBuilder {
+	b.object.Spec.RepositoryRef.Name = appsecv1alpha1.ResourceName(repository)
+	b.object.Spec.ProjectRef.Name = appsecv1alpha1.ResourceName(project)
+	return b
+}
+
+// Tool sets the scanner and the category of what it looks for.
+func (b *ScanBuilder) Tool(tool string, category appsecv1alpha1.FindingCategory) *ScanBuilder {
+	b.object.Spec.Tool, b.object.Spec.Category = tool, category
+	return b
+}
+
+// Ended sets the end.
+func (b *ScanBuilder) Ended(at time.Time, outcome appsecv1alpha1.ScanOutcome) *ScanBuilder {
+	b.object.Spec.CompletedAt, b.object.Spec.Outcome = timePointer(at), outcome
+	return b
+}
+
+// Mutate changes what has no method of its own.
+func (b *ScanBuilder) Mutate(change func(*appsecv1alpha1.Scan)) *ScanBuilder {
+	change(&b.object)
+	return b
+}
+
+// Build returns the scan.
+func (b *ScanBuilder) Build() *appsecv1alpha1.Scan { return &b.object }
