@@ -773,14 +773,14 @@ type StatusFilter = FindingStatus
 // UserStatusFilter What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
 type UserStatusFilter = UserStatus
 
+// BadRequest The body of every answer that is an error.
+type BadRequest = Error
+
 // Forbidden The body of every answer that is an error.
 type Forbidden = Error
 
 // InternalError The body of every answer that is an error.
 type InternalError = Error
-
-// InvalidBody The body of every answer that is an error.
-type InvalidBody = Error
 
 // InvalidQuery The body of every answer that is an error.
 type InvalidQuery = Error

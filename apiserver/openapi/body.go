@@ -1,0 +1,138 @@
+package openapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/appsec-dev/findings-operator/apiserver/strictjson"
+)
+
+const jsonMediaType = "application/json"
+
+// bodySchema is the schema of a body: an object whose members are strings.
+type bodySchema struct {
+	members  map[string]scalar
+	required []string
+	// atLeastOne of these must be there; empty where nothing is asked.
+	atLeastOne []string
+}
+
+func newBodySchema(ref *openapi3.SchemaRef) (*bodySchema, error) {
+	schema := ref.Value
+	if !schema.Type.Is(openapi3.TypeObject) {
+		return nil, errors.New("only an object is supported")
+	}
+	if len(schema.OneOf)+len(schema.AnyOf)+len(schema.AllOf) > 0 || schema.Not != nil || schema.Else != nil ||
+		schema.AdditionalProperties.Has != nil || schema.MinProps != 0 || schema.MaxProps != nil {
+		return nil, errors.New("a keyword of the schema is not supported for requests")
+	}
+	body := &bodySchema{members: map[string]scalar{}, required: schema.Required}
+	for name, property := range schema.Properties {
+		member, err := newScalar(property)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if member.integer {
+			return nil, fmt.Errorf("%s: only strings are supported in bodies", name)
+		}
+		body.members[name] = member
+	}
+	var err error
+	body.atLeastOne, err = atLeastOne(schema)
+	return body, err
+}
+
+// atLeastOne reads "if a is not there, then b must be". It stands for anyOf, of which code
+// generators make a union that has to be taken apart by hand.
+func atLeastOne(schema *openapi3.Schema) ([]string, error) {
+	if schema.If == nil && schema.Then == nil {
+		return nil, nil
+	}
+	if schema.If == nil || schema.Then == nil || schema.If.Value.Not == nil ||
+		len(schema.If.Value.Not.Value.Required) != 1 || len(schema.Then.Value.Required) != 1 {
+		return nil, errors.New("if and then are supported in one form alone: if not required [a], then required [b]")
+	}
+	return []string{schema.If.Value.Not.Value.Required[0], schema.Then.Value.Required[0]}, nil
+}
+
+// Body holds the described members of a request's body, checked.
+type Body struct {
+	members map[string]string
+}
+
+// Lookup returns a member's value, and whether it is there.
+func (b Body) Lookup(name string) (value string, ok bool) {
+	value, ok = b.members[name]
+	return value, ok
+}
+
+// Into decodes the body into the type that is generated for it.
+func (b Body) Into(target any) error {
+	content, err := json.Marshal(b.members)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(content, target)
+}
+
+// CheckContentType refuses a body that does not say that it is JSON. The error is fit for a client.
+func CheckContentType(header string) error {
+	media, parameters, err := mime.ParseMediaType(header)
+	if err != nil || media != jsonMediaType {
+		return fmt.Errorf("the header Content-Type must be %s", jsonMediaType)
+	}
+	if charset, given := parameters["charset"]; given && !strings.EqualFold(charset, "utf-8") {
+		return errors.New("the charset must be utf-8")
+	}
+	return nil
+}
+
+// ParseBody reads a body strictly. Members that the contract does not describe are ignored.
+// Its errors are fit for a client.
+func (o *Operation) ParseBody(content []byte) (Body, error) {
+	given, err := strictjson.Object(content)
+	if err != nil {
+		return Body{}, err
+	}
+	if len(given) == 0 {
+		return Body{}, errors.New("the object is empty")
+	}
+	values := make(map[string]string, len(o.body.members))
+	for _, name := range sortedNames(o.body.members) {
+		raw, there := given[name]
+		if !there {
+			continue
+		}
+		value, ok := strictjson.String(raw)
+		if !ok {
+			return Body{}, fmt.Errorf("%s must be a string", name)
+		}
+		if err := o.body.members[name].check(name, value); err != nil {
+			return Body{}, err
+		}
+		values[name] = value
+	}
+	return Body{members: values}, o.body.checkPresence(values)
+}
+
+func (s *bodySchema) checkPresence(values map[string]string) error {
+	for _, name := range s.required {
+		if _, there := values[name]; !there {
+			return fmt.Errorf("%s is required", name)
+		}
+	}
+	for _, name := range s.atLeastOne {
+		if _, there := values[name]; there {
+			return nil
+		}
+	}
+	if len(s.atLeastOne) > 0 {
+		return fmt.Errorf("at least one of %s is required", strings.Join(s.atLeastOne, ", "))
+	}
+	return nil
+}

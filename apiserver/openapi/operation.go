@@ -1,0 +1,90 @@
+package openapi
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// Operation is an operation of the contract with the table by which its requests are
+// checked. The table is made of the document once: to ask a general validator for each
+// request costs a list more than the list itself, and its errors speak of schemas.
+type Operation struct {
+	// ID is the operationId.
+	ID string
+	// Method is the HTTP method.
+	Method string
+	// Path is the template, for example "/v1/findings/{id}".
+	Path string
+
+	path  map[string]scalar
+	query map[string]scalar
+	body  *bodySchema // nil where the operation takes none
+}
+
+// Operations makes the table of every operation, by operationId. It fails for a document
+// that describes requests in a way that the table cannot hold.
+func Operations(spec *openapi3.T) (map[string]*Operation, error) {
+	operations := map[string]*Operation{}
+	for path, item := range spec.Paths.Map() {
+		for method, described := range item.Operations() {
+			operation, err := newOperation(method, path, described, item.Parameters)
+			if err != nil {
+				return nil, fmt.Errorf("openapi.yaml: %s %s: %w", method, path, err)
+			}
+			if operations[operation.ID] != nil {
+				return nil, fmt.Errorf("openapi.yaml: operationId %q is there twice", operation.ID)
+			}
+			operations[operation.ID] = operation
+		}
+	}
+	return operations, nil
+}
+
+func newOperation(method, path string, described *openapi3.Operation, shared openapi3.Parameters) (*Operation, error) {
+	operation := &Operation{
+		ID: described.OperationID, Method: method, Path: path,
+		path: map[string]scalar{}, query: map[string]scalar{},
+	}
+	for _, ref := range slices.Concat(shared, described.Parameters) {
+		parameter := ref.Value
+		schema, err := newScalar(parameter.Schema)
+		if err != nil {
+			return nil, fmt.Errorf("parameter %s: %w", parameter.Name, err)
+		}
+		switch {
+		case parameter.In == openapi3.ParameterInPath:
+			operation.path[parameter.Name] = schema
+		case parameter.In == openapi3.ParameterInQuery && !parameter.Required:
+			operation.query[parameter.Name] = schema
+		default:
+			return nil, fmt.Errorf("parameter %s: only path and optional query parameters are supported", parameter.Name)
+		}
+	}
+	if described.RequestBody == nil {
+		return operation, nil
+	}
+	content := described.RequestBody.Value.Content.Get(jsonMediaType)
+	if content == nil || !described.RequestBody.Value.Required {
+		return nil, fmt.Errorf("a body must be required and %s", jsonMediaType)
+	}
+	body, err := newBodySchema(content.Schema)
+	if err != nil {
+		return nil, fmt.Errorf("body: %w", err)
+	}
+	operation.body = body
+	return operation, nil
+}
+
+// TakesBody reports whether the operation's requests have a body.
+func (o *Operation) TakesBody() bool { return o.body != nil }
+
+// Methods returns the methods under which the operation is served: HEAD is there wherever GET is.
+func (o *Operation) Methods() []string {
+	if o.Method == http.MethodGet {
+		return []string{http.MethodGet, http.MethodHead}
+	}
+	return []string{o.Method}
+}

@@ -1,0 +1,239 @@
+package openapi_test
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+)
+
+func operations(t testing.TB) (*openapi3.T, map[string]*openapi.Operation) {
+	t.Helper()
+	spec, err := openapi.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := openapi.Operations(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return spec, all
+}
+
+func TestParseQuery(t *testing.T) {
+	_, all := operations(t)
+	long := strings.Repeat("a", openapi.MaxIDBytes)
+	for _, test := range []struct {
+		reason, query string
+		refused       bool
+	}{
+		{"nothing need be given", "", false},
+		{"every parameter may be given", "cursor=x&sort=updated_at&order=asc&size=1000&status=open_muted&user_status=active&severity=low&repo_id=r&project_id=p&class=CWE-22", false},
+		{"unknown names are ignored", "page=7&Size=0&filter%5Ba%5D=b", false},
+		{"an unknown name may come twice", "page=1&page=2", false},
+		{"an empty cursor asks for the first page", "cursor=", false},
+		{"the smallest size is 1", "size=1", false},
+		{"an id may be 253 bytes", "repo_id=" + long, false},
+		{"an id that cannot exist is simply not there", "repo_id=..%2F..%2F", false},
+		{"size 0 is out of range", "size=0", true},
+		{"size 1001 is out of range", "size=1001", true},
+		{"a negative size is out of range", "size=-1", true},
+		{"an empty size is no integer", "size=", true},
+		{"a word is no integer", "size=ten", true},
+		{"a fraction is no integer", "size=1.0", true},
+		{"an exponent is no integer", "size=1e2", true},
+		{"a plus sign is no integer", "size=%2B5", true},
+		{"a leading zero is no integer", "size=007", true},
+		{"digits of other scripts are no integer", "size=%D9%A3", true},
+		{"a number past 64 bits is out of range", "size=99999999999999999999", true},
+		{"an unknown sort is refused", "sort=severity", true},
+		{"an empty sort is refused", "sort=", true},
+		{"values are compared with their case", "order=DESC", true},
+		{"an unknown status is refused", "status=muted", true},
+		{"an unknown user status is refused", "user_status=closed", true},
+		{"an unknown severity is refused", "severity=critical", true},
+		{"a parameter must not come twice", "size=1&size=1", true},
+		{"a filter must not come twice", "status=open&status=closed", true},
+		{"an id may not be 254 bytes", "repo_id=" + long + "a", true},
+		{"an id holds no control characters", "project_id=a%00", true},
+		{"an id holds no C1 control characters", "project_id=a%C2%85", true},
+		{"an id is UTF-8", "repo_id=%ff", true},
+		{"a class is UTF-8", "class=%ff", true},
+		{"a class is bounded", "class=" + strings.Repeat("a", 257), true},
+		{"a cursor is bounded", "cursor=" + strings.Repeat("a", 4097), true},
+		{"percent signs must encode something", "size=%zz", true},
+		{"semicolons join nothing", "size=1;order=asc", true},
+	} {
+		for _, id := range []string{"listFindingsV1", "listFindingsV2"} {
+			_, err := all[id].ParseQuery(test.query)
+			if refused := err != nil; refused != test.refused {
+				t.Errorf("%s: %s ?%.80s: error %v", test.reason, id, test.query, err)
+			}
+		}
+	}
+}
+
+func TestParseQueryPutsInTheContractsDefaults(t *testing.T) {
+	_, all := operations(t)
+	for _, id := range []string{"listFindingsV1", "listFindingsV2"} {
+		query, err := all[id].ParseQuery("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := [...]any{query.Get("sort"), query.Get("order"), query.Int("size")}; got != [...]any{"created_at", "desc", 100} {
+			t.Errorf("%s: defaults are %v", id, got)
+		}
+		if _, there := query.Lookup("status"); there {
+			t.Errorf("%s: a filter that was not given is there", id)
+		}
+	}
+}
+
+func TestParsePath(t *testing.T) {
+	_, all := operations(t)
+	for _, test := range []struct {
+		reason, segment, want string
+		refused               bool
+	}{
+		{"a name is a name", "f-1", "f-1", false},
+		{"an encoded slash is part of the id", "a%2Fb", "a/b", false},
+		{"a plus sign is no space", "a+b", "a+b", false},
+		{"253 bytes are an id", strings.Repeat("a", 253), strings.Repeat("a", 253), false},
+		{"254 bytes are none", strings.Repeat("a", 254), "", true},
+		{"bytes are counted, not characters", strings.Repeat("%C3%A9", 127), "", true},
+		{"a line break is a control character", "a%0Ab", "", true},
+		{"DEL is a control character", "a%7F", "", true},
+		{"bytes must be UTF-8", "a%FF", "", true},
+	} {
+		got, err := all["updateFindingV1"].ParsePath(map[string]string{"id": test.segment})
+		if (err != nil) != test.refused || got.Get("id") != test.want {
+			t.Errorf("%s: %.80s gave %q, error %v", test.reason, test.segment, got.Get("id"), err)
+		}
+	}
+}
+
+func TestParseBody(t *testing.T) {
+	_, all := operations(t)
+	for _, test := range []struct {
+		reason, id, body string
+		refused          bool
+	}{
+		{"v1 needs the user status", "updateFindingV1", `{"user_status":"muted"}`, false},
+		{"v1 ignores other members", "updateFindingV1", `{"user_status":"open","comments":7,"x":null}`, false},
+		{"v1 takes no other member for it", "updateFindingV1", `{"comments":"x"}`, true},
+		{"names are compared with their case", "updateFindingV1", `{"User_Status":"open"}`, true},
+		{"an empty object changes nothing", "updateFindingV1", `{}`, true},
+		{"null is no status", "updateFindingV1", `{"user_status":null}`, true},
+		{"closed is no user status", "updateFindingV1", `{"user_status":"closed"}`, true},
+		{"values are compared with their case", "updateFindingV1", `{"user_status":"Open"}`, true},
+		{"v2 takes the status alone", "updateFindingV2", `{"user_status":"active"}`, false},
+		{"v2 takes comments alone", "updateFindingV2", `{"comments":""}`, false},
+		{"v2 takes all members", "updateFindingV2", `{"user_status":"open","comments":"a","repo_id":"r","project_id":"p"}`, false},
+		{"v2 needs one of the two", "updateFindingV2", `{"repo_id":"r","project_id":"p"}`, true},
+		{"v2 has no use for an empty object", "updateFindingV2", `{}`, true},
+		{"comments are a string", "updateFindingV2", `{"comments":1}`, true},
+		{"null clears no comments", "updateFindingV2", `{"comments":null}`, true},
+		{"an id is a string", "updateFindingV2", `{"comments":"a","repo_id":1}`, true},
+		{"null is no id", "updateFindingV2", `{"comments":"a","project_id":null}`, true},
+		{"an id holds no control characters", "updateFindingV2", `{"comments":"a","project_id":"\u0000"}`, true},
+		{"10,000 characters are allowed", "updateFindingV2", `{"comments":"` + strings.Repeat("é", 10_000) + `"}`, false},
+		{"characters are code points", "updateFindingV2", `{"comments":"` + strings.Repeat(`\ud83d\ude00`, 10_000) + `"}`, false},
+		{"10,001 characters are not", "updateFindingV2", `{"comments":"` + strings.Repeat("a", 10_001) + `"}`, true},
+		{"a second value is refused", "updateFindingV2", `{"comments":"a"}{}`, true},
+		{"a name must not come twice", "updateFindingV2", `{"comments":"a","comments":"a"}`, true},
+	} {
+		_, err := all[test.id].ParseBody([]byte(test.body))
+		if refused := err != nil; refused != test.refused {
+			t.Errorf("%s: %s %.80s: error %v", test.reason, test.id, test.body, err)
+		}
+	}
+}
+
+// The table says of a body what a general validator says that reads the document itself.
+func TestParseBodyAgreesWithTheContract(t *testing.T) {
+	spec, all := operations(t)
+	value := rapid.OneOf(
+		rapid.Just[any]("open"), rapid.Just[any]("muted"), rapid.Just[any]("closed"), rapid.Just[any](""),
+		rapid.Just[any](nil), rapid.Just[any](1), rapid.Just[any](true), rapid.Just[any]([]any{}), rapid.Just[any](map[string]any{}),
+		rapid.Just[any](strings.Repeat("a", 10_000)), rapid.Just[any](strings.Repeat("a", 10_001)),
+	)
+	name := rapid.SampledFrom([]string{"user_status", "comments", "repo_id", "project_id", "unknown"})
+	for id, schema := range map[string]string{"updateFindingV1": "FindingV1Update", "updateFindingV2": "FindingV2Update"} {
+		validator := spec.Components.Schemas[schema].Value
+		rapid.Check(t, func(t *rapid.T) {
+			given := rapid.MapOfN(name, value, 1, 5).Draw(t, "body")
+			content, err := json.Marshal(given)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var plain any
+			if err := json.Unmarshal(content, &plain); err != nil {
+				t.Fatal(err)
+			}
+			_, got := all[id].ParseBody(content)
+			want := validator.VisitJSON(plain, openapi3.EnableJSONSchema2020())
+			if (got == nil) != (want == nil) {
+				t.Errorf("%s: %.100s: the table says %v, the contract %v", id, content, got, want)
+			}
+		})
+	}
+}
+
+func TestCheckContentType(t *testing.T) {
+	for header, refused := range map[string]bool{
+		"application/json":                   false,
+		"Application/JSON":                   false,
+		"application/json; charset=utf-8":    false,
+		`application/json;charset="UTF-8"`:   false,
+		"":                                   true,
+		"text/plain":                         true,
+		"application/merge-patch+json":       true,
+		"application/x-www-form-urlencoded":  true,
+		"application/json; charset=utf-16":   true,
+		"application/json, application/json": true,
+	} {
+		if err := openapi.CheckContentType(header); (err != nil) != refused {
+			t.Errorf("Content-Type %q: error %v", header, err)
+		}
+	}
+}
+
+// Whatever is accepted lies within the contract, and whatever is refused is refused in words
+// that are fit for a client.
+func FuzzParseQuery(f *testing.F) {
+	_, all := operations(f)
+	for _, seed := range []string{"", "size=10&order=asc", "size=%30", "sort=created_at&sort=x", "a=b;c", "repo_id=%ff", "%=%", "cursor=a+b"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		query, err := all["listFindingsV1"].ParseQuery(raw)
+		if err != nil {
+			if !utf8.ValidString(err.Error()) || len(err.Error()) > 256 {
+				t.Errorf("the error is not fit for a client: %q", err)
+			}
+			return
+		}
+		given, err := url.ParseQuery(raw)
+		if err != nil {
+			t.Fatalf("%q was accepted and cannot be parsed: %v", raw, err)
+		}
+		if size := query.Int("size"); size < 1 || size > 1000 {
+			t.Errorf("%q: size %d", raw, size)
+		}
+		for name, fallback := range map[string]string{"sort": "created_at", "order": "desc", "repo_id": "", "class": "", "status": ""} {
+			want := fallback
+			if given.Has(name) {
+				want = given.Get(name)
+			}
+			if got := query.Get(name); got != want || len(given[name]) > 1 {
+				t.Errorf("%q: %s is %q, given %q", raw, name, got, given[name])
+			}
+		}
+	})
+}

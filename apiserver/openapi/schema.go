@@ -1,0 +1,113 @@
+package openapi
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// idFormat is the format of a resource's id in the contract.
+const idFormat = "resource-id"
+
+// MaxIDBytes is how long a resource's id may be.
+const MaxIDBytes = 253
+
+// scalar is the schema of a parameter, or of a member of a body. Requests need no others.
+type scalar struct {
+	integer   bool // else a string
+	id        bool
+	enum      []string
+	min, max  int64
+	maxLength int // in characters; 0 is no limit
+	byDefault string
+}
+
+// newScalar refuses a schema that it could not check in full: what the contract says about
+// requests is enforced, or the service does not start.
+func newScalar(ref *openapi3.SchemaRef) (scalar, error) {
+	if ref == nil || ref.Value == nil {
+		return scalar{}, fmt.Errorf("no schema")
+	}
+	schema := ref.Value
+	s := scalar{min: math.MinInt64, max: math.MaxInt64}
+	switch {
+	case schema.Type.Is(openapi3.TypeInteger):
+		s.integer = true
+	case schema.Type.Is(openapi3.TypeString):
+	default:
+		return scalar{}, fmt.Errorf("type %v is not supported for requests", schema.Type)
+	}
+	switch schema.Format {
+	case "":
+	case idFormat:
+		s.id = true
+	default:
+		return scalar{}, fmt.Errorf("format %q is not supported for requests", schema.Format)
+	}
+	if schema.Pattern != "" || schema.MinLength != 0 || schema.MultipleOf != nil || schema.Const != nil ||
+		schema.ExclusiveMin.IsSet() || schema.ExclusiveMax.IsSet() ||
+		len(schema.OneOf)+len(schema.AnyOf)+len(schema.AllOf) > 0 || schema.Not != nil || schema.If != nil {
+		return scalar{}, fmt.Errorf("a keyword of the schema is not supported for requests")
+	}
+	if schema.Min != nil {
+		s.min = int64(*schema.Min)
+	}
+	if schema.Max != nil {
+		s.max = int64(*schema.Max)
+	}
+	if schema.MaxLength != nil {
+		s.maxLength = int(*schema.MaxLength) //nolint:gosec // a document of our own, in the thousands
+	}
+	for _, value := range schema.Enum {
+		s.enum = append(s.enum, fmt.Sprint(value))
+	}
+	if schema.Default != nil {
+		s.byDefault = fmt.Sprint(schema.Default)
+	}
+	return s, nil
+}
+
+// check returns an error fit for a client that begins with name.
+func (s scalar) check(name, value string) error {
+	switch {
+	case s.integer:
+		return s.checkInteger(name, value)
+	case s.id:
+		return checkID(name, value)
+	case !utf8.ValidString(value):
+		return fmt.Errorf("%s must be valid UTF-8", name)
+	case s.enum != nil && !slices.Contains(s.enum, value):
+		return fmt.Errorf("%s must be one of %s", name, strings.Join(s.enum, ", "))
+	case s.maxLength > 0 && utf8.RuneCountInString(value) > s.maxLength:
+		return fmt.Errorf("%s must be at most %d characters", name, s.maxLength)
+	}
+	return nil
+}
+
+func (s scalar) checkInteger(name, value string) error {
+	number, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || strconv.FormatInt(number, 10) != value || number < s.min || number > s.max {
+		return fmt.Errorf("%s must be an integer from %d to %d", name, s.min, s.max)
+	}
+	return nil
+}
+
+// checkID refuses what cannot be an id whatever there is; any other id that is not there is
+// simply not found.
+func checkID(name, value string) error {
+	switch {
+	case len(value) > MaxIDBytes:
+		return fmt.Errorf("%s must be at most %d bytes", name, MaxIDBytes)
+	case !utf8.ValidString(value):
+		return fmt.Errorf("%s must be valid UTF-8", name)
+	case strings.ContainsFunc(value, unicode.IsControl):
+		return fmt.Errorf("%s must hold no control characters", name)
+	}
+	return nil
+}

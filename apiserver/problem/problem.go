@@ -1,0 +1,106 @@
+// Package problem holds the errors that a client of the REST API may see. Whatever else goes
+// wrong is an internal error to it, and its cause is for the log alone.
+package problem
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+)
+
+// The messages: the contract fixes them, one for each status, and a second one for a status
+// of 400 that the query causes.
+const (
+	messageInvalidBody      = "Invalid request body"
+	messageInvalidQuery     = "Invalid query parameter"
+	messageUnauthorized     = "Unauthorized"
+	messageForbidden        = "Forbidden"
+	messageNotFound         = "Resource not found"
+	messageMethodNotAllowed = "Method not allowed"
+	messageInternal         = "Internal server error"
+)
+
+// Problem is an error with the answer that a client gets for it.
+type Problem struct {
+	// Status is the HTTP status.
+	Status int
+	// Message is the contract's fixed text.
+	Message string
+	// Detail says what is wrong, and what to do where something can be done. It holds
+	// nothing of the cause.
+	Detail string
+
+	cause error
+}
+
+// Error is for logs: it holds the cause.
+func (p *Problem) Error() string {
+	if p.cause == nil {
+		return fmt.Sprintf("%s: %s", p.Message, p.Detail)
+	}
+	return fmt.Sprintf("%s: %s: %v", p.Message, p.Detail, p.cause)
+}
+
+// Unwrap returns the cause, or nil.
+func (p *Problem) Unwrap() error { return p.cause }
+
+// Of returns the problem that err is or wraps; any other error is internal.
+func Of(err error) *Problem {
+	var p *Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	return Internal("the request could not be answered; try again", err)
+}
+
+// InvalidBody is for a body, a path or a header that is not valid.
+func InvalidBody(detail string) *Problem {
+	return &Problem{Status: http.StatusBadRequest, Message: messageInvalidBody, Detail: detail}
+}
+
+// InvalidQuery is for a query that is not valid.
+func InvalidQuery(detail string) *Problem {
+	return &Problem{Status: http.StatusBadRequest, Message: messageInvalidQuery, Detail: detail}
+}
+
+// Unauthorized is for a key that is missing or not valid. It is the same for every reason, so
+// that it tells nobody which keys there are.
+func Unauthorized() *Problem {
+	return &Problem{
+		Status: http.StatusUnauthorized, Message: messageUnauthorized,
+		Detail: "a valid API key is needed: Authorization: Bearer <API_KEY>",
+	}
+}
+
+// Forbidden is for a valid key that lacks the scope.
+func Forbidden(scope string) *Problem {
+	return &Problem{
+		Status: http.StatusForbidden, Message: messageForbidden,
+		Detail: "the API key lacks the scope " + scope,
+	}
+}
+
+// NotFound is for a resource of that sort ("finding") that the organization does not have.
+func NotFound(sort string) *Problem {
+	return &Problem{
+		Status: http.StatusNotFound, Message: messageNotFound,
+		Detail: "there is no such " + sort,
+	}
+}
+
+// MethodNotAllowed is for a path that does not know the method.
+func MethodNotAllowed() *Problem {
+	return &Problem{
+		Status: http.StatusMethodNotAllowed, Message: messageMethodNotAllowed,
+		Detail: "the header Allow lists the methods that the path knows",
+	}
+}
+
+// Internal is for what is not the client's fault. The detail goes to the client, the cause
+// to the log.
+func Internal(detail string, cause error) *Problem {
+	return &Problem{
+		Status: http.StatusInternalServerError, Message: messageInternal,
+		Detail: detail, cause: cause,
+	}
+}
