@@ -1,0 +1,34 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+)
+
+// reporter prints one line for the person at the terminal. It may be called concurrently.
+type reporter func(format string, arguments ...any)
+
+func newReporter(out io.Writer) reporter {
+	var mutex sync.Mutex
+	return func(format string, arguments ...any) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		fmt.Fprintf(out, format+"\n", arguments...) //nolint:errcheck // a closed terminal must not stop the run
+	}
+}
+
+// openLog starts a child's log file and keeps the one of the run before beside it.
+func openLog(o options, name string) (*os.File, error) {
+	path := o.state("logs", name+".log")
+	if err := os.Rename(path, path+".before"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("put the old log aside: %w", err)
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600) //nolint:gosec // a file of the run folder
+	if err != nil {
+		return nil, fmt.Errorf("open the log of %s: %w", name, err)
+	}
+	return file, nil
+}

@@ -1,0 +1,38 @@
+// Command local is the program behind `make run`: a control plane, the controllers, the REST
+// API and a sample organization on this machine, until Ctrl-C.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+func main() {
+	if binary := adoptedBinary(); binary != "" {
+		fail(adopt(binary))
+	}
+	// Without a sink controller-runtime complains, with a stack, half a minute in.
+	ctrllog.SetLogger(logr.Discard())
+
+	options, err := optionsFromEnvironment()
+	if err != nil {
+		fail(err)
+	}
+	ctx, forget := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// A second Ctrl-C ends the runner at once, and the kernel its children.
+	context.AfterFunc(ctx, forget)
+	if err := run(ctx, options, os.Stdout); err != nil {
+		fail(err)
+	}
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "run:", err)
+	os.Exit(1)
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// options say where and how the runner works; all paths are absolute.
+type options struct {
+	// root is the repository's folder.
+	root string
+	// runDir keeps data, logs, keys and pids. Environment: RUN_DIR, default .run.
+	runDir string
+	// port of the REST API on the loopback address. Environment: PORT, default 8080.
+	port int
+	// samples asks for the sample organization. Environment: SAMPLES, default true.
+	samples bool
+}
+
+func optionsFromEnvironment() (options, error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return options{}, err
+	}
+	if _, err := os.Stat(filepath.Join(root, "config", "crd", "bases")); err != nil {
+		return options{}, errors.New("start it in the repository's folder, or with `make run`")
+	}
+	return parseOptions(root, os.Getenv)
+}
+
+func parseOptions(root string, getenv func(string) string) (options, error) {
+	o := options{root: root, runDir: filepath.Join(root, ".run"), port: 8080, samples: true}
+	var err error
+	if value := getenv("PORT"); value != "" {
+		if o.port, err = strconv.Atoi(value); err != nil || o.port < 1 || o.port > 65535 {
+			return options{}, fmt.Errorf("PORT is %q: give a number between 1 and 65535", value)
+		}
+	}
+	if value := getenv("SAMPLES"); value != "" {
+		if o.samples, err = strconv.ParseBool(value); err != nil {
+			return options{}, fmt.Errorf("SAMPLES is %q: give true or false", value)
+		}
+	}
+	if value := getenv("RUN_DIR"); value != "" {
+		if o.runDir = value; !filepath.IsAbs(value) {
+			o.runDir = filepath.Join(root, value)
+		}
+	}
+	return o, nil
+}
+
+func (o options) binary(name string) string     { return filepath.Join(o.root, "bin", name) }
+func (o options) assets() string                { return filepath.Join(o.root, "bin", "k8s") }
+func (o options) config(parts ...string) string { return o.join(o.root, "config", parts) }
+func (o options) state(parts ...string) string  { return o.join(o.runDir, "", parts) }
+
+func (o options) join(base, folder string, parts []string) string {
+	return filepath.Join(append([]string{base, folder}, parts...)...)
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// writePID records a child's process id in a file of its name, whole or not at all.
+func writePID(folder, name string, pid int) error {
+	return writeFile(filepath.Join(folder, name), []byte(strconv.Itoa(pid)+"\n"))
+}
+
+// pidAlive reports whether the process that a pid file names is there.
+func pidAlive(folder, name string) bool {
+	content, err := os.ReadFile(filepath.Join(folder, name))
+	if err != nil {
+		return false
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
+	return err == nil && !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+}
+
+// removePIDs forgets the processes of an earlier run.
+func removePIDs(folder string) error {
+	files, err := filepath.Glob(filepath.Join(folder, "*"))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		err = errors.Join(err, os.Remove(file))
+	}
+	return err
+}
+
+// writeFile replaces a file that only its owner can read in one step, so that no reader sees half of it.
+func writeFile(path string, content []byte) error {
+	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	_, err = temporary.Write(content)
+	if err = errors.Join(err, temporary.Close()); err == nil {
+		err = os.Rename(temporary.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temporary.Name()))
+	}
+	return nil
+}

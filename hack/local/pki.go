@@ -1,0 +1,91 @@
+package main
+
+import (
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+)
+
+// renewBefore is how long before its end a certificate is made anew; it lives for a year.
+const renewBefore = 30 * 24 * time.Hour
+
+// pki is what outlives a restart, so that the kubeconfigs and tokens of before stay good.
+type pki struct {
+	// servingCA is the PEM of the certificate by which clients know the API server.
+	servingCA []byte
+	// servingCAFile and serviceAccountKeyFile are paths of PEM files.
+	servingCAFile, serviceAccountKeyFile string
+	// tokens of the users in staticUsers, by name.
+	tokens map[string]string
+}
+
+// loadPKI reads what an earlier run left in the run folder and makes what is missing.
+func loadPKI(o options) (*pki, error) {
+	p := &pki{
+		servingCAFile:         o.state("pki", "apiserver.crt"),
+		serviceAccountKeyFile: o.state("pki", "service-account.key"),
+		tokens:                map[string]string{},
+	}
+	var err error
+	if p.servingCA, err = servingCertificate(p.servingCAFile, o.state("pki", "apiserver.key")); err != nil {
+		return nil, fmt.Errorf("the API server's certificate: %w", err)
+	}
+	if _, _, err = keyutil.LoadOrGenerateKeyFile(p.serviceAccountKeyFile); err != nil {
+		return nil, fmt.Errorf("the service accounts' key: %w", err)
+	}
+	for _, user := range staticUsers {
+		if p.tokens[user.Name], err = userToken(o.state("pki", strings.ReplaceAll(user.Name, ":", "_")+".token")); err != nil {
+			return nil, fmt.Errorf("the token of %s: %w", user.Name, err)
+		}
+	}
+	return p, nil
+}
+
+// servingCertificate returns the PEM of the certificate. It writes the two files where they
+// are not there or soon expire, under the names that kube-apiserver looks for in its --cert-dir.
+func servingCertificate(certFile, keyFile string) ([]byte, error) {
+	content, err := os.ReadFile(certFile) //nolint:gosec // a file of the run folder
+	if err == nil && validFor(content, renewBefore) {
+		return content, nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	content, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.ParseIP(loopback)}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return content, errors.Join(writeFile(keyFile, key), writeFile(certFile, content))
+}
+
+func validFor(content []byte, remaining time.Duration) bool {
+	block, _ := pem.Decode(content)
+	if block == nil {
+		return false
+	}
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	return err == nil && time.Until(certificate.NotAfter) > remaining
+}
+
+func userToken(file string) (string, error) {
+	content, err := os.ReadFile(file) //nolint:gosec // a file of the run folder
+	if err == nil || !errors.Is(err, os.ErrNotExist) {
+		return strings.TrimSpace(string(content)), err
+	}
+	random := make([]byte, 32)
+	if _, err := rand.Read(random); err != nil {
+		return "", err
+	}
+	token := hex.EncodeToString(random)
+	return token, writeFile(file, []byte(token+"\n"))
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+)
+
+// loopback is the only address that anything here listens on.
+const loopback = "127.0.0.1"
+
+// checkPort says early, and in words, that the REST API's port is taken.
+func checkPort(ctx context.Context, port int) error {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address(port))
+	if err != nil {
+		return fmt.Errorf("port %d cannot be used (%w): stop what listens there, or give another: PORT=%d make run", port, err, port+1)
+	}
+	return listener.Close()
+}
+
+// freePorts returns ports that nothing listens on. All are held until the last is found, so no
+// two are the same.
+func freePorts(ctx context.Context, count int) ([]int, error) {
+	ports := make([]int, 0, count)
+	for range count {
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address(0))
+		if err != nil {
+			return nil, fmt.Errorf("find a free port: %w", err)
+		}
+		defer listener.Close() //nolint:errcheck // nothing was sent or received
+		ports = append(ports, listener.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}
+
+func address(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	// stopGrace is how long a child has to end by itself.
+	stopGrace = 20 * time.Second
+	// steadyAfter is how long a child must have lived for its next end not to count as one of a series.
+	steadyAfter = 30 * time.Second
+)
+
+// command is what a child runs.
+type command struct {
+	name, path string
+	arguments  []string
+}
+
+// supervisor keeps children running until it is told to stop.
+type supervisor struct {
+	options  options
+	say      reporter
+	children []*child
+}
+
+// child is a process that is started again, with growing pauses, whenever it ends.
+type child struct {
+	command command
+	log     *os.File
+	stop    context.CancelFunc
+	ended   sync.WaitGroup
+}
+
+// start starts a child. An error means that the first start failed.
+func (s *supervisor) start(what command) error {
+	log, err := openLog(s.options, what.name)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &child{command: what, log: log, stop: cancel}
+	process, err := s.spawn(ctx, c)
+	if err != nil {
+		cancel()
+		return errors.Join(err, log.Close())
+	}
+	s.children = append(s.children, c)
+	c.ended.Go(func() { s.keep(ctx, c, process) })
+	return nil
+}
+
+// spawn starts a process that gets SIGTERM when the context ends, and SIGKILL stopGrace later.
+func (s *supervisor) spawn(ctx context.Context, c *child) (*exec.Cmd, error) {
+	process := exec.CommandContext(ctx, c.command.path, c.command.arguments...) //nolint:gosec // the runner's own list
+	process.Stdout, process.Stderr = c.log, c.log
+	process.SysProcAttr = childAttributes()
+	process.Cancel = func() error { return process.Process.Signal(syscall.SIGTERM) }
+	process.WaitDelay = stopGrace
+	if err := process.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", c.command.name, err)
+	}
+	if err := writePID(s.options.state("pids"), c.command.name, process.Process.Pid); err != nil {
+		return nil, errors.Join(fmt.Errorf("record the pid of %s: %w", c.command.name, err), process.Process.Kill(), process.Wait())
+	}
+	return process, nil
+}
+
+func (s *supervisor) keep(ctx context.Context, c *child, process *exec.Cmd) {
+	pause := newPause()
+	for {
+		started := time.Now()
+		err := process.Wait()
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(started) > steadyAfter {
+			pause = newPause()
+		}
+		for process = nil; process == nil; {
+			next := pause.Step()
+			s.say("%s has ended (%s); starting it again in %s (log: %s)",
+				c.command.name, describe(err), next.Round(time.Millisecond), c.log.Name())
+			if !sleep(ctx, next) {
+				return
+			}
+			process, err = s.spawn(ctx, c)
+		}
+	}
+}
+
+// stopAll ends the children, the last started first, and returns when all have gone.
+func (s *supervisor) stopAll() error {
+	var err error
+	for i := len(s.children) - 1; i >= 0; i-- {
+		c := s.children[i]
+		c.stop()
+		c.ended.Wait()
+		err = errors.Join(err, c.log.Close())
+	}
+	s.children = nil
+	return err
+}
+
+func newPause() wait.Backoff {
+	return wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 100, Cap: 10 * time.Second}
+}
+
+func describe(err error) string {
+	if err == nil {
+		return "exit status 0"
+	}
+	return err.Error()
+}
+
+// sleep reports whether the whole duration has passed.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
