@@ -1,0 +1,122 @@
+// Package clientaddress says which address a request came from when proxies stand between.
+package clientaddress
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// ipv4InIPv6Bits is the length of the prefix that marks an IPv4 address within IPv6.
+const ipv4InIPv6Bits = 96
+
+// Of returns the address of the client that sent the request: the peer's, or, where the peer is
+// a trusted proxy, the right-most address of X-Forwarded-For that is not itself one. Whatever
+// stands to the left of that was written by the client and proves nothing.
+//
+// A header that cannot be read as far as that leaves the peer's address; one that names trusted
+// proxies alone gives the left-most. The result carries no zone and is IPv4 where it is
+// IPv4 mapped into IPv6. It is the zero Addr if the peer has no address, as on a Unix socket.
+//
+// Forwarded and X-Real-IP are not read: a proxy that writes one of the three passes the others
+// on as the client sent them.
+func Of(request *http.Request, trusted []netip.Prefix) netip.Addr {
+	peer, ok := parse(request.RemoteAddr)
+	if !ok || !contains(trusted, peer) {
+		return peer
+	}
+	client := peer
+	// Each proxy appends, to the last line or in a line of its own: the newest is at the end.
+	lines := request.Header.Values("X-Forwarded-For")
+	for i := len(lines) - 1; i >= 0; i-- {
+		for rest, more := lines[i], true; more; {
+			var hop string
+			rest, hop, more = cutLast(rest)
+			address, ok := parse(strings.TrimSpace(hop))
+			if !ok {
+				return peer
+			}
+			if !contains(trusted, address) {
+				return address
+			}
+			client = address
+		}
+	}
+	return client
+}
+
+// ParseTrusted reads the networks of trusted proxies: prefixes such as 10.0.0.0/8, or single
+// addresses. A prefix that holds every address is refused, because with it each client would
+// choose its own address.
+func ParseTrusted(networks []string) ([]netip.Prefix, error) {
+	trusted := make([]netip.Prefix, 0, len(networks))
+	for _, network := range networks {
+		prefix, err := parsePrefix(network)
+		if err != nil {
+			return nil, fmt.Errorf("trusted proxy %q: %w; give a network such as 10.0.0.0/8 or an address", network, err)
+		}
+		if prefix.Bits() == 0 {
+			return nil, fmt.Errorf("trusted proxy %q holds every address, so any client could choose its own; name the proxies' networks", network)
+		}
+		trusted = append(trusted, prefix)
+	}
+	return trusted, nil
+}
+
+func parsePrefix(network string) (netip.Prefix, error) {
+	if !strings.Contains(network, "/") {
+		address, err := netip.ParseAddr(network)
+		if err != nil {
+			return netip.Prefix{}, err
+		}
+		address = normal(address)
+		return netip.PrefixFrom(address, address.BitLen()), nil
+	}
+	prefix, err := netip.ParsePrefix(network)
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	if prefix.Addr().Is4In6() && prefix.Bits() >= ipv4InIPv6Bits {
+		prefix = netip.PrefixFrom(prefix.Addr().Unmap(), prefix.Bits()-ipv4InIPv6Bits)
+	}
+	return prefix.Masked(), nil
+}
+
+// parse reads an address, with or without a port: some proxies append one.
+func parse(text string) (netip.Addr, bool) {
+	bare := text
+	if strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]") {
+		bare = text[1 : len(text)-1]
+	}
+	if address, err := netip.ParseAddr(bare); err == nil {
+		return normal(address), true
+	}
+	if withPort, err := netip.ParseAddrPort(text); err == nil {
+		return normal(withPort.Addr()), true
+	}
+	return netip.Addr{}, false
+}
+
+// normal gives one client one address: a zone names an interface of the machine that saw it,
+// and a dual-stack listener shows IPv4 peers as IPv6.
+func normal(address netip.Addr) netip.Addr {
+	return address.Unmap().WithZone("")
+}
+
+func contains(networks []netip.Prefix, address netip.Addr) bool {
+	for _, network := range networks {
+		if network.Contains(address) {
+			return true
+		}
+	}
+	return false
+}
+
+// cutLast splits a list at its last comma.
+func cutLast(list string) (rest, last string, more bool) {
+	if i := strings.LastIndexByte(list, ','); i >= 0 {
+		return list[:i], list[i+1:], true
+	}
+	return "", list, false
+}
