@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers"
+	"github.com/appsec-dev/findings-operator/controllers/finding"
+	"github.com/appsec-dev/findings-operator/controllers/project"
+	"github.com/appsec-dev/findings-operator/controllers/repository"
+	"github.com/appsec-dev/findings-operator/controllers/scan"
+)
+
+// controllerSetup adds one controller to the manager.
+type controllerSetup struct {
+	// name as in --concurrency.
+	name string
+	// workers is the default number of objects reconciled at a time.
+	workers int
+	setup   func(context.Context, ctrl.Manager, controller.Options) error
+}
+
+// controllerSetups are all controllers, a line each. A package that needs more than the
+// manager is given it here, by a closure over the options.
+func (o *controllerOptions) controllerSetups() []controllerSetup {
+	return []controllerSetup{
+		{"finding", 8, finding.SetupWithManager},
+		{"project", 4, project.SetupWithManager},
+		{"repository", 2, repository.SetupWithManager},
+		{"scan", 2, scan.SetupWithManager},
+	}
+}
+
+const (
+	// leaseName is the Lease that the controllers' leader holds.
+	leaseName = "findings-controller"
+	// reconcileTimeout bounds one reconcile, however slow the API server is.
+	reconcileTimeout = 2 * time.Minute
+	// shutdownTimeout is what reconciles at work get to come to an end.
+	shutdownTimeout = 20 * time.Second
+	// readinessTimeout bounds the look at the caches: they have either synced or not.
+	readinessTimeout = time.Second
+)
+
+// controllerOptions are the flags of `findings-operator controller` and what follows from them.
+type controllerOptions struct {
+	kubeconfig         string
+	findingsKubeconfig string
+	namespace          string
+	leaderElect        bool
+	metricsAddress     string
+	probeAddress       string
+	concurrency        map[string]int
+	zap                zap.Options
+
+	// local is the API server of the Lease, plane that of the kinds: mostly the same one.
+	local, plane *rest.Config
+	// sharedProcess is set by tests that run several managers in one process, where the names
+	// of controllers in metrics cannot be unique.
+	sharedProcess bool
+}
+
+func newControllerCommand() *cobra.Command {
+	o := &controllerOptions{}
+	command := &cobra.Command{
+		Use:   "controller",
+		Short: "Run the controllers",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.complete(); err != nil {
+				return err
+			}
+			if err := o.validate(); err != nil {
+				return err
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	o.addFlags(command.Flags())
+	return command
+}
+
+func (o *controllerOptions) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "",
+		"Path of a kubeconfig file. Default: KUBECONFIG, else the service account of the pod.")
+	flags.StringVar(&o.findingsKubeconfig, "findings-kubeconfig", "",
+		"Path of a kubeconfig file for the API server where the kinds live, if that is another. Leader election stays with --kubeconfig.")
+	flags.StringVar(&o.namespace, "namespace", "findings-system", "The operator's own namespace.")
+	flags.BoolVar(&o.leaderElect, "leader-elect", false,
+		"Work only while holding the Lease "+leaseName+" in --namespace. Needed to run more than one replica.")
+	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":9090", "Address of /metrics, over HTTP; 0 turns it off.")
+	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":9091", "Address of /healthz and /readyz; 0 turns them off.")
+	flags.StringToIntVar(&o.concurrency, "concurrency", nil,
+		"Objects reconciled at a time, by controller. Default: "+o.defaultConcurrency()+".")
+
+	o.zap.TimeEncoder = zapcore.RFC3339TimeEncoder
+	logging := flag.NewFlagSet("logging", flag.ContinueOnError)
+	o.zap.BindFlags(logging)
+	flags.AddGoFlagSet(logging)
+}
+
+func (o *controllerOptions) defaultConcurrency() string {
+	var out []string
+	for _, c := range o.controllerSetups() {
+		out = append(out, fmt.Sprintf("%s=%d", c.name, c.workers))
+	}
+	return strings.Join(out, ",")
+}
+
+// complete reads the kubeconfig files.
+func (o *controllerOptions) complete() error {
+	var err error
+	if o.local, err = loadConfig(o.kubeconfig); err != nil {
+		return fmt.Errorf("find the API server (give --kubeconfig, or run in a pod): %w", err)
+	}
+	o.plane = o.local
+	if o.findingsKubeconfig == "" {
+		return nil
+	}
+	if o.plane, err = loadConfig(o.findingsKubeconfig); err != nil {
+		return fmt.Errorf("read --findings-kubeconfig: %w", err)
+	}
+	return nil
+}
+
+func loadConfig(path string) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = path
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, err
+	}
+	// The API server shares itself out by Priority and Fairness; client-go's own default of five
+	// requests a second would make an import of 10,000 findings take half an hour.
+	cfg.QPS = -1
+	cfg.UserAgent = rest.DefaultKubernetesUserAgent() + "/" + v1alpha1.ControllerFieldManager
+	return cfg, nil
+}
+
+func (o *controllerOptions) validate() error {
+	var errs []error
+	if problems := validation.IsDNS1123Label(o.namespace); len(problems) > 0 {
+		errs = append(errs, fmt.Errorf("--namespace %q is no namespace: %s", o.namespace, strings.Join(problems, "; ")))
+	}
+	known := map[string]bool{}
+	for _, c := range o.controllerSetups() {
+		known[c.name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.concurrency)) {
+		if !known[name] {
+			errs = append(errs, fmt.Errorf("--concurrency names no controller %q; there are %s", name,
+				strings.Join(slices.Sorted(maps.Keys(known)), ", ")))
+		}
+		if n := o.concurrency[name]; n < 1 {
+			errs = append(errs, fmt.Errorf("--concurrency %s=%d: at least 1 is needed", name, n))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// run keeps the controllers at work until the context ends, and returns once they have stopped.
+func (o *controllerOptions) run(ctx context.Context) error {
+	logger := zap.New(zap.UseFlagOptions(&o.zap))
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+
+	mgr, err := o.manager()
+	if err != nil {
+		return fmt.Errorf("make the manager: %w", err)
+	}
+	for _, c := range o.controllerSetups() {
+		options := controller.Options{
+			MaxConcurrentReconciles: c.workers,
+			ReconciliationTimeout:   reconcileTimeout,
+		}
+		if n, ok := o.concurrency[c.name]; ok {
+			options.MaxConcurrentReconciles = n
+		}
+		if err := c.setup(ctx, mgr, options); err != nil {
+			return fmt.Errorf("set up the controller %q: %w", c.name, err)
+		}
+	}
+	return mgr.Start(ctx)
+}
+
+func (o *controllerOptions) manager() (ctrl.Manager, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(o.plane, manager.Options{
+		Scheme:                  scheme,
+		Cache:                   controllers.CacheOptions(),
+		Client:                  client.Options{FieldOwner: v1alpha1.ControllerFieldManager},
+		Metrics:                 metricsserver.Options{BindAddress: o.metricsAddress},
+		HealthProbeBindAddress:  o.probeAddress,
+		GracefulShutdownTimeout: ptr.To(shutdownTimeout),
+
+		LeaderElection:          o.leaderElect,
+		LeaderElectionID:        leaseName,
+		LeaderElectionNamespace: o.namespace,
+		LeaderElectionConfig:    o.local,
+		// Nothing is done after the manager has stopped but to exit, so another may take over at once.
+		LeaderElectionReleaseOnCancel: true,
+
+		Controller: config.Controller{
+			// A replica in waiting keeps its caches full, so that it can take over at once.
+			EnableWarmup:       ptr.To(true),
+			SkipNameValidation: ptr.To(o.sharedProcess),
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, err
+	}
+	return mgr, mgr.AddReadyzCheck("caches", cachesSynced(mgr))
+}
+
+// cachesSynced is ready once the controllers can see everything.
+func cachesSynced(mgr ctrl.Manager) healthz.Checker {
+	return func(request *http.Request) error {
+		ctx, cancel := context.WithTimeout(request.Context(), readinessTimeout)
+		defer cancel()
+		if !mgr.GetCache().WaitForCacheSync(ctx) {
+			return errors.New("the caches have not synced yet")
+		}
+		return nil
+	}
+}

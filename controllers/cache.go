@@ -1,0 +1,57 @@
+// Package controllers holds what the manager must be given for the controllers below it.
+package controllers
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// CacheOptions keeps out of the manager's cache what no controller reads. A third of a small
+// object is managedFields, and there may be 100,000 findings.
+//
+// What comes out of this cache must never be sent back with an Update: it would wipe the
+// managedFields, and with them who owns which field. Patches are safe.
+func CacheOptions() cache.Options {
+	whoAndWhen := cache.ByObject{Transform: dropFieldSets}
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			// updatedAt is derived from when each manager last wrote.
+			&v1alpha1.Finding{}:    whoAndWhen,
+			&v1alpha1.Project{}:    whoAndWhen,
+			&v1alpha1.Repository{}: whoAndWhen,
+		},
+	}
+}
+
+// dropFieldSets leaves of managedFields who wrote and when, and drops which fields.
+func dropFieldSets(in any) (any, error) {
+	object, err := meta.Accessor(in)
+	if err != nil {
+		return in, nil //nolint:nilerr // a tombstone of the informer, not an object: nothing to drop
+	}
+	if isSlim(object.GetManagedFields()) {
+		// Seen before: it is in the cache by now, and others read it.
+		return in, nil
+	}
+	slim := make([]metav1.ManagedFieldsEntry, 0, len(object.GetManagedFields()))
+	for _, entry := range object.GetManagedFields() {
+		entry.FieldsType, entry.FieldsV1 = "", nil
+		slim = append(slim, entry)
+	}
+	object.SetManagedFields(slim)
+	return in, nil
+}
+
+func isSlim(entries []metav1.ManagedFieldsEntry) bool {
+	for i := range entries {
+		if entries[i].FieldsV1 != nil {
+			return false
+		}
+	}
+	return true
+}

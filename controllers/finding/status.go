@@ -1,0 +1,53 @@
+package finding
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+)
+
+// observeSpec records the state, the time and the transitions.
+func observeSpec(s *scope) {
+	s.finding.Status = findingstate.Observe(s.finding, s.now)
+	// A transition is emitted once its deliveries are made. There are no webhooks yet, so none are owed.
+	s.finding.Status.EmittedSeq = findingstate.LastSeq(&s.finding.Status)
+}
+
+// observeReferences records whether the repository and the project are there. Nothing is
+// retried where one is not: the watch on its kind wakes the finding when it comes.
+func (r *Reconciler) observeReferences(ctx context.Context, s *scope) error {
+	spec := &s.finding.Spec
+	repository, err := r.exists(ctx, s.finding.Namespace, spec.RepositoryRef.Name, &v1alpha1.Repository{})
+	if err != nil {
+		return fmt.Errorf("look up repository %q: %w", spec.RepositoryRef.Name, err)
+	}
+	project, err := r.exists(ctx, s.finding.Namespace, spec.ProjectRef.Name, &v1alpha1.Project{})
+	if err != nil {
+		return fmt.Errorf("look up project %q: %w", spec.ProjectRef.Name, err)
+	}
+	conditions.Set(&s.finding.Status.Conditions, verdict(spec, repository, project), s.finding.Generation, s.now)
+	return nil
+}
+
+// verdict says what is missing, the repository first: without it the project is of no use.
+func verdict(spec *v1alpha1.FindingSpec, repository, project bool) conditions.Verdict {
+	switch {
+	case !repository:
+		return conditions.Verdict{
+			Reason: v1alpha1.ReasonRepositoryNotFound,
+			Message: fmt.Sprintf("There is no Repository %q in this namespace: create it, or delete the finding.",
+				spec.RepositoryRef.Name),
+		}
+	case !project:
+		return conditions.Verdict{
+			Reason: v1alpha1.ReasonProjectNotFound,
+			Message: fmt.Sprintf("There is no Project %q in this namespace: create it, or delete the finding.",
+				spec.ProjectRef.Name),
+		}
+	default:
+		return conditions.Ready("The status is that of the spec.")
+	}
+}

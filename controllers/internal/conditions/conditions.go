@@ -1,0 +1,48 @@
+// Package conditions sets the conditions that every kind has.
+package conditions
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// Verdict is what a reconcile makes of an object.
+type Verdict struct {
+	// Ready says that nothing is left to do.
+	Ready bool
+	// Stalled says that nothing will change until a person acts. It goes with Ready false.
+	Stalled bool
+	// Reason and Message are as in a condition: the message says what to do where anything is.
+	Reason, Message string
+}
+
+// Ready is the verdict on an object for which all is done.
+func Ready(message string) Verdict {
+	return Verdict{Ready: true, Reason: v1alpha1.ReasonReconciled, Message: message}
+}
+
+// Set puts the verdict into the list. A condition that stays as it was keeps its time.
+func Set(list *[]v1alpha1.Condition, verdict Verdict, generation int64, now time.Time) {
+	condition := v1alpha1.Condition{
+		Type:               v1alpha1.ConditionReady,
+		Status:             metav1.ConditionFalse,
+		ObservedGeneration: generation,
+		LastTransitionTime: metav1.NewTime(now),
+		Reason:             verdict.Reason,
+		Message:            verdict.Message,
+	}
+	if verdict.Ready {
+		condition.Status = metav1.ConditionTrue
+	}
+	v1alpha1.SetCondition(list, condition)
+
+	if !verdict.Stalled {
+		v1alpha1.RemoveCondition(list, v1alpha1.ConditionStalled)
+		return
+	}
+	condition.Type, condition.Status = v1alpha1.ConditionStalled, metav1.ConditionTrue
+	v1alpha1.SetCondition(list, condition)
+}

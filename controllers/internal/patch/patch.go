@@ -1,0 +1,105 @@
+// Package patch writes what a reconcile has decided, and nothing where nothing differs.
+//
+// Every patch carries the resourceVersion that the decision was made upon, so that a decision
+// upon an object that has moved on since is refused rather than written over it.
+package patch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// conflictDelay is how long to wait for the cache to show the object as it is now.
+const conflictDelay = 50 * time.Millisecond
+
+// Status writes after over before as object's status, by JSON merge patch. It reports whether
+// a write was needed; object then holds what the API server answered.
+func Status(ctx context.Context, c client.Client, object client.Object, before, after any) (bool, error) {
+	data, err := statusPatch(object.GetResourceVersion(), before, after)
+	if err != nil || data == nil {
+		return false, err
+	}
+	if err := c.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, data)); err != nil {
+		return false, fmt.Errorf("write the status: %w", err)
+	}
+	return true, nil
+}
+
+// statusPatch is nil where before and after are the same in JSON, which is what is stored:
+// a nil list and an empty one, or one time in two zones, are no difference.
+func statusPatch(resourceVersion string, before, after any) ([]byte, error) {
+	from, err := json.Marshal(before)
+	if err != nil {
+		return nil, err
+	}
+	to, err := json.Marshal(after)
+	if err != nil {
+		return nil, err
+	}
+	status, err := jsonpatch.CreateMergePatch(from, to)
+	if err != nil || bytes.Equal(status, []byte("{}")) {
+		return nil, err
+	}
+	return json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": resourceVersion},
+		"status":   json.RawMessage(status),
+	})
+}
+
+// AddFinalizer puts the finalizer on the object where it is missing.
+func AddFinalizer(ctx context.Context, c client.Client, object client.Object, finalizer string) error {
+	if slices.Contains(object.GetFinalizers(), finalizer) {
+		return nil
+	}
+	return setFinalizers(ctx, c, object, append(slices.Clone(object.GetFinalizers()), finalizer))
+}
+
+// RemoveFinalizer takes the finalizer off the object where it is there.
+func RemoveFinalizer(ctx context.Context, c client.Client, object client.Object, finalizer string) error {
+	if !slices.Contains(object.GetFinalizers(), finalizer) {
+		return nil
+	}
+	return setFinalizers(ctx, c, object, slices.DeleteFunc(slices.Clone(object.GetFinalizers()),
+		func(name string) bool { return name == finalizer }))
+}
+
+// setFinalizers touches nothing but metadata: the spec is other writers'.
+func setFinalizers(ctx context.Context, c client.Client, object client.Object, finalizers []string) error {
+	data, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": object.GetResourceVersion(),
+		"finalizers":      finalizers,
+	}})
+	if err != nil {
+		return err
+	}
+	if err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, data)); err != nil {
+		return fmt.Errorf("write the finalizers: %w", err)
+	}
+	return nil
+}
+
+// Outcome turns the error of a write into that of a reconcile. A conflict is everyday life
+// beside other writers, and an object that has gone needs nothing more: neither is an error.
+func Outcome(result ctrl.Result, err error) (ctrl.Result, error) {
+	switch {
+	case err == nil:
+		return result, nil
+	case apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: wait.Jitter(conflictDelay, 1)}, nil
+	case apierrors.IsNotFound(err):
+		return ctrl.Result{}, nil
+	default:
+		return ctrl.Result{}, err
+	}
+}

@@ -1,0 +1,46 @@
+// Package scans says what a list of scans says of what was scanned.
+package scans
+
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// LastStarted is the scan that was started last; of two started in the same second the one
+// recorded last, then the one of the greater name, so that the answer does not depend on
+// the order of the list. Nil where there is none.
+func LastStarted(scans []v1alpha1.Scan) *v1alpha1.Scan {
+	var last *v1alpha1.Scan
+	for i := range scans {
+		if last == nil || compareStart(&scans[i], last) > 0 {
+			last = &scans[i]
+		}
+	}
+	return last
+}
+
+func compareStart(a, b *v1alpha1.Scan) int {
+	return cmp.Or(
+		a.Spec.StartedAt.Compare(b.Spec.StartedAt.Time),
+		a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+		cmp.Compare(a.Name, b.Name),
+	)
+}
+
+// LastSuccess is when the last scan that succeeded was completed; nil where none has.
+func LastSuccess(scans []v1alpha1.Scan) *metav1.Time {
+	var last *metav1.Time
+	for i := range scans {
+		spec := &scans[i].Spec
+		if spec.Outcome != v1alpha1.ScanSucceeded || spec.CompletedAt == nil {
+			continue
+		}
+		if last == nil || last.Before(spec.CompletedAt) {
+			last = spec.CompletedAt
+		}
+	}
+	return last.DeepCopy()
+}

@@ -1,0 +1,163 @@
+package organization
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// ScannerServiceAccount is the ServiceAccount in each organization's namespace whose token a
+// CI job imports scan results with.
+const ScannerServiceAccount = "scanner"
+
+// A ClusterRole of the chart is bound under its own name, to a group that the cluster's
+// identity provider fills.
+const (
+	viewerRole  = "findings-viewer"
+	triagerRole = "findings-triager"
+	scannerRole = "findings-scanner"
+)
+
+// Group is the name of the group that has a role in the organization: "viewers", "triagers"
+// or "scanners".
+func Group(organization, role string) string { return "appsec:" + organization + ":" + role }
+
+// grantAccess makes sure that the organization's roles are bound as they should be.
+func (r *Reconciler) grantAccess(ctx context.Context, s *scope) error {
+	if err := r.ensureServiceAccount(ctx, s); err != nil {
+		return fmt.Errorf("service account %s/%s: %w", s.namespace(), ScannerServiceAccount, err)
+	}
+	for _, binding := range roleBindings(s.organization.Name, s.namespace()) {
+		if err := r.ensureRoleBinding(ctx, s, binding); err != nil {
+			return fmt.Errorf("role binding %s/%s: %w", binding.Namespace, binding.Name, err)
+		}
+	}
+	return nil
+}
+
+// roleBindings are those that an organization's namespace should have.
+func roleBindings(organization, namespace string) []*rbacv1.RoleBinding {
+	group := func(role string) rbacv1.Subject {
+		return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: Group(organization, role)}
+	}
+	scanner := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: ScannerServiceAccount}
+	return []*rbacv1.RoleBinding{
+		roleBinding(namespace, viewerRole, group("viewers")),
+		roleBinding(namespace, triagerRole, group("triagers")),
+		roleBinding(namespace, scannerRole, group("scanners"), scanner),
+	}
+}
+
+func roleBinding(namespace, role string, subjects ...rbacv1.Subject) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace,
+			Name:      role,
+			Labels:    map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedBy},
+		},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects: subjects,
+	}
+}
+
+func (r *Reconciler) ensureRoleBinding(ctx context.Context, s *scope, want *rbacv1.RoleBinding) error {
+	have := &rbacv1.RoleBinding{}
+	created, err := r.getOrCreate(ctx, want, have)
+	if err != nil || created {
+		return err
+	}
+	if have.RoleRef != want.RoleRef {
+		// The API server lets no role reference be changed.
+		return r.replaceRoleBinding(ctx, s, have, want)
+	}
+	if labelled(have, want.Labels) && equality.Semantic.DeepEqual(have.Subjects, want.Subjects) {
+		return nil
+	}
+	restored := have.DeepCopy()
+	restored.Subjects = want.Subjects
+	addLabels(restored, want.Labels)
+	if err := r.client.Patch(ctx, restored, client.MergeFromWithOptions(have, client.MergeFromWithOptimisticLock{})); err != nil {
+		return err
+	}
+	r.announceRestored(s, want)
+	return nil
+}
+
+func (r *Reconciler) replaceRoleBinding(ctx context.Context, s *scope, have, want *rbacv1.RoleBinding) error {
+	same := client.Preconditions{UID: ptr.To(have.UID), ResourceVersion: ptr.To(have.ResourceVersion)}
+	if err := r.client.Delete(ctx, have, same); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if err := r.client.Create(ctx, want); err != nil {
+		return err
+	}
+	r.announceRestored(s, want)
+	return nil
+}
+
+func (r *Reconciler) announceRestored(s *scope, binding *rbacv1.RoleBinding) {
+	r.recorder.Eventf(s.organization, nil, corev1.EventTypeWarning, "AccessRestored", "RestoreAccess",
+		"RoleBinding %s in %s had been changed; changed it back", binding.Name, binding.Namespace)
+}
+
+// ensureServiceAccount looks at the labels alone: what else a ServiceAccount holds, such as
+// image pull secrets, is its users'.
+func (r *Reconciler) ensureServiceAccount(ctx context.Context, s *scope) error {
+	want := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: s.namespace(),
+		Name:      ScannerServiceAccount,
+		Labels:    map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedBy},
+	}}
+	have := &metav1.PartialObjectMetadata{}
+	have.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
+	created, err := r.getOrCreate(ctx, want, have)
+	if err != nil || created || labelled(have, want.Labels) {
+		return err
+	}
+	restored := have.DeepCopy()
+	addLabels(restored, want.Labels)
+	return r.client.Patch(ctx, restored, client.MergeFromWithOptions(have, client.MergeFromWithOptimisticLock{}))
+}
+
+// getOrCreate reads into have the object that want describes, or creates it. The cache holds
+// only what carries our label, so an object without it shows when it cannot be created.
+func (r *Reconciler) getOrCreate(ctx context.Context, want, have client.Object) (created bool, err error) {
+	err = r.client.Get(ctx, client.ObjectKeyFromObject(want), have)
+	if !apierrors.IsNotFound(err) {
+		return false, err
+	}
+	err = r.client.Create(ctx, want)
+	if !apierrors.IsAlreadyExists(err) {
+		return err == nil, err
+	}
+	return false, r.live.Get(ctx, client.ObjectKeyFromObject(want), have)
+}
+
+func labelled(object client.Object, labels map[string]string) bool {
+	have := object.GetLabels()
+	for name, value := range labels {
+		if have[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
+func addLabels(object client.Object, labels map[string]string) {
+	all := maps.Clone(object.GetLabels())
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, labels)
+	object.SetLabels(all)
+}

@@ -1,0 +1,44 @@
+package organization
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// count sums up what the organization has. The lists come from the cache, uncopied, and are
+// only read; findings are counted by their repositories, since there may be 100,000.
+func (r *Reconciler) count(ctx context.Context, s *scope) error {
+	var (
+		repositories v1alpha1.RepositoryList
+		projects     v1alpha1.ProjectList
+		keys         v1alpha1.APIKeyList
+	)
+	for _, list := range []client.ObjectList{&repositories, &projects, &keys} {
+		if err := r.client.List(ctx, list, client.InNamespace(s.namespace()), client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("count what is in %s: %w", s.namespace(), err)
+		}
+	}
+	s.organization.Status.Counts = v1alpha1.OrganizationCounts{
+		Repositories: saturate(len(repositories.Items)),
+		Projects:     saturate(len(projects.Items)),
+		Findings:     sumFindings(repositories.Items),
+		APIKeys:      saturate(len(keys.Items)),
+	}
+	return nil
+}
+
+func sumFindings(repositories []v1alpha1.Repository) int32 {
+	sum := 0
+	for i := range repositories {
+		sum += int(repositories[i].Status.Counts.Findings)
+	}
+	return saturate(sum)
+}
+
+// saturate keeps a number that does not fit at the greatest that does.
+func saturate(n int) int32 { return int32(min(n, math.MaxInt32)) } //nolint:gosec // bounded in the same line

@@ -1,0 +1,72 @@
+package organization
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+)
+
+// adoptNamespace makes sure that there is a namespace for the organization and that it is
+// ours: made by us for this very Organization. Its name alone proves nothing.
+func (r *Reconciler) adoptNamespace(ctx context.Context, s *scope) (conditions.Verdict, error) {
+	namespace := &corev1.Namespace{}
+	err := r.client.Get(ctx, client.ObjectKey{Name: s.namespace()}, namespace)
+	if apierrors.IsNotFound(err) {
+		namespace, err = r.createNamespace(ctx, s)
+	}
+	if err != nil {
+		return conditions.Verdict{}, fmt.Errorf("get namespace %s: %w", s.namespace(), err)
+	}
+	return judge(namespace, s.organization), nil
+}
+
+// createNamespace returns the namespace that is there afterwards, whoever made it.
+func (r *Reconciler) createNamespace(ctx context.Context, s *scope) (*corev1.Namespace, error) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name:        s.namespace(),
+		Labels:      map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedBy},
+		Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: string(s.organization.UID)},
+	}}
+	err := r.client.Create(ctx, namespace)
+	if apierrors.IsAlreadyExists(err) {
+		// Ours from a moment ago that the cache has yet to show, or another's.
+		err = r.live.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
+	} else if err == nil {
+		r.recorder.Eventf(s.organization, nil, corev1.EventTypeNormal, "NamespaceCreated", "CreateNamespace",
+			"Created namespace %s", namespace.Name)
+	}
+	return namespace, err
+}
+
+// judge says whether the namespace is the organization's.
+func judge(namespace *corev1.Namespace, organization *v1alpha1.Organization) conditions.Verdict {
+	switch {
+	case !namespace.DeletionTimestamp.IsZero():
+		// Whoever's it was: once it has gone, we make our own.
+		return conditions.Verdict{
+			Reason:  v1alpha1.ReasonNamespaceTerminating,
+			Message: fmt.Sprintf("namespace %s is being removed; it is made anew once it has gone", namespace.Name),
+		}
+	case !ours(namespace, organization):
+		return conditions.Verdict{
+			Stalled: true,
+			Reason:  v1alpha1.ReasonNamespaceConflict,
+			Message: fmt.Sprintf("namespace %s is there and does not carry this Organization's UID in the annotation %s; remove the namespace, or give the Organization another name",
+				namespace.Name, v1alpha1.OrganizationUIDAnnotation),
+		}
+	}
+	return conditions.Ready(fmt.Sprintf("namespace %s is ready", namespace.Name))
+}
+
+// ours reports whether the namespace was made for this very Organization: an earlier one of
+// the same name had another UID.
+func ours(namespace *corev1.Namespace, organization *v1alpha1.Organization) bool {
+	return namespace.Annotations[v1alpha1.OrganizationUIDAnnotation] == string(organization.UID)
+}

@@ -1,0 +1,87 @@
+package organization
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
+)
+
+// lookAgain is how often a removal that waits for the organization to be emptied looks: this
+// controller does not watch findings.
+const lookAgain = 15 * time.Second
+
+// remove takes the organization's namespace away and then lets the Organization go. A
+// namespace that is not ours stays, whatever its name is.
+func (r *Reconciler) remove(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(s.organization, v1alpha1.CleanupFinalizer) {
+		return ctrl.Result{}, nil
+	}
+	namespace := &corev1.Namespace{}
+	// Not the cache: what it does not show yet would be left behind for good.
+	err := r.live.Get(ctx, client.ObjectKey{Name: s.namespace()}, namespace)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("get namespace %s: %w", s.namespace(), err)
+	}
+	if apierrors.IsNotFound(err) || !ours(namespace, s.organization) {
+		return ctrl.Result{}, patch.RemoveFinalizer(ctx, r.client, s.organization, v1alpha1.CleanupFinalizer)
+	}
+	if namespace.DeletionTimestamp.IsZero() {
+		held, err := r.holds(ctx, s)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		if held != "" {
+			return ctrl.Result{RequeueAfter: lookAgain}, r.conclude(ctx, s, notEmpty(s.namespace(), held))
+		}
+		same := client.Preconditions{UID: ptr.To(namespace.UID), ResourceVersion: ptr.To(namespace.ResourceVersion)}
+		if err := r.client.Delete(ctx, namespace, same); err != nil {
+			return ctrl.Result{}, fmt.Errorf("delete namespace %s: %w", namespace.Name, err)
+		}
+	}
+	// The watch on namespaces reports when it has gone.
+	s.organization.Status.Namespace = ""
+	return ctrl.Result{}, r.conclude(ctx, s, conditions.Verdict{
+		Reason:  v1alpha1.ReasonDeleting,
+		Message: fmt.Sprintf("namespace %s is being removed", namespace.Name),
+	})
+}
+
+// holds names a kind that the organization still has objects of, or returns "" where there
+// are none or it may take them along.
+func (r *Reconciler) holds(ctx context.Context, s *scope) (string, error) {
+	if s.organization.Annotations[v1alpha1.RemoveContentsAnnotation] == "true" {
+		return "", nil
+	}
+	for _, kind := range []string{"Repository", "Project", "Finding"} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind + "List"))
+		if err := r.live.List(ctx, list, client.InNamespace(s.namespace()), client.Limit(1)); err != nil {
+			return "", fmt.Errorf("look for a %s in %s: %w", kind, s.namespace(), err)
+		}
+		if len(list.Items) > 0 {
+			return kind, nil
+		}
+	}
+	return "", nil
+}
+
+func notEmpty(namespace, kind string) conditions.Verdict {
+	return conditions.Verdict{
+		Stalled: true,
+		Reason:  v1alpha1.ReasonNotEmpty,
+		Message: fmt.Sprintf("namespace %s still holds objects of kind %s; delete them, or annotate the Organization with %s=true to remove everything",
+			namespace, kind, v1alpha1.RemoveContentsAnnotation),
+	}
+}

@@ -1,0 +1,46 @@
+package repository
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/tally"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+)
+
+// repositoryField is the selectable field by which children name their repository; in the
+// cache, an index of that name.
+const repositoryField = "spec.repositoryRef.name"
+
+// openFinding counts a finding for its repository, by category, unless it is closed.
+func openFinding(object client.Object) (tally.Share, bool) {
+	finding := object.(*v1alpha1.Finding)
+	return tally.Share{
+		Owner: types.NamespacedName{Namespace: finding.Namespace, Name: string(finding.Spec.RepositoryRef.Name)},
+		Class: string(finding.Spec.Category),
+	}, findingstate.State(&finding.Spec) != v1alpha1.FindingStateClosed
+}
+
+// everyProject counts a project for its repository.
+func everyProject(object client.Object) (tally.Share, bool) {
+	project := object.(*v1alpha1.Project)
+	return tally.Share{
+		Owner: types.NamespacedName{Namespace: project.Namespace, Name: string(project.Spec.RepositoryRef.Name)},
+	}, true
+}
+
+func repositoryOfScan(object client.Object) []string {
+	return []string{string(object.(*v1alpha1.Scan).Spec.RepositoryRef.Name)}
+}
+
+// scanOwner wakes the repository that a scan is of.
+func scanOwner(_ context.Context, object client.Object) []reconcile.Request {
+	scan := object.(*v1alpha1.Scan)
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{
+		Namespace: scan.Namespace, Name: string(scan.Spec.RepositoryRef.Name),
+	}}}
+}
