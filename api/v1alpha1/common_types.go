@@ -10,7 +10,14 @@ const (
 	OrganizationUIDAnnotation = GroupName + "/organization-uid"
 )
 
-// CleanupFinalizer keeps a Repository or a Project until its children are removed.
+// The label and its value on every Namespace, RoleBinding, ServiceAccount and Secret that the
+// controllers made.
+const (
+	ManagedByLabel = "app.kubernetes.io/managed-by"
+	ManagedBy      = "findings-operator"
+)
+
+// CleanupFinalizer keeps an Organization, a Repository or a Project until its children are removed.
 const CleanupFinalizer = GroupName + "/cleanup"
 
 // The field managers under which this API group's own programs write.

@@ -38,7 +38,11 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&Organization{}, &OrganizationList{},
 		&Project{}, &ProjectList{},
 		&Repository{}, &RepositoryList{},
+		&Review{}, &ReviewList{},
+		&ReviewIssue{}, &ReviewIssueList{},
 		&Scan{}, &ScanList{},
+		&WebhookDelivery{}, &WebhookDeliveryList{},
+		&WebhookEndpoint{}, &WebhookEndpointList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

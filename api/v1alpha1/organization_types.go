@@ -9,7 +9,14 @@ const (
 	ReasonNamespaceConflict = "NamespaceConflict"
 	// ReasonNamespaceTerminating goes with Ready=False: the namespace is being removed.
 	ReasonNamespaceTerminating = "NamespaceTerminating"
+	// ReasonNotEmpty goes with Ready=False and Stalled=True: the organization is to be removed
+	// and still has repositories, projects or findings.
+	ReasonNotEmpty = "NotEmpty"
 )
+
+// RemoveContentsAnnotation on an Organization that is being deleted, with the value "true",
+// lets it take its repositories, projects and findings along.
+const RemoveContentsAnnotation = GroupName + "/remove-contents"
 
 // OrganizationSpec says what an organization is allowed and how long its past is kept.
 type OrganizationSpec struct {

@@ -1,0 +1,142 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// MaxReviewedCommits is how many commits a Review keeps.
+const MaxReviewedCommits = 250
+
+// PullRequestStatus says where a pull request is in its life.
+//
+// +kubebuilder:validation:Enum=open;closed;merged
+type PullRequestStatus string
+
+// The pull request statuses. A merged pull request stays merged.
+const (
+	PullRequestOpen   PullRequestStatus = "open"
+	PullRequestClosed PullRequestStatus = "closed"
+	PullRequestMerged PullRequestStatus = "merged"
+)
+
+// ReviewSpec says what is known of a pull request and which of its commits were reviewed.
+//
+// +kubebuilder:validation:XValidation:rule="self.repositoryRef == oldSelf.repositoryRef && self.prNumber == oldSelf.prNumber",message="spec.repositoryRef and spec.prNumber are immutable"
+type ReviewSpec struct {
+	// repositoryRef names the repository of the pull request. Immutable.
+	// +required
+	RepositoryRef RepositoryReference `json:"repositoryRef"`
+	// provider hosts the pull request, for example "github".
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Provider string `json:"provider,omitempty"`
+	// prNumber is the provider's number of the pull request. Immutable.
+	// +kubebuilder:validation:Minimum=1
+	// +required
+	PRNumber int32 `json:"prNumber"`
+	// prTitle is the pull request's title.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	PRTitle string `json:"prTitle,omitempty"`
+	// prAuthor is who opened the pull request.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	PRAuthor string `json:"prAuthor,omitempty"`
+	// prStatus says where the pull request is in its life. Once merged, it stays merged.
+	// +kubebuilder:validation:XValidation:rule="oldSelf != 'merged' || self == 'merged'",message="a merged pull request stays merged"
+	// +required
+	PRStatus PullRequestStatus `json:"prStatus"`
+	// reviewedCommits of the pull request, in the order of their review.
+	// +listType=map
+	// +listMapKey=sha
+	// +kubebuilder:validation:MaxItems=250
+	// +optional
+	ReviewedCommits []ReviewedCommit `json:"reviewedCommits,omitempty"`
+}
+
+// ReviewedCommit is a commit that a review looked at.
+type ReviewedCommit struct {
+	// sha of the commit.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +required
+	SHA string `json:"sha"`
+	// reviewedAt is when the review of the commit was done.
+	// +required
+	ReviewedAt metav1.Time `json:"reviewedAt"`
+}
+
+// ReviewStatus is what the controllers observe of a review.
+type ReviewStatus struct {
+	// observedGeneration is the metadata.generation that this status is of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// closedIssueCount is the number of issues that are resolved.
+	// +optional
+	ClosedIssueCount int32 `json:"closedIssueCount"`
+	// openIssueCount is the number of issues that are open.
+	// +optional
+	OpenIssueCount int32 `json:"openIssueCount"`
+	// openHighCount is the number of open issues of high severity.
+	// +optional
+	OpenHighCount int32 `json:"openHighCount"`
+	// openMediumCount is the number of open issues of medium severity.
+	// +optional
+	OpenMediumCount int32 `json:"openMediumCount"`
+	// openLowCount is the number of open issues of low severity.
+	// +optional
+	OpenLowCount int32 `json:"openLowCount"`
+	// lastReviewAt is when the last reviewed commit was reviewed.
+	// +optional
+	LastReviewAt *metav1.Time `json:"lastReviewAt,omitempty"`
+	// updatedAt is when the spec last changed; never goes back.
+	// +optional
+	UpdatedAt *metav1.Time `json:"updatedAt,omitempty"`
+	// conditions of the review: Ready, Stalled.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=4
+	// +optional
+	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// Review is the record of one pull request's reviews.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,categories=appsec
+// +kubebuilder:printcolumn:name="Repository",type=string,JSONPath=`.spec.repositoryRef.name`
+// +kubebuilder:printcolumn:name="PR",type=integer,JSONPath=`.spec.prNumber`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.spec.prStatus`
+// +kubebuilder:printcolumn:name="Open",type=integer,JSONPath=`.status.openIssueCount`
+// +kubebuilder:printcolumn:name="Resolved",type=integer,JSONPath=`.status.closedIssueCount`
+// +kubebuilder:printcolumn:name="Last Review",type=date,JSONPath=`.status.lastReviewAt`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Title",type=string,priority=1,JSONPath=`.spec.prTitle`
+// +kubebuilder:printcolumn:name="Author",type=string,priority=1,JSONPath=`.spec.prAuthor`
+// +kubebuilder:printcolumn:name="High",type=integer,priority=1,JSONPath=`.status.openHighCount`
+// +kubebuilder:printcolumn:name="Medium",type=integer,priority=1,JSONPath=`.status.openMediumCount`
+// +kubebuilder:printcolumn:name="Low",type=integer,priority=1,JSONPath=`.status.openLowCount`
+// +kubebuilder:printcolumn:name="Ready",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:selectablefield:JSONPath=`.spec.repositoryRef.name`
+// +kubebuilder:selectablefield:JSONPath=`.spec.prNumber`
+// +kubebuilder:selectablefield:JSONPath=`.spec.prStatus`
+// +kubebuilder:selectablefield:JSONPath=`.spec.prAuthor`
+type Review struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+	// spec is what is declared.
+	// +required
+	Spec ReviewSpec `json:"spec"`
+	// status is what the controllers observe.
+	// +optional
+	Status ReviewStatus `json:"status,omitzero"`
+}
+
+// ReviewList is a list of Reviews.
+//
+// +kubebuilder:object:root=true
+type ReviewList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Review `json:"items"`
+}

@@ -1,0 +1,120 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Reasons of a WebhookEndpoint's conditions.
+const (
+	// ReasonSecretNotFound goes with Ready=False: the Secret named is not there or holds no usable key.
+	ReasonSecretNotFound = "SecretNotFound"
+	// ReasonEndpointDisabled goes with Ready=False: spec.disabled is set.
+	ReasonEndpointDisabled = "EndpointDisabled"
+	// ReasonDeliveryFailing goes with Ready=False: the last attempts failed; retries go on.
+	ReasonDeliveryFailing = "DeliveryFailing"
+)
+
+// Keys of the data of a WebhookEndpoint's Secret.
+const (
+	// WebhookSecretKey holds the signing secret: "whsec_" and base64.
+	WebhookSecretKey = "secret"
+)
+
+// WebhookBatch says how one scan's changes are put into events.
+//
+// +kubebuilder:validation:Enum=None;PerScan
+type WebhookBatch string
+
+// The batch modes.
+const (
+	WebhookBatchNone    WebhookBatch = "None"
+	WebhookBatchPerScan WebhookBatch = "PerScan"
+)
+
+// WebhookEventPattern is an event's type, or a group of them: "*", "finding.*".
+//
+// +kubebuilder:validation:MaxLength=64
+// +kubebuilder:validation:Pattern=`^(\*|[a-z_]+\.(\*|[a-z_]+))$`
+type WebhookEventPattern string
+
+// WebhookEndpointSpec says where events are sent, and which.
+type WebhookEndpointSpec struct {
+	// url that receives the events by POST. It must hold no credentials.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^https?://[^@]+$`
+	// +required
+	URL string `json:"url"`
+	// events that are sent. Default: all.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Events []WebhookEventPattern `json:"events,omitempty"`
+	// secretRef names the Secret that holds the signing secret.
+	// Default: a Secret of the endpoint's name and "-webhook", made with a fresh secret.
+	// +optional
+	SecretRef *SecretReference `json:"secretRef,omitempty"`
+	// disabled sends nothing, and may be taken back.
+	// +optional
+	Disabled bool `json:"disabled,omitempty"`
+	// batch says how one scan's changes are put into events. Default: None, an event each.
+	// +optional
+	Batch WebhookBatch `json:"batch,omitempty"`
+}
+
+// WebhookEndpointStatus is what the controllers observe of an endpoint.
+type WebhookEndpointStatus struct {
+	// observedGeneration is the metadata.generation that this status is of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// secretRef names the Secret in use.
+	// +optional
+	SecretRef *SecretReference `json:"secretRef,omitempty"`
+	// lastSuccessAt is when an attempt last succeeded.
+	// +optional
+	LastSuccessAt *metav1.Time `json:"lastSuccessAt,omitempty"`
+	// consecutiveFailures since the last success.
+	// +optional
+	ConsecutiveFailures int32 `json:"consecutiveFailures"`
+	// conditions of the endpoint: Ready, Stalled.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=4
+	// +optional
+	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// WebhookEndpoint is a receiver of events.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,shortName=whe,categories=appsec
+// +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.spec.url`
+// +kubebuilder:printcolumn:name="Disabled",type=boolean,JSONPath=`.spec.disabled`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Last Success",type=date,JSONPath=`.status.lastSuccessAt`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Events",type=string,priority=1,JSONPath=`.spec.events`
+// +kubebuilder:printcolumn:name="Batch",type=string,priority=1,JSONPath=`.spec.batch`
+// +kubebuilder:printcolumn:name="Failures",type=integer,priority=1,JSONPath=`.status.consecutiveFailures`
+// +kubebuilder:selectablefield:JSONPath=`.spec.disabled`
+// +kubebuilder:selectablefield:JSONPath=`.spec.url`
+type WebhookEndpoint struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+	// spec is what is declared.
+	// +required
+	Spec WebhookEndpointSpec `json:"spec"`
+	// status is what the controllers observe.
+	// +optional
+	Status WebhookEndpointStatus `json:"status,omitzero"`
+}
+
+// WebhookEndpointList is a list of WebhookEndpoints.
+//
+// +kubebuilder:object:root=true
+type WebhookEndpointList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []WebhookEndpoint `json:"items"`
+}
