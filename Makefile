@@ -2,22 +2,78 @@
 SHELL := /usr/bin/env bash -o pipefail
 .DEFAULT_GOAL := help
 
-K8S_BIN := bin/k8s
+# Pinned in a module of their own, so that their dependencies never decide ours. The go
+# command builds each at its first use and keeps it in its cache.
+TOOL := go tool -modfile=hack/tools/go.mod
+GENERATED := api/v1alpha1/zz_generated.deepcopy.go apiserver/openapi/types.gen.go config/crd/bases
+MODULES := . hack/tools hack/controlplane
+# Packages tested at a time: each may run a control plane of its own.
+TEST_JOBS ?= 2
+TEST_TIMEOUT ?= 15m
+
+# Tests run in their packages' folders.
+ifneq ($(FINDINGS_SARIF_CORPUS),)
+export FINDINGS_SARIF_CORPUS := $(abspath $(FINDINGS_SARIF_CORPUS))
+endif
 
 ##@ General
 
 .PHONY: help
 help: ## Show this help.
-	@awk 'BEGIN {FS = ":.*##"} /^[a-zA-Z_-]+:.*?##/ {printf "  \033[36m%-12s\033[0m %s\n", $$1, $$2} /^##@/ {printf "\n%s\n", substr($$0, 5)}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*##"} /^[a-zA-Z_-]+:.*?##/ {printf "  \033[36m%-13s\033[0m %s\n", $$1, $$2} /^##@/ {printf "\n%s\n", substr($$0, 5)}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: controlplane build ## Run everything on this machine until Ctrl-C (PORT=8080 RUN_DIR=.run SAMPLES=true).
+	@exec bin/findings-local
 
 ##@ Development
+
+.PHONY: build
+build: ## Build the binaries into bin/.
+	@mkdir -p bin
+	@echo "build: compiling the operator (cold: 1 to 3 minutes, afterwards seconds) ..."
+	@go build -o bin/ ./cmd/...
+	@go build -o bin/findings-local ./hack/local
+
+.PHONY: controlplane
+controlplane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl into bin/k8s, once.
+	@hack/controlplane/build.sh
 
 .PHONY: generate
 generate: ## Write all generated code and manifests anew.
 	go tool controller-gen object paths=./api/...
 	go tool controller-gen crd:allowDangerousTypes=false paths=./api/... output:crd:artifacts:config=config/crd/bases
-	go tool -modfile=hack/tools/go.mod oapi-codegen -config apiserver/openapi/config.yaml apiserver/openapi/openapi.yaml
+	$(TOOL) oapi-codegen -config apiserver/openapi/config.yaml apiserver/openapi/openapi.yaml
 
-.PHONY: controlplane
-controlplane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl into bin/k8s, once.
-	@hack/controlplane/build.sh
+.PHONY: test
+test: controlplane build ## Run all tests with the race detector. Ends with a count.
+	$(TOOL) gotestsum --format=pkgname -- -race -p=$(TEST_JOBS) -timeout=$(TEST_TIMEOUT) ./...
+
+.PHONY: bench
+bench: controlplane ## Run the benchmarks.
+	@packages=$$(git ls-files '*_test.go' | xargs grep -l '^func Benchmark' | xargs -r -n1 dirname | sort -u | sed 's|^|./|'); \
+	if [ -z "$$packages" ]; then echo "bench: no benchmark yet"; else go test -run='^$$' -bench=. -benchmem $$packages; fi
+
+.PHONY: lint
+lint: ## Run the linters (cold: building golangci-lint takes about 2 minutes).
+	$(TOOL) golangci-lint run
+
+.PHONY: verify
+verify: verify-generated verify-modules verify-scripts lint ## Check that nothing is stale, untidy or against the rules.
+	go vet ./...
+
+.PHONY: verify-generated
+verify-generated: generate
+	@stale=$$(git status --porcelain -- $(GENERATED)); if [ -n "$$stale" ]; then \
+	  git --no-pager diff -- $(GENERATED); \
+	  echo "verify: these generated files differ from what is committed; commit what \`make generate\` wrote:"; \
+	  echo "$$stale"; exit 1; fi
+
+.PHONY: verify-modules
+verify-modules:
+	@for module in $(MODULES); do echo "verify: go.mod of $$module"; (cd "$$module" && go mod tidy -diff) || \
+	  { echo "verify: run \`go mod tidy\` in $$module and commit"; exit 1; }; done
+
+.PHONY: verify-scripts
+verify-scripts:
+	@git ls-files '*.sh' .ci/run | while read -r script; do bash -n "$$script" || exit 1; done

@@ -64,5 +64,5 @@ func adopt(binary string) error {
 			return err
 		}
 	}
-	return syscall.Exec(binary, append([]string{binary}, os.Args[1:]...), os.Environ()) //nolint:gosec // the binary is one of bin/k8s
+	return syscall.Exec(binary, append([]string{binary}, os.Args[1:]...), os.Environ())
 }

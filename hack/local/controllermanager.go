@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"path/filepath"
 	"strings"
 
@@ -9,7 +10,7 @@ import (
 
 // startControllerManager starts what makes removal, namespaces and service accounts real.
 // Nothing here runs pods, so the rest of Kubernetes' controllers stay off.
-func startControllerManager(o options, children *supervisor, cluster *rest.Config, keys *pki) error {
+func startControllerManager(ctx context.Context, o options, children *supervisor, cluster *rest.Config, keys *pki) error {
 	kubeconfig := o.state("kubeconfigs", "kube-controller-manager")
 	if err := writeKubeconfig(kubeconfig, cluster, controllerManagerUser, keys.tokens[controllerManagerUser], "default"); err != nil {
 		return err
@@ -23,7 +24,7 @@ func startControllerManager(o options, children *supervisor, cluster *rest.Confi
 		"clusterrole-aggregation-controller",
 		"validatingadmissionpolicy-status-controller",
 	}
-	return children.start(command{
+	return children.start(ctx, command{
 		name: "kube-controller-manager",
 		path: filepath.Join(o.assets(), "kube-controller-manager"),
 		arguments: []string{

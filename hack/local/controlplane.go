@@ -111,8 +111,8 @@ func (p *plane) configureAPIServer(o options, keys *pki) (*envtest.APIServer, er
 		return nil, err
 	}
 	server := &envtest.APIServer{Path: path, Out: log, Err: log, CertDir: o.state("pki")}
-	server.SecureServing.CA = keys.servingCA
-	server.SecureServing.Authn = &tokenFile{tokens: keys.tokens}
+	server.CA = keys.servingCA
+	server.Authn = &tokenFile{tokens: keys.tokens}
 	server.Configure().
 		Set("service-account-key-file", keys.serviceAccountKeyFile).
 		Set("service-account-signing-key-file", keys.serviceAccountKeyFile).

@@ -27,7 +27,7 @@ func apply(ctx context.Context, o options, arguments ...string) error {
 // output runs a program to its end. An error holds what the program said on standard error.
 func output(ctx context.Context, folder, path string, arguments ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
-	program := exec.CommandContext(ctx, path, arguments...) //nolint:gosec // the runner's own list of programs
+	program := exec.CommandContext(ctx, path, arguments...)
 	program.Dir = folder
 	// PWD would otherwise be the runner's, and the go command believes it.
 	program.Env = append(os.Environ(), "PWD="+folder)

@@ -26,7 +26,7 @@ func openLog(o options, name string) (*os.File, error) {
 	if err := os.Rename(path, path+".before"); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("put the old log aside: %w", err)
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600) //nolint:gosec // a file of the run folder
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the log of %s: %w", name, err)
 	}

@@ -29,18 +29,19 @@ func startOperator(ctx context.Context, o options, children *supervisor, p *plan
 	if err != nil {
 		return nil, err
 	}
-	if err := children.start(command{name: "controller", path: o.binary("findings-operator"), arguments: []string{
+	if err := children.start(ctx, command{name: "controller", path: o.binary("findings-operator"), arguments: []string{
 		"controller",
 		"--kubeconfig=" + kubeconfig,
-		"--health-bind-address=" + controllerHealth,
+		"--health-probe-bind-address=" + controllerHealth,
 		"--metrics-bind-address=" + controllerMetrics,
+		"--namespace=" + systemNamespace,
 	}}); err != nil {
 		return nil, err
 	}
 	if kubeconfig, err = accountKubeconfig(ctx, o, p, systemNamespace, apiAccount); err != nil {
 		return nil, err
 	}
-	if err := children.start(command{name: "apiserver", path: o.binary("findings-operator"), arguments: []string{
+	if err := children.start(ctx, command{name: "apiserver", path: o.binary("findings-operator"), arguments: []string{
 		"apiserver",
 		"--kubeconfig=" + kubeconfig,
 		"--bind-address=" + address(o.port),
@@ -96,7 +97,7 @@ func checkReady(ctx context.Context, httpClient *http.Client, url string) error 
 
 // tail returns the last lines of a file, as far as they can be read.
 func tail(path string, count int) string {
-	content, err := os.ReadFile(path) //nolint:gosec // a log of the run folder
+	content, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error()
 	}

@@ -54,7 +54,7 @@ func loadPKI(o options) (*pki, error) {
 // servingCertificate returns the PEM of the certificate. It writes the two files where they
 // are not there or soon expire, under the names that kube-apiserver looks for in its --cert-dir.
 func servingCertificate(certFile, keyFile string) ([]byte, error) {
-	content, err := os.ReadFile(certFile) //nolint:gosec // a file of the run folder
+	content, err := os.ReadFile(certFile)
 	if err == nil && validFor(content, renewBefore) {
 		return content, nil
 	}
@@ -78,7 +78,7 @@ func validFor(content []byte, remaining time.Duration) bool {
 }
 
 func userToken(file string) (string, error) {
-	content, err := os.ReadFile(file) //nolint:gosec // a file of the run folder
+	content, err := os.ReadFile(file)
 	if err == nil || !errors.Is(err, os.ErrNotExist) {
 		return strings.TrimSpace(string(content)), err
 	}

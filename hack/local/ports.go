@@ -28,7 +28,7 @@ func freePorts(ctx context.Context, count int) ([]int, error) {
 		if err != nil {
 			return nil, fmt.Errorf("find a free port: %w", err)
 		}
-		defer listener.Close() //nolint:errcheck // nothing was sent or received
+		defer listener.Close()
 		ports = append(ports, listener.Addr().(*net.TCPAddr).Port)
 	}
 	return ports, nil

@@ -41,13 +41,14 @@ type child struct {
 	ended   sync.WaitGroup
 }
 
-// start starts a child. An error means that the first start failed.
-func (s *supervisor) start(what command) error {
+// start starts a child, which lives until stopAll whatever becomes of the context: the order
+// in which children end matters. An error means that the first start failed.
+func (s *supervisor) start(ctx context.Context, what command) error {
 	log, err := openLog(s.options, what.name)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c := &child{command: what, log: log, stop: cancel}
 	process, err := s.spawn(ctx, c)
 	if err != nil {
@@ -61,7 +62,7 @@ func (s *supervisor) start(what command) error {
 
 // spawn starts a process that gets SIGTERM when the context ends, and SIGKILL stopGrace later.
 func (s *supervisor) spawn(ctx context.Context, c *child) (*exec.Cmd, error) {
-	process := exec.CommandContext(ctx, c.command.path, c.command.arguments...) //nolint:gosec // the runner's own list
+	process := exec.CommandContext(ctx, c.command.path, c.command.arguments...)
 	process.Stdout, process.Stderr = c.log, c.log
 	process.SysProcAttr = childAttributes()
 	process.Cancel = func() error { return process.Process.Signal(syscall.SIGTERM) }

@@ -67,7 +67,7 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 // bringUp starts and installs what works on the control plane. It returns the sample key's
 // token, empty without samples.
 func bringUp(ctx context.Context, o options, p *plane, keys *pki, children *supervisor, say reporter) (*operator, string, error) {
-	if err := startControllerManager(o, children, p.config, keys); err != nil {
+	if err := startControllerManager(ctx, o, children, p.config, keys); err != nil {
 		return nil, "", err
 	}
 	say("installing custom resources, roles and admission policies ...")

@@ -1,0 +1,132 @@
+// Package architecture checks that the rooms of the project stay apart.
+package architecture
+
+import (
+	"bufio"
+	"bytes"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/appsec-dev/findings-operator/"
+
+// rooms says what each room's packages may import of ours besides their own room; "test"
+// holds for test files alone. Rooms that are not listed see everything.
+var rooms = map[string]struct {
+	may    []string
+	reason string
+}{
+	"api":          {nil, "clients import the API types, and must get nothing else with them"},
+	"internal":     {[]string{"api"}, "rules that both sides share must not lean on either"},
+	"controllers":  {[]string{"api", "internal"}, "the controllers must run without the facade"},
+	"apiserver":    {[]string{"api", "internal"}, "the facade must run without the controllers"},
+	"test/testenv": {[]string{"api", "internal"}, "every package's tests import it"},
+	"test/builder": {[]string{"api", "internal"}, "every package's tests import it"},
+}
+
+// testHelpers are what the test files of any package may import besides.
+var testHelpers = []string{"test/testenv", "test/builder"}
+
+func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
+	edges := listImports(t)
+	if len(edges) < len(rooms) {
+		t.Fatalf("go list named %d imports among our packages; the check saw nothing", len(edges))
+	}
+	for _, edge := range edges {
+		if reason := violation(edge); reason != "" {
+			t.Errorf("%s imports %s: %s", edge.from, edge.to, reason)
+		}
+	}
+}
+
+// The law itself is checked, since a rule that matches nothing passes too.
+func TestTheLawRefusesWhatItShould(t *testing.T) {
+	for _, c := range []struct {
+		edge    edge
+		allowed bool
+		reason  string
+	}{
+		{edge{from: "controllers/finding", to: "apiserver/readmodel"}, false, "controllers never import apiserver"},
+		{edge{from: "apiserver/handlers", to: "controllers/finding"}, false, "apiserver never imports controllers"},
+		{edge{from: "internal/tokens", to: "apiserver"}, false, "internal imports api alone"},
+		{edge{from: "api/v1alpha1", to: "internal/tokens"}, false, "api imports nothing of ours"},
+		{edge{from: "controllers/finding", to: "test/testenv"}, false, "only test files import the test environment"},
+		{edge{from: "controllers/finding", to: "test/testenv", inTest: true}, true, "test files may"},
+		{edge{from: "controllers/finding", to: "apiserver", inTest: true}, false, "test files keep to the law otherwise"},
+		{edge{from: "controllers/finding", to: "controllers/internal/patch"}, true, "a room's own packages"},
+		{edge{from: "controllers/internal/patch", to: "internal/findingstate"}, true, "controllers' helpers are controllers"},
+		{edge{from: "cmd/findings-operator", to: "apiserver"}, true, "cmd sees both"},
+		{edge{from: "test/e2e", to: "controllers/finding", inTest: true}, true, "test sees both"},
+	} {
+		if got := violation(c.edge) == ""; got != c.allowed {
+			t.Errorf("%+v: allowed is %t, want %t: %s", c.edge, got, c.allowed, c.reason)
+		}
+	}
+}
+
+// edge is an import among our packages, without the module's prefix.
+type edge struct {
+	from, to string
+	inTest   bool
+}
+
+// violation says why an import is against the law, or "".
+func violation(e edge) string {
+	room := roomOf(e.from)
+	law, bound := rooms[room]
+	if !bound || roomOf(e.to) == room {
+		return ""
+	}
+	allowed := law.may
+	if e.inTest {
+		allowed = append(allowed[:len(allowed):len(allowed)], testHelpers...)
+	}
+	for _, may := range allowed {
+		if within(e.to, may) {
+			return ""
+		}
+	}
+	return law.reason
+}
+
+func roomOf(path string) string {
+	for room := range rooms {
+		if within(path, room) {
+			return room
+		}
+	}
+	room, _, _ := strings.Cut(path, "/")
+	return room
+}
+
+func within(path, room string) bool { return path == room || strings.HasPrefix(path, room+"/") }
+
+func listImports(t *testing.T) []edge {
+	t.Helper()
+	const format = `{{$from := .ImportPath}}` +
+		`{{range .Imports}}{{$from}} {{.}} code{{"\n"}}{{end}}` +
+		`{{range .TestImports}}{{$from}} {{.}} test{{"\n"}}{{end}}` +
+		`{{range .XTestImports}}{{$from}} {{.}} test{{"\n"}}{{end}}`
+	command := exec.CommandContext(t.Context(), "go", "list", "-f", format, "./...")
+	command.Dir = filepath.Join("..", "..")
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.String())
+	}
+	var edges []edge
+	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) == 3 && strings.HasPrefix(fields[0], module) && strings.HasPrefix(fields[1], module) {
+			edges = append(edges, edge{
+				from:   strings.TrimPrefix(fields[0], module),
+				to:     strings.TrimPrefix(fields[1], module),
+				inTest: fields[2] == "test",
+			})
+		}
+	}
+	return edges
+}
