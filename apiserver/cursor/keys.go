@@ -1,0 +1,136 @@
+package cursor
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+const (
+	// minKeySize and maxKeySize bound a key, in bytes.
+	minKeySize = 32
+	maxKeySize = 4096
+	// keysVerifying is how many of the newest keys verify. The newest alone signs.
+	keysVerifying = 2
+)
+
+// NewRandom returns a codec with a key of its own: its cursors end with the process, and no
+// other replica reads them.
+func NewRandom() *Codec {
+	key := make([]byte, minKeySize)
+	rand.Read(key) //nolint:errcheck // never fails: it ends the process instead
+	c := &Codec{}
+	c.keys.held.Store(&[][]byte{key})
+	return c
+}
+
+// Load returns a codec with the keys of a folder, which is usually a mounted Secret: each file
+// is a key of 32 to 4096 random bytes. The file whose name sorts last is the newest key and
+// signs; it and the one before it verify. To rotate, add a file whose name sorts after the
+// others, and take the oldest away when its cursors may end. Files that start with a dot are
+// passed over.
+func Load(folder string) (*Codec, error) {
+	keys, err := readKeys(folder)
+	if err != nil {
+		return nil, err
+	}
+	c := &Codec{}
+	c.keys.folder = folder
+	c.keys.held.Store(&keys)
+	return c, nil
+}
+
+// Run reads the folder again every interval until ctx ends. A folder that cannot be read
+// leaves the keys as they were, and is logged. It returns at once for a random key.
+func (c *Codec) Run(ctx context.Context, interval time.Duration, log logr.Logger) {
+	if c.keys.folder == "" {
+		return
+	}
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if changed, err := c.Reload(); err != nil {
+				log.Error(err, "The cursor keys stay as they were")
+			} else if changed {
+				log.Info("Read new cursor keys", "folder", c.keys.folder)
+			}
+		}
+	}
+}
+
+// Reload reads the folder that Load was given once more, and reports whether the keys are new.
+func (c *Codec) Reload() (changed bool, err error) {
+	keys, err := readKeys(c.keys.folder)
+	if err != nil {
+		return false, err
+	}
+	before := c.keys.held.Swap(&keys)
+	return !slices.EqualFunc(*before, keys, bytes.Equal), nil
+}
+
+// keyring holds the keys that verify, the newest first.
+type keyring struct {
+	folder string
+	held   atomic.Pointer[[][]byte]
+}
+
+func (k *keyring) signing() []byte     { return (*k.held.Load())[0] }
+func (k *keyring) verifying() [][]byte { return *k.held.Load() }
+
+func readKeys(folder string) ([][]byte, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, fmt.Errorf("read the cursor keys: %w", err)
+	}
+	var keys [][]byte
+	for _, entry := range slices.Backward(entries) {
+		// A mounted Secret holds its real files in hidden folders, with links beside them.
+		if strings.HasPrefix(entry.Name(), ".") || entry.IsDir() {
+			continue
+		}
+		key, err := readKey(filepath.Join(folder, entry.Name()))
+		if err != nil {
+			return nil, err
+		}
+		if keys = append(keys, key); len(keys) == keysVerifying {
+			break
+		}
+	}
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("the folder %s holds no cursor key: put a file of %d random bytes there", folder, minKeySize)
+	}
+	return keys, nil
+}
+
+func readKey(path string) ([]byte, error) {
+	file, err := os.Open(path) //nolint:gosec // the operator names the folder
+	if err != nil {
+		return nil, fmt.Errorf("read a cursor key: %w", err)
+	}
+	key, err := io.ReadAll(io.LimitReader(file, maxKeySize+1))
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, fmt.Errorf("read a cursor key: %w", err)
+	}
+	if len(key) < minKeySize || len(key) > maxKeySize {
+		return nil, fmt.Errorf("the cursor key %s has %d bytes: it needs %d to %d", path, len(key), minKeySize, maxKeySize)
+	}
+	// HMAC would take any length; a fixed one keeps signing a page's cursor at one price.
+	sum := sha256.Sum256(key)
+	return sum[:], nil
+}

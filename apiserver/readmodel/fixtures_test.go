@@ -1,0 +1,128 @@
+package readmodel
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+const (
+	acme          = "acme"
+	acmeNamespace = v1alpha1.NamespacePrefix + acme
+)
+
+// newTestModel returns a model that is fed by hand, with its clock.
+func newTestModel(t testing.TB) (*Model, *testingclock.FakeClock) {
+	t.Helper()
+	clock := testingclock.NewFakeClock(epoch)
+	m, err := New(Options{Sources: &Sources{}, Log: logr.Discard(), Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, clock
+}
+
+// fatal is what *testing.T and *rapid.T share.
+type fatal interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+func feed(t fatal, m *Model, k kind, objects ...metav1.Object) {
+	t.Helper()
+	for _, object := range objects {
+		if err := m.add(change{kind: k, object: object}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func feedDeletion(t fatal, m *Model, k kind, object metav1.Object) {
+	t.Helper()
+	if err := m.add(change{kind: k, object: object, deleted: true}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// settle does what the joiner and the publisher do, until nothing is left to do.
+func settle(t fatal, m *Model) {
+	t.Helper()
+	for m.joinNext(testContext) {
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.publishAll()
+}
+
+func meta(namespace, name string, rv int) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: namespace, Name: name, UID: types.UID("uid-" + namespace + "-" + name),
+		ResourceVersion: fmt.Sprint(rv), Generation: 1, CreationTimestamp: metav1.NewTime(epoch),
+	}
+}
+
+func organization(name, namespace string, rv int) *v1alpha1.Organization {
+	return &v1alpha1.Organization{
+		ObjectMeta: meta("", name, rv),
+		Status:     v1alpha1.OrganizationStatus{Namespace: namespace},
+	}
+}
+
+func repository(name string, rv int) *v1alpha1.Repository {
+	return &v1alpha1.Repository{
+		ObjectMeta: meta(acmeNamespace, name, rv),
+		Spec:       v1alpha1.RepositorySpec{FullName: "acme/" + name, Provider: "github", URL: "https://code.example/" + name},
+	}
+}
+
+func project(name string, rv int) *v1alpha1.Project {
+	return &v1alpha1.Project{
+		ObjectMeta: meta(acmeNamespace, name, rv),
+		Spec: v1alpha1.ProjectSpec{
+			RepositoryRef: v1alpha1.RepositoryReference{Name: "shop"}, DisplayName: "The " + name, Owner: "team-a",
+		},
+	}
+}
+
+func finding(name string, rv int, change ...func(*v1alpha1.Finding)) *v1alpha1.Finding {
+	f := &v1alpha1.Finding{
+		ObjectMeta: meta(acmeNamespace, name, rv),
+		Spec: v1alpha1.FindingSpec{
+			RepositoryRef: v1alpha1.RepositoryReference{Name: "shop"},
+			ProjectRef:    v1alpha1.ProjectReference{Name: "api"},
+			Class:         "CWE-89",
+			Details:       v1alpha1.FindingDetails{Title: "SQL injection", Severity: v1alpha1.LevelHigh},
+			Triage:        v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen},
+		},
+	}
+	for _, c := range change {
+		c(f)
+	}
+	return f
+}
+
+func muted(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted }
+
+func generation(n int64) func(*v1alpha1.Finding) {
+	return func(f *v1alpha1.Finding) { f.Generation = n }
+}
+
+func namespaced(namespace string) func(*v1alpha1.Finding) {
+	return func(f *v1alpha1.Finding) {
+		f.Namespace, f.UID = namespace, types.UID("uid-"+namespace+"-"+f.Name)
+	}
+}
+
+func ids(items []*Item) []string {
+	out := make([]string, len(items))
+	for i, item := range items {
+		out[i] = item.ID
+	}
+	return out
+}

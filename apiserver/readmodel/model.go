@@ -1,0 +1,275 @@
+package readmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// ErrNoOrganization is returned for an organization that is not there, or that has no
+// namespace yet.
+var ErrNoOrganization = errors.New("there is no such organization")
+
+// publishInterval is how long changes are gathered, after the first, before readers see them.
+// A burst then copies each node of a tree once an interval instead of once a change.
+const publishInterval = 10 * time.Millisecond
+
+// Options of a Model.
+type Options struct {
+	// Config reaches the Kubernetes API. It is not used where Sources are given.
+	Config *rest.Config
+	// Sources to list and watch instead of Config's cluster.
+	Sources *Sources
+	// Log; the zero value discards.
+	Log logr.Logger
+	// Clock; nil means the system's.
+	Clock clock.Clock
+}
+
+// Sources list and watch each kind, in all namespaces.
+type Sources struct {
+	Organizations, Repositories, Projects, Findings cache.ListerWatcher
+}
+
+// Model is the read model of every organization. Its methods may be called concurrently.
+type Model struct {
+	log     logr.Logger
+	clock   clock.Clock
+	sources *Sources
+
+	// visible maps an organization's name to its view. The map never changes; it is replaced.
+	visible atomic.Pointer[map[string]*view]
+	ready   atomic.Bool
+
+	mu         sync.Mutex
+	versions   [kinds]*versions
+	synced     [kinds]bool
+	partitions map[string]*partition
+	// namespaces maps an organization's name to its namespace.
+	namespaces map[string]string
+	// queue holds what is to be joined anew, each once, and joining is what is being joined.
+	queue   []rejoin
+	queued  map[rejoin]struct{}
+	joining bool
+
+	// changed and enqueued wake the publisher and the joiner.
+	changed  chan struct{}
+	enqueued chan struct{}
+}
+
+// New returns a model that is empty until Run fills it.
+func New(options Options) (*Model, error) {
+	m := &Model{
+		log:        options.Log,
+		clock:      options.Clock,
+		sources:    options.Sources,
+		partitions: map[string]*partition{},
+		namespaces: map[string]string{},
+		queued:     map[rejoin]struct{}{},
+		changed:    make(chan struct{}, 1),
+		enqueued:   make(chan struct{}, 1),
+	}
+	if m.clock == nil {
+		m.clock = clock.RealClock{}
+	}
+	for k := range m.versions {
+		m.versions[k] = newVersions()
+	}
+	m.visible.Store(&map[string]*view{})
+	if m.sources == nil {
+		sources, err := sourcesOf(options.Config)
+		if err != nil {
+			return nil, err
+		}
+		m.sources = sources
+	}
+	return m, nil
+}
+
+// Run keeps the model up to date until ctx ends, and then returns nil. While the Kubernetes
+// API does not answer it tries again, with a growing pause, and what is held stays readable.
+// It is called once.
+func (m *Model) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return m.reflect(ctx) })
+	group.Go(func() error { return m.runJoiner(ctx) })
+	group.Go(func() error { return m.runPublisher(ctx) })
+	if err := group.Wait(); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// Ready reports whether every kind has been listed and every finding joined. It stays true.
+func (m *Model) Ready() bool { return m.ready.Load() }
+
+// ListFindings answers a query from the organization's snapshot. It takes no lock. The error
+// is ErrNoOrganization.
+func (m *Model) ListFindings(organization string, query FindingQuery) (Page, error) {
+	snapshot, err := m.snapshot(organization)
+	if err != nil {
+		return Page{}, err
+	}
+	return snapshot.list(query), nil
+}
+
+// Finding returns an organization's finding. It takes no lock. A finding that is not there
+// and an organization that is not there look the same.
+func (m *Model) Finding(organization, id string) (*Item, bool) {
+	snapshot, err := m.snapshot(organization)
+	if err != nil {
+		return nil, false
+	}
+	return snapshot.byID.Get(&Item{ID: id})
+}
+
+// Namespace returns where the organization's resources are. The error is ErrNoOrganization.
+func (m *Model) Namespace(organization string) (string, error) {
+	view, ok := (*m.visible.Load())[organization]
+	if !ok {
+		return "", fmt.Errorf("%w: %s", ErrNoOrganization, organization)
+	}
+	return view.namespace, nil
+}
+
+func (m *Model) snapshot(organization string) (*index, error) {
+	view, ok := (*m.visible.Load())[organization]
+	if !ok {
+		return nil, fmt.Errorf("%w: %s", ErrNoOrganization, organization)
+	}
+	return view.snapshot.Load(), nil
+}
+
+// Apply takes the object that the Kubernetes API has returned for a patch, so that the next
+// read of this model shows it, and returns it as it is shown. Where the model already holds
+// a newer state that stays, and the item returned is still that of the object given.
+// The object must not be changed afterwards. The error is ErrNoOrganization where no
+// organization owns the object's namespace.
+func (m *Model) Apply(object *v1alpha1.Finding) (*Item, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, err := m.write(change{kind: findings, object: object}); err != nil {
+		return nil, err
+	}
+	p := m.partitions[object.Namespace]
+	if p == nil || p.view == nil {
+		return nil, fmt.Errorf("%w: none owns the namespace %s", ErrNoOrganization, object.Namespace)
+	}
+	if p.dirty {
+		p.publish()
+	}
+	finding := p.findings[object.Name]
+	if finding != nil && finding.item != nil && finding.object.ResourceVersion == object.ResourceVersion {
+		return finding.item, nil
+	}
+	return p.jobFor(trim(object), m.updatedAt(object, nil)).render()
+}
+
+// add takes a watch event.
+func (m *Model) add(c change) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, err := m.write(c)
+	return err
+}
+
+// replace takes a list of all objects of a kind, as they were at a version.
+func (m *Model) replace(kind kind, objects []metav1.Object, listVersion string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	listed := make(map[types.NamespacedName]struct{}, len(objects))
+	for _, object := range objects {
+		listed[types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}] = struct{}{}
+		if _, err := m.write(change{kind: kind, object: object}); err != nil {
+			return err
+		}
+	}
+	missing, err := m.versions[kind].list(listed, listVersion)
+	if err != nil {
+		return fmt.Errorf("list of %s: %w", kind, err)
+	}
+	for key, state := range missing {
+		gone := &metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: state.uid, ResourceVersion: state.rv}
+		if _, err := m.write(change{kind: kind, object: gone, deleted: true}); err != nil {
+			return err
+		}
+	}
+	if !m.synced[kind] {
+		m.synced[kind] = true
+		m.log.Info("Listed", "kind", kind.String(), "objects", len(objects))
+	}
+	m.settleReady()
+	return nil
+}
+
+func (m *Model) partition(namespace string) *partition {
+	p := m.partitions[namespace]
+	if p == nil {
+		p = newPartition(namespace)
+		m.partitions[namespace] = p
+	}
+	return p
+}
+
+// settleOwner gives a namespace to the one organization whose status names it. Where several
+// do, none gets it: showing one's findings to another is worse than showing none.
+func (m *Model) settleOwner(namespace string) {
+	var owner string
+	for organization, its := range m.namespaces {
+		if its != namespace {
+			continue
+		}
+		if owner != "" {
+			m.log.Info("Two organizations name the same namespace in status; neither is shown",
+				"namespace", namespace, "organizations", []string{owner, organization})
+			owner = ""
+			break
+		}
+		owner = organization
+	}
+	p := m.partition(namespace)
+	if p.claim(owner) && owner != "" {
+		m.enqueue(rejoin{namespace: namespace, field: everything})
+	}
+	if p.empty() {
+		delete(m.partitions, namespace)
+	}
+}
+
+// publishOrganizations shows readers which organizations there are now.
+func (m *Model) publishOrganizations() {
+	visible := make(map[string]*view, len(m.namespaces))
+	for organization, namespace := range m.namespaces {
+		if p := m.partitions[namespace]; p != nil && p.organization() == organization {
+			visible[organization] = p.view
+		}
+	}
+	m.visible.Store(&visible)
+}
+
+func (m *Model) settleReady() {
+	if m.ready.Load() || m.joining || len(m.queue) > 0 {
+		return
+	}
+	for _, synced := range m.synced {
+		if !synced {
+			return
+		}
+	}
+	m.publishAll()
+	m.ready.Store(true)
+	m.log.Info("Ready: every kind is listed and every finding joined")
+}

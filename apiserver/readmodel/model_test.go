@@ -1,0 +1,382 @@
+package readmodel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+)
+
+var testContext = context.Background()
+
+// shown decodes a finding's v2 JSON.
+func shown(t *testing.T, m *Model, organization, id string) openapi.FindingV2 {
+	t.Helper()
+	item, ok := m.Finding(organization, id)
+	if !ok {
+		t.Fatalf("finding %s of %s is not there", id, organization)
+	}
+	var out openapi.FindingV2
+	if err := json.Unmarshal(item.V2, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestOnlyNamespacesOfOrganizationsAreVisible(t *testing.T) {
+	m, _ := newTestModel(t)
+	feed(t, m, findings, finding("f-1", 10))
+	settle(t, m)
+	if _, err := m.ListFindings(acme, FindingQuery{Size: 10}); !errors.Is(err, ErrNoOrganization) {
+		t.Fatalf("an organization that is not there: got %v", err)
+	}
+
+	feed(t, m, organizations, organization(acme, "", 11))
+	settle(t, m)
+	if _, err := m.ListFindings(acme, FindingQuery{Size: 10}); !errors.Is(err, ErrNoOrganization) {
+		t.Fatalf("an organization without a namespace: got %v", err)
+	}
+
+	feed(t, m, organizations, organization(acme, acmeNamespace, 12))
+	settle(t, m)
+	page, err := m.ListFindings(acme, FindingQuery{Size: 10})
+	if err != nil || page.Total != 1 {
+		t.Fatalf("the namespace is in status: got %d findings, %v", page.Total, err)
+	}
+	if got := shown(t, m, acme, "f-1").OrganizationId; got != acme {
+		t.Errorf("organization_id is %q", got)
+	}
+
+	feedDeletion(t, m, organizations, organization(acme, acmeNamespace, 13))
+	if _, err := m.ListFindings(acme, FindingQuery{Size: 10}); !errors.Is(err, ErrNoOrganization) {
+		t.Errorf("a removed organization is visible before anything was published: got %v", err)
+	}
+	if _, ok := m.Finding(acme, "f-1"); ok {
+		t.Error("a removed organization's finding is visible")
+	}
+}
+
+func TestNamespaceOfTwoOrganizationsIsShownToNeither(t *testing.T) {
+	m, _ := newTestModel(t)
+	feed(t, m, findings, finding("f-1", 10))
+	feed(t, m, organizations, organization(acme, acmeNamespace, 11), organization("thief", acmeNamespace, 12))
+	settle(t, m)
+	for _, name := range []string{acme, "thief"} {
+		if _, ok := m.Finding(name, "f-1"); ok {
+			t.Errorf("%s sees the finding", name)
+		}
+	}
+	feedDeletion(t, m, organizations, organization("thief", acmeNamespace, 13))
+	settle(t, m)
+	if _, ok := m.Finding(acme, "f-1"); !ok {
+		t.Error("the one organization left does not see its finding")
+	}
+}
+
+// A reader may come by a view just before its namespace changes hands.
+func TestViewNeverShowsAnotherOrganizations(t *testing.T) {
+	m, _ := newTestModel(t)
+	feed(t, m, organizations, organization(acme, acmeNamespace, 10))
+	settle(t, m)
+	before := (*m.visible.Load())[acme]
+	feedDeletion(t, m, organizations, organization(acme, acmeNamespace, 11))
+	feed(t, m, organizations, organization("next", acmeNamespace, 12))
+	feed(t, m, findings, finding("f-1", 13))
+	settle(t, m)
+	if shown(t, m, "next", "f-1").OrganizationId != "next" {
+		t.Error("the next organization is not named")
+	}
+	if n := before.snapshot.Load().byID.Len(); n != 0 {
+		t.Errorf("the view of the organization before shows %d findings", n)
+	}
+}
+
+func TestOrganizationsAreApart(t *testing.T) {
+	m, _ := newTestModel(t)
+	feed(t, m, organizations, organization(acme, acmeNamespace, 10), organization("other", "org-other", 11))
+	feed(t, m, findings, finding("f-1", 12), finding("f-2", 13, namespaced("org-other")))
+	settle(t, m)
+	if _, ok := m.Finding(acme, "f-2"); ok {
+		t.Error("acme sees another organization's finding")
+	}
+	page, err := m.ListFindings("other", FindingQuery{Size: 10})
+	if diff := cmp.Diff([]string{"f-2"}, ids(page.Items)); diff != "" || err != nil {
+		t.Errorf("other sees: %s, %v", diff, err)
+	}
+}
+
+func TestApplyShowsTheWriteAtOnce(t *testing.T) {
+	m, _ := newTestModel(t)
+	feed(t, m, organizations, organization(acme, acmeNamespace, 10))
+	feed(t, m, findings, finding("f-1", 11))
+	settle(t, m)
+
+	item, err := m.Apply(finding("f-1", 12, muted, generation(2)))
+	if err != nil || item.UserStatus != "muted" || item.Status != "open_muted" {
+		t.Fatalf("the patch's own answer: got %+v, %v", item, err)
+	}
+	if got := shown(t, m, acme, "f-1"); got.UserStatus != openapi.UserStatusMuted {
+		t.Errorf("nothing was published, and a read shows %q", got.UserStatus)
+	}
+
+	feed(t, m, findings, finding("f-1", 11))
+	settle(t, m)
+	if got := shown(t, m, acme, "f-1"); got.UserStatus != openapi.UserStatusMuted {
+		t.Error("a watch event of before the patch undid it")
+	}
+}
+
+func TestApplyOfAnOldAnswer(t *testing.T) {
+	m, _ := newTestModel(t)
+	feed(t, m, organizations, organization(acme, acmeNamespace, 10))
+	feed(t, m, findings, finding("f-1", 20))
+	settle(t, m)
+	item, err := m.Apply(finding("f-1", 15, muted))
+	if err != nil || item.UserStatus != "muted" {
+		t.Fatalf("the answer is that of the object given: got %+v, %v", item, err)
+	}
+	if got := shown(t, m, acme, "f-1"); got.UserStatus != openapi.UserStatusOpen {
+		t.Error("the model went back to an older state")
+	}
+	feedDeletion(t, m, findings, finding("f-1", 30))
+	if _, err := m.Apply(finding("f-1", 25, muted)); err != nil {
+		t.Fatal(err)
+	}
+	settle(t, m)
+	if _, ok := m.Finding(acme, "f-1"); ok {
+		t.Error("a late answer raised a ghost")
+	}
+}
+
+func TestApplyOutsideOfOrganizations(t *testing.T) {
+	m, _ := newTestModel(t)
+	if _, err := m.Apply(finding("f-1", 15)); !errors.Is(err, ErrNoOrganization) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRecreatedFindingReplaces(t *testing.T) {
+	m, _ := newTestModel(t)
+	feed(t, m, organizations, organization(acme, acmeNamespace, 10))
+	feed(t, m, findings, finding("f-1", 11))
+	feed(t, m, findings, finding("f-1", 13, muted, func(f *v1alpha1.Finding) { f.UID = "second" }))
+	feedDeletion(t, m, findings, finding("f-1", 12))
+	settle(t, m)
+	if got := shown(t, m, acme, "f-1"); got.UserStatus != openapi.UserStatusMuted {
+		t.Errorf("the late deletion of the first object hides the second: %+v", got)
+	}
+}
+
+func TestRelistKeepsWhatIsNewer(t *testing.T) {
+	m, _ := newTestModel(t)
+	feed(t, m, organizations, organization(acme, acmeNamespace, 10))
+	feed(t, m, findings, finding("gone", 11), finding("changed", 12), finding("late", 30))
+	if _, err := m.Apply(finding("changed", 31, muted)); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.replace(findings, []metav1.Object{finding("changed", 12), finding("new", 19)}, "20"); err != nil {
+		t.Fatal(err)
+	}
+	settle(t, m)
+	page, err := m.ListFindings(acme, FindingQuery{Size: 10, Order: OrderAsc})
+	if diff := cmp.Diff([]string{"changed", "late", "new"}, ids(page.Items)); diff != "" || err != nil {
+		t.Errorf("after the list: %s, %v", diff, err)
+	}
+	if got := shown(t, m, acme, "changed"); got.UserStatus != openapi.UserStatusMuted {
+		t.Error("the list undid a newer patch")
+	}
+}
+
+func TestJoin(t *testing.T) {
+	m, _ := newTestModel(t)
+	feed(t, m, organizations, organization(acme, acmeNamespace, 10))
+	feed(t, m, findings, finding("f-1", 11))
+	settle(t, m)
+	got := shown(t, m, acme, "f-1")
+	if got.Repo.Id != "shop" || got.Repo.Name != "" || got.Project.Id != "api" || got.Project.Name != "" {
+		t.Errorf("without repository and project: got %+v, %+v", got.Repo, got.Project)
+	}
+
+	feed(t, m, repositories, repository("shop", 5))
+	feed(t, m, projects, project("api", 6))
+	settle(t, m)
+	got = shown(t, m, acme, "f-1")
+	if got.Repo.Name != "shop" || got.Project.Name != "The api" {
+		t.Errorf("with both: got %+v, %+v", got.Repo, got.Project)
+	}
+
+	renamed := project("api", 7)
+	renamed.Spec.DisplayName = "New"
+	feed(t, m, projects, renamed)
+	settle(t, m)
+	if got = shown(t, m, acme, "f-1"); got.Project.Name != "New" {
+		t.Errorf("the project is renamed: got %+v", got.Project)
+	}
+
+	feedDeletion(t, m, projects, project("api", 8))
+	settle(t, m)
+	if got = shown(t, m, acme, "f-1"); got.Project.Name != "" {
+		t.Errorf("the project is gone: got %+v", got.Project)
+	}
+}
+
+func TestNothingIsRenderedAnewForWhatFindingsDoNotShow(t *testing.T) {
+	m, _ := newTestModel(t)
+	feed(t, m, organizations, organization(acme, acmeNamespace, 10))
+	feed(t, m, projects, project("api", 6))
+	feed(t, m, findings, finding("f-1", 11))
+	settle(t, m)
+	before, _ := m.Finding(acme, "f-1")
+	counted := project("api", 7)
+	counted.Status.FindingsCount = 99
+	feed(t, m, projects, counted)
+	if len(m.queue) != 0 {
+		t.Error("a project's count made its findings be rendered anew")
+	}
+	settle(t, m)
+	if after, _ := m.Finding(acme, "f-1"); after != before {
+		t.Error("the item is another")
+	}
+}
+
+func TestWriteDuringAJoinWins(t *testing.T) {
+	m, _ := newTestModel(t)
+	feed(t, m, organizations, organization(acme, acmeNamespace, 10))
+	feed(t, m, findings, finding("f-1", 11))
+	settle(t, m)
+	feed(t, m, projects, project("api", 6))
+	next, names, _ := m.dequeue()
+	work := m.outdated(next.namespace, names)
+	feed(t, m, findings, finding("f-1", 12, muted))
+	m.finish(next.namespace, work)
+	settle(t, m)
+	got := shown(t, m, acme, "f-1")
+	if got.UserStatus != openapi.UserStatusMuted || got.Project.Name != "The api" {
+		t.Errorf("got %s, %+v", got.UserStatus, got.Project)
+	}
+}
+
+func TestUpdatedAt(t *testing.T) {
+	m, clock := newTestModel(t)
+	observed := func(generation int64, second int) func(*v1alpha1.Finding) {
+		return func(f *v1alpha1.Finding) {
+			at := metav1.NewTime(epoch.Add(time.Duration(second) * time.Second))
+			f.Status.ObservedGeneration, f.Status.UpdatedAt = generation, &at
+		}
+	}
+	feed(t, m, organizations, organization(acme, acmeNamespace, 10))
+	expect := func(reason, want string) {
+		t.Helper()
+		settle(t, m)
+		item, _ := m.Finding(acme, "f-1")
+		if item.UpdatedAt != want || item.CreatedAt != "2026-03-01T12:00:00Z" {
+			t.Errorf("%s: got %s, want %s", reason, item.UpdatedAt, want)
+		}
+	}
+	feed(t, m, findings, finding("f-1", 11, observed(1, 5)))
+	expect("the controller has seen this generation", "2026-03-01T12:00:05Z")
+
+	clock.SetTime(epoch.Add(20 * time.Second))
+	feed(t, m, findings, finding("f-1", 12, generation(2), observed(1, 5)))
+	expect("it has not seen this one, and no field tells when it was written", "2026-03-01T12:00:20Z")
+
+	clock.SetTime(epoch.Add(40 * time.Second))
+	feed(t, m, findings, finding("f-1", 12, generation(2), observed(1, 5)))
+	expect("the same state is not computed anew", "2026-03-01T12:00:20Z")
+
+	feed(t, m, findings, finding("f-1", 13, generation(2), observed(2, 19)))
+	expect("what was shown never goes back", "2026-03-01T12:00:20Z")
+
+	feed(t, m, findings, finding("f-1", 14, observed(1, 3), func(f *v1alpha1.Finding) { f.UID = types.UID("second") }))
+	expect("another object of the same name has its own times", "2026-03-01T12:00:03Z")
+}
+
+func TestHeldObjectsAreTrimmed(t *testing.T) {
+	m, _ := newTestModel(t)
+	feed(t, m, organizations, organization(acme, acmeNamespace, 10))
+	full := finding("f-1", 11, muted)
+	full.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "scanner/x"}}
+	full.Annotations = map[string]string{"a": "b"}
+	full.Status.FactsDigest = "x"
+	feed(t, m, findings, full)
+	settle(t, m)
+	item, _ := m.Finding(acme, "f-1")
+	if o := item.Object; o.ManagedFields != nil || o.Annotations != nil || o.Status.FactsDigest != "" {
+		t.Errorf("kept more than is needed: %+v", o)
+	}
+	if o := item.Object; o.UID != full.UID || o.ResourceVersion != "11" || o.Spec.Triage.UserStatus != v1alpha1.UserStatusMuted {
+		t.Errorf("a patch lacks something: %+v", o)
+	}
+	if full.ManagedFields == nil {
+		t.Error("the caller's object was changed")
+	}
+}
+
+func TestReadyWhenListedAndJoined(t *testing.T) {
+	m, _ := newTestModel(t)
+	lists := []struct {
+		kind    kind
+		objects []metav1.Object
+	}{
+		{organizations, []metav1.Object{organization(acme, acmeNamespace, 10)}},
+		{findings, []metav1.Object{finding("f-1", 11)}},
+		{repositories, nil},
+		{projects, []metav1.Object{project("api", 9)}},
+	}
+	for _, list := range lists {
+		if m.Ready() {
+			t.Fatalf("ready before %s were listed", list.kind)
+		}
+		if err := m.replace(list.kind, list.objects, "20"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m.Ready() {
+		t.Fatal("ready before the finding was joined with its project")
+	}
+	for m.joinNext(testContext) {
+	}
+	if !m.Ready() {
+		t.Fatal("not ready although all is listed and joined")
+	}
+	if shown(t, m, acme, "f-1").Project.Name != "The api" {
+		t.Error("ready, and what is shown is not joined")
+	}
+}
+
+func TestMemoryOfWhatIsGoneIsGivenBack(t *testing.T) {
+	m, clock := newTestModel(t)
+	feed(t, m, organizations, organization(acme, acmeNamespace, 10))
+	feed(t, m, projects, project("api", 9))
+	feed(t, m, findings, finding("f-1", 11))
+	settle(t, m)
+	feedDeletion(t, m, findings, finding("f-1", 12))
+	feedDeletion(t, m, projects, project("api", 13))
+	settle(t, m)
+	p := m.partitions[acmeNamespace]
+	for name, n := range map[string]int{
+		"items": p.index.byID.Len(), "created": p.index.byCreated.Len(),
+		"updated": p.index.byUpdated.Len(), "buckets": p.index.buckets.Len(),
+	} {
+		if n != 0 {
+			t.Errorf("%d %s are left", n, name)
+		}
+	}
+	feedDeletion(t, m, organizations, organization(acme, acmeNamespace, 14))
+	if len(m.partitions) != 0 {
+		t.Errorf("%d partitions are left", len(m.partitions))
+	}
+	clock.Step(tombstoneLife)
+	feed(t, m, findings, finding("f-2", 15))
+	if n := len(m.versions[findings].dead); n != 0 {
+		t.Errorf("%d tombstones are left", n)
+	}
+}

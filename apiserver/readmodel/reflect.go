@@ -1,0 +1,151 @@
+package readmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// How long to wait before the Kubernetes API is asked again, after the first failure and at most.
+const (
+	firstRetry = 200 * time.Millisecond
+	lastRetry  = 10 * time.Second
+)
+
+// sourcesOf lists and watches a cluster in all namespaces.
+func sourcesOf(config *rest.Config) (*Sources, error) {
+	if config == nil {
+		return nil, errors.New("the read model needs a Kubernetes client configuration or sources")
+	}
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register the API group: %w", err)
+	}
+	config = rest.CopyConfig(config)
+	config.APIPath = "/apis"
+	config.GroupVersion = &v1alpha1.GroupVersion
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for the read model: %w", err)
+	}
+	source := func(k kind) cache.ListerWatcher {
+		return cache.NewListWatchFromClient(client, k.String(), metav1.NamespaceAll, fields.Everything())
+	}
+	return &Sources{
+		Organizations: source(organizations),
+		Repositories:  source(repositories),
+		Projects:      source(projects),
+		Findings:      source(findings),
+	}, nil
+}
+
+// reflect runs a reflector for each kind, each starting when the one before has listed.
+func (m *Model) reflect(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, s := range []struct {
+		kind     kind
+		source   cache.ListerWatcher
+		expected runtime.Object
+	}{
+		{organizations, m.sources.Organizations, &v1alpha1.Organization{}},
+		{repositories, m.sources.Repositories, &v1alpha1.Repository{}},
+		{projects, m.sources.Projects, &v1alpha1.Project{}},
+		{findings, m.sources.Findings, &v1alpha1.Finding{}},
+	} {
+		store := &store{model: m, kind: s.kind, listed: make(chan struct{})}
+		reflector := cache.NewReflectorWithOptions(s.source, s.expected, store, cache.ReflectorOptions{
+			Name:   s.kind.String(),
+			Logger: &m.log,
+			Backoff: &wait.Backoff{
+				Duration: firstRetry, Cap: lastRetry, Steps: int(lastRetry / firstRetry), Factor: 2, Jitter: 1,
+			},
+		})
+		group.Go(func() error {
+			reflector.RunWithContext(ctx)
+			return nil
+		})
+		select {
+		case <-ctx.Done():
+			return group.Wait()
+		case <-store.listed:
+		}
+	}
+	return group.Wait()
+}
+
+// store is where a reflector puts what it sees of a kind.
+type store struct {
+	model *Model
+	kind  kind
+	// listed is closed by the first list.
+	listed chan struct{}
+	closed bool
+}
+
+var _ cache.TransformingStore = &store{}
+
+// Add takes an object that was added, as the reflector saw it.
+func (s *store) Add(object any) error { return s.add(object, false) }
+
+// Update takes an object that was changed, as the reflector saw it.
+func (s *store) Update(object any) error { return s.add(object, false) }
+
+// Delete takes an object that was deleted, with the version of its deletion.
+func (s *store) Delete(object any) error { return s.add(object, true) }
+
+// Resync has nothing to do.
+func (s *store) Resync() error { return nil }
+
+// Replace takes a list of all objects. Only one reflector calls it, and never twice at once.
+func (s *store) Replace(list []any, listVersion string) error {
+	objects := make([]metav1.Object, len(list))
+	for i := range list {
+		object, ok := list[i].(metav1.Object)
+		if !ok {
+			return fmt.Errorf("list of %s holds a %T", s.kind, list[i])
+		}
+		objects[i] = object
+	}
+	if err := s.model.replace(s.kind, objects, listVersion); err != nil {
+		return err
+	}
+	if !s.closed {
+		s.closed = true
+		close(s.listed)
+	}
+	return nil
+}
+
+// Transformer drops what will not be needed while a list is still being received, so that a
+// list of 100,000 objects does not need twice its room.
+func (s *store) Transformer() cache.TransformFunc {
+	return func(object any) (any, error) {
+		if finding, ok := object.(*v1alpha1.Finding); ok &&
+			finding.Status.UpdatedAt != nil && finding.Status.ObservedGeneration == finding.Generation {
+			// Then updatedAt is in status, and nobody asks managedFields.
+			finding.ManagedFields = nil
+		}
+		return object, nil
+	}
+}
+
+func (s *store) add(object any, deleted bool) error {
+	accessor, ok := object.(metav1.Object)
+	if !ok {
+		return fmt.Errorf("watch of %s holds a %T", s.kind, object)
+	}
+	return s.model.add(change{kind: s.kind, object: accessor, deleted: deleted})
+}

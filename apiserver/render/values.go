@@ -1,0 +1,47 @@
+package render
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Timestamp is how a time is shown, and so what a list is sorted by: RFC 3339 in UTC with
+// whole seconds. As long as the year has four digits, the order of the bytes is that of time.
+func Timestamp(t time.Time) string { return second(t).Format(time.RFC3339) }
+
+func second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
+
+func optionalSecond(t *metav1.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	out := second(t.Time)
+	return &out
+}
+
+// word is a value of a fixed set, nil where it is not known.
+func word[To, From ~string](value From) *To {
+	if value == "" {
+		return nil
+	}
+	out := To(value)
+	return &out
+}
+
+func valueOf[T any](pointer *T) T {
+	if pointer == nil {
+		var none T
+		return none
+	}
+	return *pointer
+}
+
+// convert never returns nil, which would be shown as null.
+func convert[From, To any](in []From, each func(From) To) []To {
+	out := make([]To, len(in))
+	for i := range in {
+		out[i] = each(in[i])
+	}
+	return out
+}
