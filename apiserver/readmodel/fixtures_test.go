@@ -2,7 +2,6 @@ package readmodel
 
 import (
 	"fmt"
-	"testing"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +17,7 @@ const (
 )
 
 // newTestModel returns a model that is fed by hand, with its clock.
-func newTestModel(t testing.TB) (*Model, *testingclock.FakeClock) {
+func newTestModel(t fatal) (*Model, *testingclock.FakeClock) {
 	t.Helper()
 	clock := testingclock.NewFakeClock(epoch)
 	m, err := New(Options{Sources: &Sources{}, Log: logr.Discard(), Clock: clock})
@@ -106,6 +105,8 @@ func finding(name string, rv int, change ...func(*v1alpha1.Finding)) *v1alpha1.F
 	}
 	return f
 }
+
+func freshUID(n int) types.UID { return types.UID(fmt.Sprintf("uid-%d", n)) }
 
 func muted(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted }
 

@@ -113,7 +113,7 @@ func (x *index) settle(s *selection, filter FindingFilter) {
 			*s = selection{}
 			return
 		}
-		if s.rest.Class == nil {
+		if filter.Class == nil {
 			if both.count == s.count {
 				s.rest = FindingFilter{}
 			}
