@@ -1,0 +1,49 @@
+package handlers
+
+import (
+	"context"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
+	"github.com/appsec-dev/findings-operator/apiserver/triage"
+)
+
+// keyPrefix comes before the key's name where a finding records who decided.
+const keyPrefix = "apikey/"
+
+// selection is the finding that a request means, by all the ids that it gave.
+type selection struct {
+	finding string
+	// repositories and projects that the finding must be in, each of them.
+	repositories, projects []string
+}
+
+func (s selection) agrees(finding *v1alpha1.Finding) bool {
+	for _, repository := range s.repositories {
+		if string(finding.Spec.RepositoryRef.Name) != repository {
+			return false
+		}
+	}
+	for _, project := range s.projects {
+		if string(finding.Spec.ProjectRef.Name) != project {
+			return false
+		}
+	}
+	return true
+}
+
+// decide stores a decision and returns the finding as it now is. What it returns is in the
+// read model, so that whoever took the answer reads it from here on.
+func decide(ctx context.Context, backend Backend, request Request, selected selection, decision triage.Decision) (*readmodel.Item, error) {
+	item, there := backend.Model.Finding(request.Organization, selected.finding)
+	if !there {
+		return nil, problem.NotFound("finding")
+	}
+	decision.By = keyPrefix + request.KeyName
+	written, err := backend.Triage.Write(ctx, item.Object, selected.agrees, decision)
+	if err != nil {
+		return nil, err
+	}
+	return backend.Model.Apply(written)
+}

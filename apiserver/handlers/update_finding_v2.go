@@ -1,0 +1,53 @@
+package handlers
+
+import (
+	"context"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/triage"
+)
+
+func updateFindingV2(backend Backend) Operation {
+	return Operation{
+		ID: "updateFindingV2", Scope: v1alpha1.ScopeFindingsTriage,
+		Handle: func(ctx context.Context, request Request) (Response, error) {
+			var update openapi.FindingV2Update
+			if err := request.Body.Into(&update); err != nil {
+				return nil, err
+			}
+			decision := triage.Decision{
+				UserStatus: (*v1alpha1.UserStatus)(update.UserStatus),
+				Comments:   update.Comments,
+			}
+			item, err := decide(ctx, backend, request, selectFinding(request.Path, request.Query, update), decision)
+			if err != nil {
+				return nil, err
+			}
+			return Response{item.V2}, nil
+		},
+	}
+}
+
+// selectFinding reads the contract's three identifiers. The path's is the finding's, unless
+// the query names the finding: then it is the repository's.
+func selectFinding(path, query openapi.Parameters, update openapi.FindingV2Update) selection {
+	selected := selection{finding: path.Get("id")}
+	if finding, given := query.Lookup("finding_id"); given {
+		selected.finding = finding
+		selected.repositories = append(selected.repositories, path.Get("id"))
+	}
+	if repository, given := query.Lookup("repo_id"); given {
+		selected.repositories = append(selected.repositories, repository)
+	}
+	if project, given := query.Lookup("project_id"); given {
+		selected.projects = append(selected.projects, project)
+	}
+	if update.RepoId != nil {
+		selected.repositories = append(selected.repositories, *update.RepoId)
+	}
+	if update.ProjectId != nil {
+		selected.projects = append(selected.projects, *update.ProjectId)
+	}
+	return selected
+}

@@ -1,0 +1,116 @@
+package triage
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+)
+
+const (
+	// attempts is how often a decision is tried when others write the finding at the same time.
+	attempts = 5
+	// callTimeout bounds a call to the Kubernetes API.
+	callTimeout = 5 * time.Second
+
+	resource = "findings"
+)
+
+// Writer writes decisions. It is safe for concurrent use.
+type Writer struct {
+	client rest.Interface
+}
+
+// NewWriter returns a writer to the API server that config names. Findings are its only
+// resource, so it needs neither discovery nor a REST mapper.
+func NewWriter(config *rest.Config) (*Writer, error) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.GroupVersion = &v1alpha1.GroupVersion
+	config.APIPath = "/apis"
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	// The rate limiter of the API server knows more than one in the client would.
+	config.QPS = -1
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for findings: %w", err)
+	}
+	return &Writer{client: client}, nil
+}
+
+// Write turns a finding into what was decided and returns it as the API server now has it.
+//
+// known is the finding as the caller last saw it. The API server says whether that is still
+// so, even where the decision changes nothing. If it is not, Write reads the finding and
+// decides again, a bounded number of times. agrees is asked before each try: a finding that
+// was deleted and made again under its name may be in another project.
+//
+// Its errors are problems. A decision whose outcome is not known may be written again: that
+// changes nothing a second time.
+func (w *Writer) Write(ctx context.Context, known *v1alpha1.Finding, agrees func(*v1alpha1.Finding) bool, decision Decision) (*v1alpha1.Finding, error) {
+	finding := known
+	for range attempts {
+		if !agrees(finding) {
+			return nil, problem.NotFound("finding")
+		}
+		written, err := w.patch(ctx, finding, decision)
+		if err == nil {
+			return written, nil
+		}
+		if !apierrors.IsConflict(err) {
+			return nil, explain(err)
+		}
+		if finding, err = w.get(ctx, known.Namespace, known.Name); err != nil {
+			return nil, explain(err)
+		}
+	}
+	return nil, problem.Internal("others are changing the finding at the same time; try again",
+		fmt.Errorf("finding %s/%s: %d conflicts in a row", known.Namespace, known.Name, attempts))
+}
+
+func (w *Writer) patch(ctx context.Context, finding *v1alpha1.Finding, decision Decision) (*v1alpha1.Finding, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	patch, err := mergePatch(finding, decision)
+	if err != nil {
+		return nil, err
+	}
+	written := &v1alpha1.Finding{}
+	return written, w.client.Patch(types.MergePatchType).
+		Namespace(finding.Namespace).Resource(resource).Name(finding.Name).
+		Param("fieldManager", v1alpha1.APIFieldManager).
+		Body(patch).
+		Do(ctx).Into(written)
+}
+
+func (w *Writer) get(ctx context.Context, namespace, name string) (*v1alpha1.Finding, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	finding := &v1alpha1.Finding{}
+	return finding, w.client.Get().
+		Namespace(namespace).Resource(resource).Name(name).
+		Do(ctx).Into(finding)
+}
+
+// explain says what an error of the API server means to a client, which knows nothing of it.
+func explain(err error) error {
+	switch {
+	case apierrors.IsNotFound(err):
+		return problem.NotFound("finding")
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return problem.Internal("a rule of this installation refused the change; ask its operators", err)
+	default:
+		return problem.Internal("the change could not be stored; try again", err)
+	}
+}
