@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
 const (
@@ -60,7 +60,7 @@ func startPlane(ctx context.Context, o options, keys *pki, say reporter) (*plane
 // prepareAdministrator makes the administrator's client and kubeconfig.
 func (p *plane) prepareAdministrator(o options, keys *pki) error {
 	scheme := runtime.NewScheme()
-	err := errors.Join(clientgoscheme.AddToScheme(scheme), appsecv1alpha1.AddToScheme(scheme))
+	err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/rand"
 	"crypto/x509"
-	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -44,9 +43,12 @@ func loadPKI(o options) (*pki, error) {
 		return nil, fmt.Errorf("the service accounts' key: %w", err)
 	}
 	for _, user := range staticUsers {
-		if p.tokens[user.Name], err = userToken(o.state("pki", strings.ReplaceAll(user.Name, ":", "_")+".token")); err != nil {
+		if p.tokens[user.Name], err = secretFile(o.state("pki", strings.ReplaceAll(user.Name, ":", "_")+".token")); err != nil {
 			return nil, fmt.Errorf("the token of %s: %w", user.Name, err)
 		}
+	}
+	if _, err = secretFile(o.state("cursor-keys", "1")); err != nil {
+		return nil, fmt.Errorf("the key of the REST API's cursors: %w", err)
 	}
 	return p, nil
 }
@@ -77,15 +79,12 @@ func validFor(content []byte, remaining time.Duration) bool {
 	return err == nil && time.Until(certificate.NotAfter) > remaining
 }
 
-func userToken(file string) (string, error) {
+// secretFile returns the secret that a file holds. It makes both where the file is not there.
+func secretFile(file string) (string, error) {
 	content, err := os.ReadFile(file)
 	if err == nil || !errors.Is(err, os.ErrNotExist) {
 		return strings.TrimSpace(string(content)), err
 	}
-	random := make([]byte, 32)
-	if _, err := rand.Read(random); err != nil {
-		return "", err
-	}
-	token := hex.EncodeToString(random)
-	return token, writeFile(file, []byte(token+"\n"))
+	secret := rand.Text() + rand.Text()
+	return secret, writeFile(file, []byte(secret+"\n"))
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
 // The operator's namespace and the service accounts there, as in config/rbac.
@@ -25,7 +25,7 @@ const (
 // in dry runs, for what one validating policy must refuse and one mutating policy must change.
 func waitForPolicies(ctx context.Context, config *rest.Config) error {
 	scheme := runtime.NewScheme()
-	if err := appsecv1alpha1.AddToScheme(scheme); err != nil {
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return err
 	}
 	facade, err := impersonate(config, scheme, "system:serviceaccount:"+systemNamespace+":"+apiAccount)
@@ -60,14 +60,14 @@ func impersonate(config *rest.Config, scheme *runtime.Scheme, user string) (clie
 	return client.NewDryRunClient(c), nil
 }
 
-func canary() *appsecv1alpha1.Finding {
-	return &appsecv1alpha1.Finding{
+func canary() *v1alpha1.Finding {
+	return &v1alpha1.Finding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: "canary"},
-		Spec: appsecv1alpha1.FindingSpec{
-			RepositoryRef: appsecv1alpha1.RepositoryReference{Name: "canary"},
-			ProjectRef:    appsecv1alpha1.ProjectReference{Name: "canary"},
-			Details:       appsecv1alpha1.FindingDetails{Title: "canary", Severity: appsecv1alpha1.LevelLow},
-			Triage:        appsecv1alpha1.FindingTriage{UserStatus: appsecv1alpha1.UserStatusMuted, By: "forged"},
+		Spec: v1alpha1.FindingSpec{
+			RepositoryRef: v1alpha1.RepositoryReference{Name: "canary"},
+			ProjectRef:    v1alpha1.ProjectReference{Name: "canary"},
+			Details:       v1alpha1.FindingDetails{Title: "canary", Severity: v1alpha1.LevelLow},
+			Triage:        v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted, By: "forged"},
 		},
 	}
 }

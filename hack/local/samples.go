@@ -8,13 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
 // What config/samples declares.
 const (
 	sampleOrganization = "sample"
-	sampleNamespace    = appsecv1alpha1.NamespacePrefix + sampleOrganization
+	sampleNamespace    = v1alpha1.NamespacePrefix + sampleOrganization
 	sampleAPIKey       = "sample"
 	sampleRepository   = "vulnerable-service"
 	sampleProject      = "vulnerable-service"
@@ -52,7 +52,7 @@ func waitForReady(ctx context.Context, o options, arguments ...string) error {
 
 // sampleToken reads the token from the Secret that the sample key's status names.
 func sampleToken(ctx context.Context, c client.Client) (string, error) {
-	key := &appsecv1alpha1.APIKey{}
+	key := &v1alpha1.APIKey{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: sampleNamespace, Name: sampleAPIKey}, key); err != nil {
 		return "", fmt.Errorf("read the sample API key: %w", err)
 	}
@@ -64,5 +64,5 @@ func sampleToken(ctx context.Context, c client.Client) (string, error) {
 	if err := c.Get(ctx, name, secret); err != nil {
 		return "", fmt.Errorf("read the sample API key's token: %w", err)
 	}
-	return string(secret.Data[appsecv1alpha1.APIKeyTokenKey]), nil
+	return string(secret.Data[v1alpha1.APIKeyTokenKey]), nil
 }

@@ -1,0 +1,222 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// v1Members are the members of a finding that the contract documents for v1.
+var v1Members = []string{
+	"agent_name", "attack_feasibility", "attack_walkthrough", "class", "confidence", "created_at",
+	"description", "endpoint_method", "endpoint_path", "fixed_code_block", "handler_class_name",
+	"handler_method_name", "id", "location", "name", "project", "project_id", "remediation",
+	"remediation_effort", "repo_commit_hash", "repo_id", "repo_url", "secret_type", "severity",
+	"status", "supporting_files", "updated_at", "user_status", "vulnerable_code_block",
+}
+
+// One run from its first start to the end of its last, since each start takes seconds.
+func TestFindingsThroughBothDoorsAndAcrossRestarts(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	r := start(t, folder)
+	rest := newRESTClient(r)
+
+	t.Run("the environment file is the owner's alone", func(t *testing.T) { checkEnvironment(t, r) })
+	t.Run("a real scan's findings have every v1 member", func(t *testing.T) { checkFindings(t, rest) })
+
+	ids := identities(rest.list(t, "/v1/findings", 1000))
+	t.Run("pages of two show the same findings", func(t *testing.T) {
+		if diff := cmp.Diff(ids, identities(rest.list(t, "/v1/findings", 2))); diff != "" {
+			t.Errorf("-in one page +in pages of two:\n%s", diff)
+		}
+	})
+	if len(ids) < 2 {
+		t.Fatalf("the scan found %d findings; the tests need two", len(ids))
+	}
+	t.Run("REST mutes, kubectl shows it", func(t *testing.T) { checkRESTToKubectl(t, r, rest, ids[0]) })
+	t.Run("kubectl confirms, REST shows it", func(t *testing.T) { checkKubectlToREST(t, r, rest, ids[1]) })
+	t.Run("a second run in the folder is refused", func(t *testing.T) { checkRefused(t, r) })
+
+	before := rest.list(t, "/v1/findings", 1000)
+	pids := r.pids(t)
+	if len(pids) != 5 {
+		t.Errorf("the run has the children %v; want five", pids)
+	}
+	if code := r.interrupt(t); code != 0 {
+		t.Errorf("after Ctrl-C the run ended with code %d", code)
+	}
+	waitUntilGone(t, pids)
+	if _, err := os.Stat(r.path("env")); !os.IsNotExist(err) {
+		t.Errorf("the env file outlives the run: %v", err)
+	}
+
+	again := start(t, folder)
+	if again.env["FINDINGS_API_KEY"] != r.env["FINDINGS_API_KEY"] {
+		t.Error("a restart made another token; clients keep theirs")
+	}
+	if diff := cmp.Diff(before, newRESTClient(again).list(t, "/v1/findings", 1000)); diff != "" {
+		t.Errorf("a restart and a scan with the same results changed findings: -before +after:\n%s", diff)
+	}
+
+	pids = again.pids(t)
+	again.kill()
+	waitUntilGone(t, pids)
+}
+
+func checkEnvironment(t *testing.T, r *run) {
+	info, err := os.Stat(r.path("env"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mode := info.Mode().Perm(); mode != 0o600 {
+		t.Errorf("the env file has mode %o; it holds a key", mode)
+	}
+	names := make([]string, 0, len(r.env))
+	for name := range r.env {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	want := []string{"FINDINGS_API_KEY", "FINDINGS_NAMESPACE", "FINDINGS_URL", "KUBECONFIG"}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("the env file's names: -want +got:\n%s", diff)
+	}
+	if strings.Contains(r.output.String(), r.env["FINDINGS_API_KEY"]) {
+		t.Error("the run printed the API key's token")
+	}
+}
+
+func checkFindings(t *testing.T, rest *restClient) {
+	findings := rest.list(t, "/v1/findings", 1000)
+	if len(findings) < 8 {
+		t.Fatalf("GET /v1/findings lists %d findings; gosec finds more in the sample service", len(findings))
+	}
+	files := map[string]bool{}
+	for _, finding := range findings {
+		members := make([]string, 0, len(finding))
+		for member := range finding {
+			members = append(members, member)
+		}
+		slices.Sort(members)
+		if diff := cmp.Diff(v1Members, members); diff != "" {
+			t.Fatalf("the members of %s: -want +got:\n%s", finding.text("id"), diff)
+		}
+		if got := finding.text("status") + " " + finding.text("user_status"); got != "open open" {
+			t.Errorf("%s is %q before anyone triaged it", finding.text("id"), got)
+		}
+		if location, ok := finding["location"].(map[string]any); ok {
+			files[item(location).text("file_path")] = true
+		}
+	}
+	if len(files) < 4 {
+		t.Errorf("the findings are in the files %v; the sample service has weaknesses in more", files)
+	}
+}
+
+func checkRESTToKubectl(t *testing.T, r *run, rest *restClient, id string) {
+	before := rest.find(t, id)
+	answer := rest.patch(t, "/v1/findings/"+id, map[string]string{"user_status": "muted"})
+	if got := answer.text("status") + " " + answer.text("user_status"); got != "open_muted muted" {
+		t.Errorf("the answer says %q", got)
+	}
+	finding := r.finding(t, id)
+	if got := finding.Spec.Triage; got.UserStatus != v1alpha1.UserStatusMuted || got.By != "apikey/sample" {
+		t.Errorf("kubectl shows the triage %+v; want muted by apikey/sample", got)
+	}
+	if table := r.kubectl(t, "get", "findings", "--namespace", r.env["FINDINGS_NAMESPACE"], id); !strings.Contains(table, "muted") {
+		t.Errorf("kubectl get findings prints no muted:\n%s", table)
+	}
+	r.checkAgreement(t, rest, id, before)
+}
+
+func checkKubectlToREST(t *testing.T, r *run, rest *restClient, id string) {
+	before := rest.find(t, id)
+	r.kubectl(t, "patch", "finding", id, "--namespace", r.env["FINDINGS_NAMESPACE"],
+		"--type=merge", "--patch", `{"spec":{"triage":{"userStatus":"active","comments":"seen by hand"}}}`)
+	patched := time.Now()
+	eventually(t, "REST shows what kubectl wrote", func() bool {
+		return rest.find(t, id).text("user_status") == "active"
+	})
+	t.Logf("REST showed the change after %s", time.Since(patched).Round(time.Millisecond))
+	if by := r.finding(t, id).Spec.Triage.By; by != "admin" {
+		t.Errorf("the triage is signed by %q; want the user of the kubeconfig", by)
+	}
+	r.checkAgreement(t, rest, id, before)
+}
+
+// checkAgreement waits until the controllers have seen a finding's last change, then compares
+// what the two doors say of it.
+func (r *run) checkAgreement(t *testing.T, rest *restClient, id string, before item) {
+	t.Helper()
+	var finding v1alpha1.Finding
+	eventually(t, "the controllers see the change", func() bool {
+		finding = r.finding(t, id)
+		return finding.Status.ObservedGeneration == finding.Generation
+	})
+	var now item
+	want := finding.Status.UpdatedAt.UTC().Format(time.RFC3339)
+	eventually(t, "both doors show one updated_at", func() bool {
+		now = rest.find(t, id)
+		return now.text("updated_at") == want
+	})
+	if now.text("updated_at") < before.text("updated_at") {
+		t.Errorf("updated_at went back from %s to %s", before.text("updated_at"), now.text("updated_at"))
+	}
+	if now.text("status") != string(finding.Status.State) {
+		t.Errorf("REST says %q, kubectl says %q", now.text("status"), finding.Status.State)
+	}
+}
+
+func checkRefused(t *testing.T, r *run) {
+	second := launch(t, r.folder, freePort(t))
+	if code := second.waitForEnd(t); code != 1 {
+		t.Errorf("the second run ended with code %d", code)
+	}
+	if said := second.output.String(); !strings.Contains(said, "RUN_DIR=") {
+		t.Errorf("the refusal does not say what to do:\n%s", said)
+	}
+	if err := syscall.Kill(r.process.Process.Pid, 0); err != nil {
+		t.Errorf("the first run has ended: %v", err)
+	}
+	if _, err := os.Stat(r.path("env")); err != nil {
+		t.Errorf("the refused run took the first run's env file away: %v", err)
+	}
+}
+
+// finding reads a Finding by kubectl.
+func (r *run) finding(t *testing.T, name string) v1alpha1.Finding {
+	t.Helper()
+	var finding v1alpha1.Finding
+	out := r.kubectl(t, "get", "finding", name, "--namespace", r.env["FINDINGS_NAMESPACE"], "--output=json")
+	if err := json.Unmarshal([]byte(out), &finding); err != nil {
+		t.Fatalf("kubectl printed no Finding: %v\n%s", err, out)
+	}
+	return finding
+}
+
+func identities(findings []item) []string {
+	ids := make([]string, 0, len(findings))
+	for _, finding := range findings {
+		ids = append(ids, finding.text("id"))
+	}
+	return ids
+}
+
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), checkInterval, settleTimeout, true,
+		func(context.Context) (bool, error) { return condition(), nil })
+	if err != nil {
+		t.Fatalf("wait until %s: %v", what, err)
+	}
+}

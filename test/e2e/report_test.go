@@ -1,0 +1,43 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// dropped is how many results of a report writeShortened leaves out: few enough for an import
+// to close them without being asked twice.
+const dropped = 4
+
+// importer is the kubectl plugin's path.
+func (r *run) importer() string {
+	return filepath.Join(testenv.RepositoryRoot(), "bin", "kubectl-findings")
+}
+
+// writeShortened writes a SARIF file without its last results and returns its path.
+func writeShortened(t *testing.T, report string) string {
+	t.Helper()
+	content, err := os.ReadFile(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log map[string]any
+	if err := json.Unmarshal(content, &log); err != nil {
+		t.Fatal(err)
+	}
+	scan := log["runs"].([]any)[0].(map[string]any)
+	results := scan["results"].([]any)
+	scan["results"] = results[:len(results)-dropped]
+	if content, err = json.Marshal(log); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "shortened.sarif")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,267 @@
+// Package e2e tries the real binaries as people start them: through the program behind
+// `make run`, with its own control plane, in a folder and on a port of its own.
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+const (
+	// startTimeout is for a machine that tests other packages at the same time, and builds gosec.
+	startTimeout = 5 * time.Minute
+	stopTimeout  = 2 * time.Minute
+	// settleTimeout bounds each wait for something to show.
+	settleTimeout = time.Minute
+	checkInterval = 20 * time.Millisecond
+)
+
+// run is `make run` at work.
+type run struct {
+	folder string
+	port   int
+	// env is what the run's env file holds.
+	env map[string]string
+
+	process *exec.Cmd
+	output  *safeBuffer
+	ended   chan struct{}
+}
+
+// start starts a run over a folder and returns once it answers. The test's end kills it, if
+// the test has not stopped it.
+func start(t *testing.T, folder string) *run {
+	t.Helper()
+	r := launch(t, folder, freePort(t))
+	err := wait.PollUntilContextTimeout(t.Context(), checkInterval, startTimeout, true, func(context.Context) (bool, error) {
+		select {
+		case <-r.ended:
+			return false, errors.New("it has ended")
+		default:
+			_, err := os.Stat(r.path("env"))
+			return err == nil, nil
+		}
+	})
+	if err != nil {
+		t.Fatalf("wait for the run to answer: %v\n%s", err, r.output)
+	}
+	r.env = readEnvironment(t, r.path("env"))
+	return r
+}
+
+// launch starts a run and does not wait for it.
+func launch(t *testing.T, folder string, port int) *run {
+	t.Helper()
+	binary := repositoryFile(t, "bin", "findings-local")
+	r := &run{folder: folder, port: port, output: &safeBuffer{}, ended: make(chan struct{})}
+	// Not under the test's context: its end would be a kill, and the tests choose how a run ends.
+	r.process = exec.Command(binary) //nolint:noctx // see above
+	r.process.Dir = testenv.RepositoryRoot()
+	r.process.Env = append(os.Environ(), "RUN_DIR="+folder, "PORT="+strconv.Itoa(port))
+	r.process.Stdout, r.process.Stderr = r.output, r.output
+	if err := r.process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(r.ended)
+		r.process.Wait() //nolint:errcheck // the exit code is read from ProcessState
+	}()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the run said:\n%s\n%s", r.output, r.logs())
+		}
+		r.kill()
+	})
+	return r
+}
+
+// interrupt does what Ctrl-C does, waits for the end and returns the exit code.
+func (r *run) interrupt(t *testing.T) int {
+	t.Helper()
+	if err := r.process.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	return r.waitForEnd(t)
+}
+
+func (r *run) waitForEnd(t *testing.T) int {
+	t.Helper()
+	select {
+	case <-r.ended:
+	case <-time.After(stopTimeout):
+		t.Fatalf("the run did not end in %s:\n%s", stopTimeout, r.output)
+	}
+	return r.process.ProcessState.ExitCode()
+}
+
+// kill ends the runner without a chance to stop its children.
+func (r *run) kill() {
+	r.process.Process.Kill() //nolint:errcheck // it may have ended
+	<-r.ended
+}
+
+func (r *run) path(parts ...string) string {
+	return filepath.Join(append([]string{r.folder}, parts...)...)
+}
+
+// pids of the run's children by name.
+func (r *run) pids(t *testing.T) map[string]int {
+	t.Helper()
+	files, err := filepath.Glob(r.path("pids", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pids := map[string]int{}
+	for _, file := range files {
+		pids[filepath.Base(file)] = r.pid(t, filepath.Base(file))
+	}
+	return pids
+}
+
+func (r *run) pid(t *testing.T, name string) int {
+	t.Helper()
+	content, err := os.ReadFile(r.path("pids", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
+	if err != nil {
+		t.Fatalf("the pid of %s: %v", name, err)
+	}
+	return pid
+}
+
+// kubectl runs kubectl with the run's own kubeconfig.
+func (r *run) kubectl(t *testing.T, arguments ...string) string {
+	t.Helper()
+	out, err := r.command(t.Context(), testenv.Binary(t, "kubectl"), arguments...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// command runs a program with the environment that the run's env file gives.
+func (r *run) command(ctx context.Context, path string, arguments ...string) (string, error) {
+	command := exec.CommandContext(ctx, path, arguments...)
+	command.Env = os.Environ()
+	for name, value := range r.env {
+		command.Env = append(command.Env, name+"="+value)
+	}
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	out, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w\n%s%s", filepath.Base(path), strings.Join(arguments, " "), err, out, stderr.String())
+	}
+	return string(out), nil
+}
+
+// logs returns how each child's log ends.
+func (r *run) logs() string {
+	files, _ := filepath.Glob(r.path("logs", "*.log"))
+	var out strings.Builder
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			content = []byte(err.Error())
+		}
+		lines := strings.Split(strings.TrimSpace(string(content)), "\n")
+		fmt.Fprintf(&out, "--- %s\n%s\n", filepath.Base(file), strings.Join(lines[max(0, len(lines)-15):], "\n"))
+	}
+	return out.String()
+}
+
+// waitUntilGone fails the test unless every process has ended.
+func waitUntilGone(t *testing.T, pids map[string]int) {
+	t.Helper()
+	for name, pid := range pids {
+		err := wait.PollUntilContextTimeout(t.Context(), checkInterval, settleTimeout, true, func(context.Context) (bool, error) {
+			return !alive(pid), nil
+		})
+		if err != nil {
+			t.Errorf("%s (process %d) is still there", name, pid)
+		}
+	}
+}
+
+// alive reports whether a process runs. One that waits for its parent to ask how it ended does not.
+func alive(pid int) bool {
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return false
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || !strings.Contains(string(stat), ") Z ")
+}
+
+func readEnvironment(t *testing.T, path string) map[string]string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{}
+	for lines := bufio.NewScanner(bytes.NewReader(content)); lines.Scan(); {
+		assignment, isExport := strings.CutPrefix(lines.Text(), "export ")
+		name, value, isAssignment := strings.Cut(assignment, "=")
+		if !isExport || !isAssignment {
+			t.Fatalf("%s holds the line %q; a shell must be able to source it", path, lines.Text())
+		}
+		env[name] = strings.Trim(value, "'")
+	}
+	return env
+}
+
+func repositoryFile(t *testing.T, parts ...string) string {
+	t.Helper()
+	path := filepath.Join(append([]string{testenv.RepositoryRoot()}, parts...)...)
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%v: run `make build controlplane` first", err)
+	}
+	return path
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// safeBuffer is a buffer that may be read while a process writes to it.
+type safeBuffer struct {
+	mutex  sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.buffer.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.buffer.String()
+}
