@@ -2,8 +2,11 @@
 package controllers
 
 import (
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,9 +20,14 @@ import (
 // managedFields, and with them who owns which field. Patches are safe.
 func CacheOptions() cache.Options {
 	whoAndWhen := cache.ByObject{Transform: dropFieldSets}
+	// Of other people's objects there may be many, and these can be secret.
+	madeByUs := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1alpha1.ManagedByLabel: v1alpha1.ManagedBy})}
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Secret{}:         madeByUs,
+			&corev1.ServiceAccount{}: madeByUs,
+			&rbacv1.RoleBinding{}:    madeByUs,
 			// updatedAt is derived from when each manager last wrote.
 			&v1alpha1.Finding{}:    whoAndWhen,
 			&v1alpha1.Project{}:    whoAndWhen,

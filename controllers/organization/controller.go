@@ -31,7 +31,7 @@ type Reconciler struct {
 }
 
 // SetupWithManager adds the controller of Organizations to the manager.
-func SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
+func SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Options) error {
 	r := &Reconciler{
 		client:   mgr.GetClient(),
 		live:     mgr.GetAPIReader(),

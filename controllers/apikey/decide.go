@@ -1,0 +1,203 @@
+package apikey
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/tokens"
+)
+
+// defaultLifetime is a token's life where the key names no expiry.
+const defaultLifetime = 90 * 24 * time.Hour
+
+// issued is a token as the key's Secret holds it, without the token itself.
+type issued struct {
+	claims tokens.Claims
+	// serial is the spec.rotation.serial that the token was issued for.
+	serial int64
+	// replaces is the identifier of the token that stays valid beside this one for the
+	// rotation's overlap; "" for none.
+	replaces string
+}
+
+// recall returns the token that our Secret holds, if it is one that the key may go by.
+//
+// What the status has settled once is not asked of the Secret again: who may write Secrets
+// must not be able to bring an earlier token, or one that was rotated away, back to life.
+func recall(s *scope, secret *corev1.Secret, accepted tokens.KeySet) *issued {
+	if secret == nil {
+		return nil
+	}
+	verified, err := accepted.VerifySignature(string(secret.Data[v1alpha1.APIKeyTokenKey]))
+	if err != nil || verified.KeyUID != s.key.UID || verified.Organization != s.organization.Name {
+		return nil
+	}
+	token := &issued{claims: verified.Claims}
+	if verified.ID == s.before.KeyID {
+		token.serial = s.before.RotationSerial
+		if s.before.Previous != nil {
+			token.replaces = s.before.Previous.KeyID
+		}
+		return token
+	}
+	// Issued by a reconcile that did not come as far as the status; anything older than the
+	// token in the status was put back by someone.
+	if s.before.IssuedAt != nil && verified.IssuedAt.Before(s.before.IssuedAt.Time) {
+		return nil
+	}
+	token.serial = min(serialOf(secret), wantedSerial(s.key))
+	if replaces := secret.Annotations[replacesAnnotation]; replaces == s.before.KeyID {
+		token.replaces = replaces
+	}
+	return token
+}
+
+// yetToBeTakenOver reports whether the status still goes by another token than the Secret's. A
+// rotation waits until it does: what is valid now is what the status says, and only that can
+// stay valid for an overlap.
+func yetToBeTakenOver(s *scope, have *issued) bool { return have.claims.ID != s.before.KeyID }
+
+// rotationWaits reports whether a rotation is due as soon as the token has been taken over.
+func rotationWaits(s *scope, have *issued) bool {
+	return have != nil && yetToBeTakenOver(s, have) && have.serial < wantedSerial(s.key)
+}
+
+// order is a token to be issued.
+type order struct {
+	claims   tokens.Claims
+	serial   int64
+	replaces string
+}
+
+// decide says whether a new token is needed, and which. The identifier is left to the caller.
+//
+// A disabled key is rotated all the same: if that waited until it is enabled, the token it
+// was disabled for would be good again for a moment.
+func decide(s *scope, have *issued) (order, bool) {
+	wanted := wantedSerial(s.key)
+	if have != nil && (have.serial >= wanted || yetToBeTakenOver(s, have)) {
+		return order{}, false
+	}
+	from := s.now.UTC().Truncate(time.Second)
+	if s.before.IssuedAt != nil && s.before.IssuedAt.After(from) {
+		// Another replica's clock runs ahead of ours; see recall.
+		from = s.before.IssuedAt.UTC()
+	}
+	end := endOfLife(s, from, time.Time{})
+	if !end.After(from) || !end.After(s.now) {
+		return order{}, false
+	}
+	o := order{
+		claims: tokens.Claims{
+			KeyUID:       s.key.UID,
+			Organization: s.organization.Name,
+			IssuedAt:     from,
+			ExpiresAt:    end,
+		},
+		serial: wanted,
+	}
+	if have != nil && overlap(s.key) > 0 {
+		o.replaces = have.claims.ID
+	}
+	return o, true
+}
+
+// endOfLife is when a token that was issued then stops being valid: the earliest of the
+// expiry it was issued with (none: zero), the key's and the organization's bound.
+func endOfLife(s *scope, from, signed time.Time) time.Time {
+	var ends []time.Time
+	if !signed.IsZero() {
+		ends = append(ends, signed)
+	}
+	if expiry := s.key.Spec.ExpiresAt; expiry != nil {
+		ends = append(ends, expiry.UTC())
+	}
+	if len(ends) == 0 {
+		ends = append(ends, from.Add(defaultLifetime))
+	}
+	if bounds := s.organization.Spec.APIKeys; bounds != nil && bounds.MaxLifetime != nil {
+		ends = append(ends, from.Add(bounds.MaxLifetime.Duration).Truncate(time.Second))
+	}
+	end := ends[0]
+	for _, other := range ends[1:] {
+		if other.Before(end) {
+			end = other
+		}
+	}
+	return end
+}
+
+// settle is the status that follows from the token; a key without one has no identifier, and
+// so nothing that the REST API would accept.
+func settle(s *scope, have *issued) v1alpha1.APIKeyStatus {
+	status := withoutToken(s.before)
+	if have == nil {
+		return status
+	}
+	end := endOfLife(s, have.claims.IssuedAt, have.claims.ExpiresAt)
+	status.KeyID = have.claims.ID
+	status.SecretRef = &v1alpha1.SecretReference{Name: v1alpha1.ResourceName(SecretName(s.key.Name))}
+	status.RotationSerial = have.serial
+	status.IssuedAt = ptr.To(metav1.NewTime(have.claims.IssuedAt))
+	status.ExpiresAt = ptr.To(metav1.NewTime(end))
+	status.Previous = previous(s, have, end)
+	return status
+}
+
+// previous counts the overlap from the rotation, so that shortening it acts at once.
+func previous(s *scope, have *issued, end time.Time) *v1alpha1.PreviousToken {
+	if have.replaces == "" {
+		return nil
+	}
+	until := have.claims.IssuedAt.Add(overlap(s.key)).Truncate(time.Second)
+	if end.Before(until) {
+		until = end
+	}
+	if !until.After(s.now) {
+		return nil
+	}
+	return &v1alpha1.PreviousToken{KeyID: have.replaces, ExpiresAt: metav1.NewTime(until)}
+}
+
+func withoutToken(before v1alpha1.APIKeyStatus) v1alpha1.APIKeyStatus {
+	return v1alpha1.APIKeyStatus{
+		ObservedGeneration: before.ObservedGeneration,
+		LastUsedAt:         before.LastUsedAt,
+		Conditions:         before.DeepCopy().Conditions,
+	}
+}
+
+// untilNextChange is how long the status stays true by itself; 0 for ever.
+func untilNextChange(status v1alpha1.APIKeyStatus, now time.Time) time.Duration {
+	var wait time.Duration
+	consider := func(at time.Time) {
+		if left := at.Sub(now); left > 0 && (wait == 0 || left < wait) {
+			wait = left
+		}
+	}
+	if status.ExpiresAt != nil {
+		consider(status.ExpiresAt.Time)
+	}
+	if status.Previous != nil {
+		consider(status.Previous.ExpiresAt.Time)
+	}
+	return wait
+}
+
+func wantedSerial(key *v1alpha1.APIKey) int64 {
+	if key.Spec.Rotation == nil {
+		return 0
+	}
+	return key.Spec.Rotation.Serial
+}
+
+func overlap(key *v1alpha1.APIKey) time.Duration {
+	if key.Spec.Rotation == nil || key.Spec.Rotation.Overlap == nil {
+		return 0
+	}
+	return key.Spec.Rotation.Overlap.Duration
+}

@@ -1,0 +1,104 @@
+package apikey
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/tokens"
+)
+
+// watchSigningKeys returns sources that report a change of the signing key or of its public
+// half. They have a cache of their own, which sees those two objects alone.
+func watchSigningKeys(mgr ctrl.Manager, namespace string, enqueue handler.EventHandler) ([]source.Source, error) {
+	only := func(name string) cache.ByObject {
+		return cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, name)}
+	}
+	own, err := cache.New(mgr.GetConfig(), cache.Options{
+		Scheme:            mgr.GetScheme(),
+		Mapper:            mgr.GetRESTMapper(),
+		HTTPClient:        mgr.GetHTTPClient(),
+		DefaultNamespaces: map[string]cache.Config{namespace: {}},
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Secret{}:    only(tokens.SigningKeySecret),
+			&corev1.ConfigMap{}: only(tokens.SigningKeysConfigMap),
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make a cache of the signing keys: %w", err)
+	}
+	if err := mgr.Add(own); err != nil {
+		return nil, fmt.Errorf("add the cache of the signing keys: %w", err)
+	}
+	// Metadata is enough, and keeps the private key out of the cache.
+	metadataOf := func(kind string) client.Object {
+		object := &metav1.PartialObjectMetadata{}
+		object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+		return object
+	}
+	return []source.Source{
+		source.Kind(own, metadataOf("Secret"), enqueue, changed),
+		source.Kind(own, metadataOf("ConfigMap"), enqueue, changed),
+	}, nil
+}
+
+// changed leaves out what was there at the start, when every key is reconciled anyway.
+var changed = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
+	},
+}
+
+// allKeys asks for every key: each of them rests on the signing key.
+func (r *Reconciler) allKeys(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.list(ctx)
+}
+
+// keysOf asks for the keys in the organization's namespace.
+func (r *Reconciler) keysOf(ctx context.Context, organization client.Object) []reconcile.Request {
+	return r.list(ctx, client.InNamespace(v1alpha1.NamespacePrefix+organization.GetName()))
+}
+
+func (r *Reconciler) list(ctx context.Context, options ...client.ListOption) []reconcile.Request {
+	keys := &v1alpha1.APIKeyList{}
+	if err := r.client.List(ctx, keys, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+		// The cache fails only for want of an index or a kind: a mistake in this program.
+		logf.FromContext(ctx).Error(err, "List API keys")
+		return nil
+	}
+	requests := make([]reconcile.Request, len(keys.Items))
+	for i := range keys.Items {
+		requests[i] = reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&keys.Items[i])}
+	}
+	return requests
+}
+
+// concernsKeys lets through what changes whose a namespace is, or how long its keys live.
+var concernsKeys = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, isOrganization := e.ObjectOld.(*v1alpha1.Organization)
+		after, isToo := e.ObjectNew.(*v1alpha1.Organization)
+		return isOrganization && isToo &&
+			(before.Generation != after.Generation || before.Status.Namespace != after.Status.Namespace)
+	},
+}
+
+func organizationName(namespace string) (string, bool) {
+	return strings.CutPrefix(namespace, v1alpha1.NamespacePrefix)
+}

@@ -1,0 +1,236 @@
+package finding
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+func mergePatch(t *testing.T, object client.Object, body string) {
+	t.Helper()
+	if err := env.Client.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+		t.Fatalf("patch %s: %v", body, err)
+	}
+}
+
+// observed waits until the status is of the spec as it is now.
+func observed(t *testing.T, finding *v1alpha1.Finding) {
+	t.Helper()
+	eventually(t, func(g Gomega) {
+		get(t, g, finding)
+		g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))
+	})
+}
+
+func kinds(transitions []v1alpha1.FindingTransition) []v1alpha1.FindingTransitionType {
+	out := make([]v1alpha1.FindingTransitionType, len(transitions))
+	for i := range transitions {
+		out[i] = transitions[i].Type
+	}
+	return out
+}
+
+func TestStatusFollowsTheSpec(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	finding := builder.Finding("f-1").In(ns).Tool("gosec", v1alpha1.CategoryCode).Build()
+	create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(), finding)
+	g := NewWithT(t)
+
+	observed(t, finding)
+	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateOpen))
+	g.Expect(finding.Status.UpdatedAt).NotTo(BeNil())
+	created := *finding.Status.UpdatedAt
+
+	mergePatch(t, finding, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+	observed(t, finding)
+	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateOpenMuted))
+	g.Expect(finding.Status.UpdatedAt.Before(&created)).To(BeFalse(), "updatedAt goes back")
+
+	mergePatch(t, finding, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z","scanID":"s-2"}}}`)
+	observed(t, finding)
+	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateClosed))
+
+	mergePatch(t, finding, `{"spec":{"closed":null}}`)
+	observed(t, finding)
+	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateOpenMuted), "a reopened finding keeps its triage")
+
+	g.Expect(kinds(finding.Status.Transitions)).To(Equal([]v1alpha1.FindingTransitionType{
+		v1alpha1.TransitionCreated, v1alpha1.TransitionTriaged, v1alpha1.TransitionClosed, v1alpha1.TransitionReopened,
+	}))
+	g.Expect(finding.Status.EmittedSeq).To(BeEquivalentTo(4), "no deliveries are owed")
+	g.Expect(finding.Status.Transitions[1].By).NotTo(BeEmpty(), "the triage is signed")
+	g.Expect(v1alpha1.IsConditionTrue(finding.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
+	g.Expect(v1alpha1.FindCondition(finding.Status.Conditions, v1alpha1.ConditionStalled)).To(BeNil())
+
+	eventually(t, func(g Gomega) { g.Expect(eventReasons(t, g, finding)).To(ConsistOf("Triaged", "Closed", "Reopened")) })
+}
+
+func eventReasons(t *testing.T, g Gomega, finding *v1alpha1.Finding) []string {
+	t.Helper()
+	list := &eventsv1.EventList{}
+	g.Expect(env.Client.List(t.Context(), list, client.InNamespace(finding.Namespace))).To(Succeed())
+	var reasons []string
+	for _, event := range list.Items {
+		if event.Regarding.UID == finding.UID {
+			reasons = append(reasons, event.Reason)
+		}
+	}
+	return reasons
+}
+
+func TestReadySaysWhatIsMissingAndIsWokenWhenItComesOrGoes(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	finding := builder.Finding("f-1").In(ns).Build()
+	repository, project := builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build()
+	reason := func(want string) {
+		t.Helper()
+		eventually(t, func(g Gomega) {
+			ready := v1alpha1.FindCondition(get(t, g, finding).Status.Conditions, v1alpha1.ConditionReady)
+			g.Expect(ready).NotTo(BeNil())
+			g.Expect(ready.Reason).To(Equal(want))
+			g.Expect(ready.Status == metav1.ConditionTrue).To(Equal(want == v1alpha1.ReasonReconciled))
+		})
+	}
+	create(t, finding)
+	reason(v1alpha1.ReasonRepositoryNotFound)
+	create(t, repository)
+	reason(v1alpha1.ReasonProjectNotFound)
+	create(t, project)
+	reason(v1alpha1.ReasonReconciled)
+
+	g := NewWithT(t)
+	g.Expect(env.Client.Delete(t.Context(), project)).To(Succeed())
+	reason(v1alpha1.ReasonProjectNotFound)
+	g.Expect(env.Client.Delete(t.Context(), repository)).To(Succeed())
+	reason(v1alpha1.ReasonRepositoryNotFound)
+}
+
+// A finding that is being found waiting at the moment at which what it waits for comes must
+// not sleep on.
+func TestNoFindingSleepsThroughTheArrivalOfItsProject(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	create(t, builder.Repository("repo").In(ns).Build())
+	const n = 40
+	for i := range n {
+		project := fmt.Sprintf("proj-%d", i)
+		create(t,
+			builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Project("repo", project).Build(),
+			builder.Project(project).In(ns).Build())
+	}
+	eventually(t, func(g Gomega) {
+		list := &v1alpha1.FindingList{}
+		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(ns))).To(Succeed())
+		g.Expect(list.Items).To(HaveLen(n))
+		for _, finding := range list.Items {
+			g.Expect(v1alpha1.IsConditionTrue(finding.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue(), finding.Name)
+		}
+	})
+}
+
+func TestLabelsMoveNeitherStatusNorTime(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	labelled := builder.Finding("f-1").In(ns).Build()
+	create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(), labelled)
+	observed(t, labelled)
+	eventually(t, func(g Gomega) {
+		g.Expect(v1alpha1.IsConditionTrue(get(t, g, labelled).Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
+	})
+
+	mergePatch(t, labelled, `{"metadata":{"labels":{"team":"red"}}}`)
+	version := labelled.ResourceVersion
+
+	// What is created later is reconciled later: once it is, the label has been seen.
+	marker := builder.Finding("f-2").In(ns).Build()
+	create(t, marker)
+	observed(t, marker)
+	g := NewWithT(t)
+	g.Expect(get(t, g, labelled).ResourceVersion).To(Equal(version), "a label led to a write")
+}
+
+func TestStatusSurvivesARestart(t *testing.T) {
+	stop := start(t, SetupWithManager)
+	ns := namespace(t)
+	finding := builder.Finding("f-1").In(ns).Build()
+	create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(), finding)
+	observed(t, finding)
+	stop()
+
+	mergePatch(t, finding, `{"spec":{"triage":{"userStatus":"active","comments":"real"}}}`)
+	start(t, SetupWithManager)
+	observed(t, finding)
+	g := NewWithT(t)
+	g.Expect(kinds(finding.Status.Transitions)).To(Equal([]v1alpha1.FindingTransitionType{
+		v1alpha1.TransitionCreated, v1alpha1.TransitionTriaged,
+	}), "what happened while no controller ran is recorded, and nothing twice")
+}
+
+func TestAnnouncements(t *testing.T) {
+	transition := func(seq int64, kind v1alpha1.FindingTransitionType, from, to, by string) v1alpha1.FindingTransition {
+		return v1alpha1.FindingTransition{Seq: seq, Type: kind, From: from, To: to, By: by, At: metav1.NewTime(time.Unix(0, 0))}
+	}
+	cases := []struct {
+		reason        string
+		before, after []v1alpha1.FindingTransition
+		want          []string
+	}{{
+		reason: "an import makes thousands of findings: no event each",
+		after:  []v1alpha1.FindingTransition{transition(1, v1alpha1.TransitionCreated, "", "open", "scanner/x")},
+	}, {
+		reason: "what was there before has been told",
+		before: []v1alpha1.FindingTransition{transition(1, v1alpha1.TransitionClosed, "open", "closed", "scanner/x")},
+		after:  []v1alpha1.FindingTransition{transition(1, v1alpha1.TransitionClosed, "open", "closed", "scanner/x")},
+	}, {
+		reason: "who and from what to what",
+		after:  []v1alpha1.FindingTransition{transition(1, v1alpha1.TransitionTriaged, "open", "muted", "ann")},
+		want:   []string{"ann changed the user status from open to muted."},
+	}, {
+		reason: "a comment alone is no change of status",
+		after:  []v1alpha1.FindingTransition{transition(1, v1alpha1.TransitionTriaged, "muted", "muted", "ann")},
+		want:   []string{"ann changed the comments."},
+	}, {
+		reason: "two changes at once are two events",
+		after: []v1alpha1.FindingTransition{
+			transition(1, v1alpha1.TransitionReopened, "closed", "open", "scanner/x"),
+			transition(2, v1alpha1.TransitionTriaged, "open", "active", ""),
+		},
+		want: []string{"scanner/x reports the finding again.", "an unknown writer changed the user status from open to active."},
+	}}
+	for _, c := range cases {
+		var got []string
+		for _, a := range announcements(v1alpha1.FindingStatus{Transitions: c.before}, v1alpha1.FindingStatus{Transitions: c.after}) {
+			got = append(got, a.note)
+		}
+		NewWithT(t).Expect(got).To(Equal(c.want), c.reason)
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	cases := []struct {
+		reason              string
+		repository, project bool
+		want                string
+	}{
+		{"all is there", true, true, v1alpha1.ReasonReconciled},
+		{"the project is missing", true, false, v1alpha1.ReasonProjectNotFound},
+		{"the repository is missing", false, true, v1alpha1.ReasonRepositoryNotFound},
+		{"of two the repository comes first", false, false, v1alpha1.ReasonRepositoryNotFound},
+	}
+	for _, c := range cases {
+		if got := verdict(&builder.Finding("f").Build().Spec, c.repository, c.project); got.Reason != c.want {
+			t.Errorf("%s: got %s, want %s", c.reason, got.Reason, c.want)
+		}
+	}
+}

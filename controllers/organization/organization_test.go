@@ -1,0 +1,360 @@
+package organization
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+func binding(namespace, name string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+func scannerAccount(namespace string) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ScannerServiceAccount}}
+}
+
+func TestOrganizationGetsItsNamespaceAndRoles(t *testing.T) {
+	start(t)
+	organization := newOrganization(t, "granted")
+	waitUntilReady(t, organization)
+
+	g := NewWithT(t)
+	g.Expect(organization.Status.Namespace).To(Equal("org-granted"))
+	g.Expect(organization.Status.ObservedGeneration).To(Equal(organization.Generation))
+	namespace := get(t, g, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-granted"}})
+	g.Expect(namespace.Annotations).To(HaveKeyWithValue("appsec.dev/organization-uid", string(organization.UID)))
+	get(t, g, scannerAccount("org-granted"))
+	group := func(name string) rbacv1.Subject {
+		return rbacv1.Subject{APIGroup: "rbac.authorization.k8s.io", Kind: "Group", Name: name}
+	}
+	for role, subjects := range map[string][]rbacv1.Subject{
+		"findings-viewer":  {group("appsec:granted:viewers")},
+		"findings-triager": {group("appsec:granted:triagers")},
+		"findings-scanner": {group("appsec:granted:scanners"), {Kind: "ServiceAccount", Namespace: "org-granted", Name: "scanner"}},
+	} {
+		b := get(t, g, binding("org-granted", role))
+		g.Expect(b.RoleRef).To(Equal(rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: role}))
+		g.Expect(b.Subjects).To(Equal(subjects))
+	}
+}
+
+// What the bindings are for, asked of the API server's own authorizer.
+func TestRolesReachNoFurtherThanTheirOrganization(t *testing.T) {
+	start(t)
+	waitUntilReady(t, newOrganization(t, "mine"))
+	waitUntilReady(t, newOrganization(t, "theirs"))
+	account := testenv.ServiceAccountUsername("org-mine", ScannerServiceAccount)
+	cases := []struct {
+		reason, user, group, namespace, verb string
+		want                                 bool
+	}{
+		{"a viewer reads", "jane", "appsec:mine:viewers", "org-mine", "get", true},
+		{"a viewer does not triage", "jane", "appsec:mine:viewers", "org-mine", "triage", false},
+		{"a triager triages", "jane", "appsec:mine:triagers", "org-mine", "triage", true},
+		{"a triager does not report", "jane", "appsec:mine:triagers", "org-mine", "report", false},
+		{"a scanner reports", "ci", "appsec:mine:scanners", "org-mine", "report", true},
+		{"a scanner does not triage", "ci", "appsec:mine:scanners", "org-mine", "triage", false},
+		{"the scanner's account reports", account, "", "org-mine", "report", true},
+		{"the scanner's account is no one elsewhere", account, "", "org-theirs", "report", false},
+		{"a viewer is no one elsewhere", "jane", "appsec:mine:viewers", "org-theirs", "get", false},
+	}
+	for _, tc := range cases {
+		eventually(t, func(g Gomega) {
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: tc.user, Groups: []string{tc.group},
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Group: "appsec.dev", Resource: "findings", Namespace: tc.namespace, Verb: tc.verb,
+				},
+			}}
+			g.Expect(env.Client.Create(t.Context(), review)).To(Succeed())
+			g.Expect(review.Status.Allowed).To(Equal(tc.want), tc.reason)
+		})
+	}
+}
+
+func TestNamespaceThatIsNotOursIsLeftAlone(t *testing.T) {
+	start(t)
+	cases := map[string]struct {
+		reason      string
+		annotations map[string]string
+	}{
+		"plain": {"a namespace of that name proves nothing", nil},
+		"other": {"an earlier organization's is not this one's", map[string]string{v1alpha1.OrganizationUIDAnnotation: "another"}},
+		"empty": {"an empty annotation is no UID", map[string]string{v1alpha1.OrganizationUIDAnnotation: ""}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			namespace := newNamespace(t, "org-conflict-"+name, tc.annotations)
+			organization := newOrganization(t, "conflict-"+name)
+			eventually(t, func(g Gomega) {
+				get(t, g, organization)
+				g.Expect(reason(organization, v1alpha1.ConditionReady)).To(Equal("NamespaceConflict/False"), tc.reason)
+				g.Expect(reason(organization, v1alpha1.ConditionStalled)).To(Equal("NamespaceConflict/True"), tc.reason)
+			})
+			g := NewWithT(t)
+			g.Expect(organization.Status.Namespace).To(BeEmpty())
+			bindings := &rbacv1.RoleBindingList{}
+			g.Expect(env.Client.List(t.Context(), bindings, client.InNamespace(namespace.Name))).To(Succeed())
+			g.Expect(bindings.Items).To(BeEmpty(), "a role was granted in a namespace that is not ours")
+
+			g.Expect(env.Client.Delete(t.Context(), organization)).To(Succeed())
+			eventually(t, func(g Gomega) { g.Expect(gone(t, organization)).To(BeTrue()) })
+			get(t, g, namespace)
+			g.Expect(namespace.DeletionTimestamp).To(BeNil(), "another's namespace was deleted")
+		})
+	}
+}
+
+func TestConflictEndsWhenTheAnnotationIsPutRight(t *testing.T) {
+	start(t)
+	namespace := newNamespace(t, "org-settled", nil)
+	organization := newOrganization(t, "settled")
+	eventually(t, func(g Gomega) {
+		g.Expect(reason(get(t, g, organization), v1alpha1.ConditionStalled)).To(Equal("NamespaceConflict/True"))
+	})
+	namespace.Annotations = map[string]string{v1alpha1.OrganizationUIDAnnotation: string(organization.UID)}
+	if err := env.Client.Update(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	waitUntilReady(t, organization)
+	if got := reason(organization, v1alpha1.ConditionStalled); got != "absent" {
+		t.Errorf("Stalled is %s, want it absent", got)
+	}
+}
+
+// Who takes the annotation away takes the organization's data from the REST API.
+func TestNamespaceThatIsNoLongerOursIsGivenUp(t *testing.T) {
+	start(t)
+	organization := newOrganization(t, "robbed")
+	waitUntilReady(t, organization)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-robbed"}}
+	get(t, NewWithT(t), namespace)
+	namespace.Annotations[v1alpha1.OrganizationUIDAnnotation] = "another"
+	if err := env.Client.Update(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func(g Gomega) {
+		get(t, g, organization)
+		g.Expect(organization.Status.Namespace).To(BeEmpty())
+		g.Expect(reason(organization, v1alpha1.ConditionStalled)).To(Equal("NamespaceConflict/True"))
+	})
+}
+
+func TestAccessIsKeptAsItShouldBe(t *testing.T) {
+	start(t)
+	organization := newOrganization(t, "kept")
+	waitUntilReady(t, organization)
+	const namespace = "org-kept"
+	intruder := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "mallory"}
+	cases := map[string]struct {
+		reason string
+		tamper func(g Gomega)
+	}{
+		"deleted": {"a role that is gone comes back", func(g Gomega) {
+			g.Expect(env.Client.Delete(t.Context(), binding(namespace, viewerRole))).To(Succeed())
+		}},
+		"subject added": {"nobody grants a role by the way", func(g Gomega) {
+			b := get(t, g, binding(namespace, triagerRole))
+			b.Subjects = append(b.Subjects, intruder)
+			g.Expect(env.Client.Update(t.Context(), b)).To(Succeed())
+		}},
+		"subjects removed": {"nor takes one", func(g Gomega) {
+			b := get(t, g, binding(namespace, scannerRole))
+			b.Subjects = nil
+			g.Expect(env.Client.Update(t.Context(), b)).To(Succeed())
+		}},
+		"label removed": {"the label is what the watch goes by", func(g Gomega) {
+			b := get(t, g, binding(namespace, viewerRole))
+			b.Labels, b.Subjects = nil, []rbacv1.Subject{intruder}
+			g.Expect(env.Client.Update(t.Context(), b)).To(Succeed())
+		}},
+		"role exchanged": {"a role reference cannot be changed, only made anew", func(g Gomega) {
+			b := get(t, g, binding(namespace, viewerRole))
+			g.Expect(env.Client.Delete(t.Context(), b)).To(Succeed())
+			forged := binding(namespace, viewerRole)
+			forged.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}
+			forged.Subjects = []rbacv1.Subject{intruder}
+			// The controller may be quicker than this test; then there is nothing to forge.
+			_ = env.Client.Create(t.Context(), forged)
+		}},
+		"account deleted": {"the scanner's account comes back", func(g Gomega) {
+			g.Expect(env.Client.Delete(t.Context(), scannerAccount(namespace))).To(Succeed())
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.tamper(NewWithT(t))
+			eventually(t, func(g Gomega) {
+				get(t, g, scannerAccount(namespace))
+				for _, want := range roleBindings("kept", namespace) {
+					have := get(t, g, binding(namespace, want.Name))
+					g.Expect(have.RoleRef).To(Equal(want.RoleRef), tc.reason)
+					g.Expect(have.Subjects).To(Equal(want.Subjects), tc.reason)
+					g.Expect(have.Labels).To(HaveKeyWithValue(v1alpha1.ManagedByLabel, v1alpha1.ManagedBy), tc.reason)
+				}
+			})
+		})
+	}
+}
+
+func TestForgedRoleReferenceIsReplacedAtTheStart(t *testing.T) {
+	// No controller runs while the forgery is put in place.
+	organization := newOrganization(t, "forged")
+	newNamespace(t, "org-forged", map[string]string{v1alpha1.OrganizationUIDAnnotation: string(organization.UID)})
+	forged := binding("org-forged", viewerRole)
+	forged.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}
+	create(t, forged)
+	start(t)
+	waitUntilReady(t, organization)
+	if have := get(t, NewWithT(t), binding("org-forged", viewerRole)); have.RoleRef.Name != viewerRole {
+		t.Errorf("the binding grants %s, want %s", have.RoleRef.Name, viewerRole)
+	}
+}
+
+func TestCountsFollowWhatTheOrganizationHas(t *testing.T) {
+	start(t)
+	organization := newOrganization(t, "counted")
+	waitUntilReady(t, organization)
+	const namespace = "org-counted"
+	statuses := asController(t)
+	for i := range 3 {
+		repository := builder.Repository(fmt.Sprintf("repo-%d", i)).In(namespace).Build()
+		create(t, repository)
+		repository.Status.Counts.Findings = int32(10 * (i + 1))
+		if err := statuses.Status().Update(t.Context(), repository); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create(t, builder.Project("project").In(namespace).Repository("repo-0").Build(), builder.APIKey("key").In(namespace).Build())
+	counts := func(want v1alpha1.OrganizationCounts) {
+		t.Helper()
+		eventually(t, func(g Gomega) { g.Expect(get(t, g, organization).Status.Counts).To(Equal(want)) })
+	}
+	counts(v1alpha1.OrganizationCounts{Repositories: 3, Projects: 1, Findings: 60, APIKeys: 1})
+
+	if err := env.Client.Delete(t.Context(), builder.APIKey("key").In(namespace).Build()); err != nil {
+		t.Fatal(err)
+	}
+	repository := get(t, NewWithT(t), builder.Repository("repo-2").In(namespace).Build())
+	repository.Status.Counts.Findings = 5
+	if err := statuses.Status().Update(t.Context(), repository); err != nil {
+		t.Fatal(err)
+	}
+	counts(v1alpha1.OrganizationCounts{Repositories: 3, Projects: 1, Findings: 35})
+}
+
+func TestSettledOrganizationIsNotWritten(t *testing.T) {
+	stop := start(t)
+	organization := newOrganization(t, "calm")
+	waitUntilReady(t, organization)
+	versions := func() map[string]string {
+		g := NewWithT(t)
+		out := map[string]string{"organization": get(t, g, organization).ResourceVersion}
+		out["account"] = get(t, g, scannerAccount("org-calm")).ResourceVersion
+		for _, role := range []string{viewerRole, triagerRole, scannerRole} {
+			out[role] = get(t, g, binding("org-calm", role)).ResourceVersion
+		}
+		return out
+	}
+	before := versions()
+	stop()
+	// A start reconciles everything; the new organization shows that it has come that far.
+	start(t)
+	marker := newOrganization(t, "calm-marker")
+	waitUntilReady(t, marker)
+	if after := versions(); !maps.Equal(before, after) {
+		t.Errorf("written without need: before %v, after %v", before, after)
+	}
+}
+
+func TestTwoControllersMakeOneNamespace(t *testing.T) {
+	start(t)
+	start(t)
+	for i := range 10 {
+		organization := newOrganization(t, fmt.Sprintf("raced-%d", i))
+		waitUntilReady(t, organization)
+		namespace := get(t, NewWithT(t), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: organization.Status.Namespace}})
+		if !ours(namespace, organization) {
+			t.Errorf("%s carries %v", namespace.Name, namespace.Annotations)
+		}
+	}
+}
+
+func TestRemovalWaitsUntilTheOrganizationIsEmpty(t *testing.T) {
+	env.StartControllerManager(t, "namespace-controller")
+	start(t)
+	organization := newOrganization(t, "full")
+	waitUntilReady(t, organization)
+	repository := builder.Repository("repo").In("org-full").Build()
+	create(t, repository)
+	if err := env.Client.Delete(t.Context(), organization); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func(g Gomega) {
+		g.Expect(reason(get(t, g, organization), v1alpha1.ConditionStalled)).To(Equal("NotEmpty/True"))
+	})
+	namespace := get(t, NewWithT(t), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-full"}})
+	if namespace.DeletionTimestamp != nil {
+		t.Fatal("the namespace is being deleted while it holds a repository")
+	}
+	if err := env.Client.Delete(t.Context(), repository); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func(g Gomega) {
+		g.Expect(gone(t, namespace)).To(BeTrue())
+		g.Expect(gone(t, organization)).To(BeTrue())
+	})
+}
+
+func TestRemovalTakesEverythingAlongWhenTold(t *testing.T) {
+	env.StartControllerManager(t, "namespace-controller")
+	start(t)
+	organization := newOrganization(t, "forced")
+	waitUntilReady(t, organization)
+	repository := builder.Repository("repo").In("org-forced").Build()
+	create(t, repository)
+	if err := env.Client.Delete(t.Context(), organization); err != nil {
+		t.Fatal(err)
+	}
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"appsec.dev/remove-contents":"true"}}}`))
+	if err := env.Client.Patch(t.Context(), organization, patch); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func(g Gomega) {
+		g.Expect(gone(t, repository)).To(BeTrue())
+		g.Expect(gone(t, organization)).To(BeTrue())
+	})
+
+	// One of the same name starts anew.
+	again := newOrganization(t, "forced")
+	waitUntilReady(t, again)
+}
+
+func TestNamespaceThatWasDeletedIsMadeAnew(t *testing.T) {
+	env.StartControllerManager(t, "namespace-controller")
+	start(t)
+	organization := newOrganization(t, "rebuilt")
+	waitUntilReady(t, organization)
+	namespace := get(t, NewWithT(t), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-rebuilt"}})
+	first := namespace.UID
+	if err := env.Client.Delete(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func(g Gomega) {
+		g.Expect(get(t, g, namespace).UID).NotTo(Equal(first))
+		get(t, g, binding("org-rebuilt", viewerRole))
+		g.Expect(get(t, g, organization).Status.Namespace).To(Equal("org-rebuilt"))
+	})
+}

@@ -1,0 +1,188 @@
+package project
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/scan"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+func mergePatch(t *testing.T, object client.Object, body string) {
+	t.Helper()
+	if err := env.Client.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+		t.Fatalf("patch %s: %v", body, err)
+	}
+}
+
+func TestCountLeavesOutClosedFindings(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	project := builder.Project("proj").In(ns).Build()
+	first := builder.Finding("f-1").In(ns).Build()
+	create(t, builder.Repository("repo").In(ns).Build(), project, first,
+		builder.Finding("f-2").In(ns).Triage(v1alpha1.UserStatusMuted, "").Build(),
+		builder.Finding("f-3").In(ns).Closed(noon, "s").Build(),
+		builder.Finding("f-4").In(ns).Project("repo", "other").Build(),
+		builder.Finding("f-5").In(namespace(t)).Build())
+	count := func(want int) {
+		t.Helper()
+		eventually(t, func(g Gomega) { g.Expect(get(t, g, project).Status.FindingsCount).To(BeEquivalentTo(want)) })
+	}
+	count(2)
+	mergePatch(t, first, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z"}}}`)
+	count(1)
+	mergePatch(t, first, `{"spec":{"closed":null}}`)
+	count(2)
+	NewWithT(t).Expect(env.Client.Delete(t.Context(), first)).To(Succeed())
+	count(1)
+}
+
+func TestWhatPeopleSayComesFirst(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	project := builder.Project("proj").In(ns).Mutate(func(p *v1alpha1.Project) {
+		p.Spec.Scanner = v1alpha1.ProjectAssessment{BusinessCriticality: "low", Exposure: "internal", Summary: "A service."}
+		p.Spec.User = v1alpha1.ProjectAssessment{BusinessCriticality: "critical"}
+	}).Build()
+	create(t, builder.Repository("repo").In(ns).Build(), project)
+	effective := func(want v1alpha1.ProjectAssessment) {
+		t.Helper()
+		eventually(t, func(g Gomega) {
+			status := get(t, g, project).Status
+			g.Expect(v1alpha1.ProjectAssessment{
+				BusinessCriticality: status.BusinessCriticality, Exposure: status.Exposure, Summary: status.Summary,
+			}).To(Equal(want))
+			g.Expect(status.UpdatedAt).NotTo(BeNil())
+		})
+	}
+	effective(v1alpha1.ProjectAssessment{BusinessCriticality: "critical", Exposure: "internal", Summary: "A service."})
+	mergePatch(t, project, `{"spec":{"user":null}}`)
+	effective(v1alpha1.ProjectAssessment{BusinessCriticality: "low", Exposure: "internal", Summary: "A service."})
+}
+
+func TestLastScan(t *testing.T) {
+	start(t, SetupWithManager, scan.SetupWithManager)
+	ns := namespace(t)
+	project := builder.Project("proj").In(ns).Build()
+	succeeded := builder.Scan("s-2", noon).In(ns).Ended(noon.Add(time.Minute), v1alpha1.ScanSucceeded).Build()
+	create(t, builder.Repository("repo").In(ns).Build(), project, succeeded,
+		builder.Scan("s-1", noon.Add(-time.Hour)).In(ns).Ended(noon.Add(-time.Minute), v1alpha1.ScanSucceeded).Build(),
+		builder.Scan("s-3", noon.Add(time.Hour)).In(ns).Ended(noon.Add(2*time.Hour), v1alpha1.ScanFailed).Build(),
+		builder.Scan("s-4", noon.Add(9*time.Hour)).In(ns).Project("repo", "other").Build())
+	recorded := func(reason string) {
+		t.Helper()
+		eventually(t, func(g Gomega) {
+			status := get(t, g, project).Status
+			g.Expect(status.LastScan).To(Equal(&v1alpha1.ProjectLastScan{ID: "s-3", Status: v1alpha1.ScanPhaseFailed}), reason)
+			g.Expect(status.LastScannedAt).NotTo(BeNil())
+			g.Expect(status.LastScannedAt.UTC()).To(Equal(noon.Add(time.Minute)), reason)
+		})
+	}
+	recorded("the last started, and the last that succeeded")
+
+	NewWithT(t).Expect(env.Client.DeleteAllOf(t.Context(), &v1alpha1.Scan{}, client.InNamespace(ns))).To(Succeed())
+	mergePatch(t, project, `{"spec":{"owner":"team-red"}}`)
+	eventually(t, func(g Gomega) {
+		get(t, g, project)
+		g.Expect(project.Status.ObservedGeneration).To(Equal(project.Generation))
+	})
+	recorded("scans that are retired take nothing back")
+}
+
+func TestReadySaysThatTheRepositoryIsMissing(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	project := builder.Project("proj").In(ns).Build()
+	repository := builder.Repository("repo").In(ns).Build()
+	reason := func(want string) {
+		t.Helper()
+		eventually(t, func(g Gomega) {
+			ready := v1alpha1.FindCondition(get(t, g, project).Status.Conditions, v1alpha1.ConditionReady)
+			g.Expect(ready).NotTo(BeNil())
+			g.Expect(ready.Reason).To(Equal(want))
+		})
+	}
+	create(t, project)
+	reason(v1alpha1.ReasonRepositoryNotFound)
+	create(t, repository)
+	reason(v1alpha1.ReasonReconciled)
+	NewWithT(t).Expect(env.Client.Delete(t.Context(), repository)).To(Succeed())
+	reason(v1alpha1.ReasonRepositoryNotFound)
+}
+
+func TestDeletionTakesTheProjectsOwnAlongAndNothingElse(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	project := builder.Project("proj").In(ns).Build()
+	create(t, builder.Repository("repo").In(ns).Build(), project,
+		builder.Finding("f-other").In(ns).Project("repo", "other").Build(),
+		builder.Scan("s-other", noon).In(ns).Project("repo", "other").Build())
+	for i := range 30 {
+		create(t, builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Build())
+	}
+	create(t, builder.Scan("s-1", noon).In(ns).Build())
+	eventually(t, func(g Gomega) {
+		g.Expect(get(t, g, project).Finalizers).To(ConsistOf(v1alpha1.CleanupFinalizer))
+	})
+
+	g := NewWithT(t)
+	g.Expect(env.Client.Delete(t.Context(), project)).To(Succeed())
+	// An import that is under way goes on writing for a while.
+	for i := range 20 {
+		create(t, builder.Finding(fmt.Sprintf("f-late-%d", i)).In(ns).Build())
+		if gone(t, project) {
+			break
+		}
+	}
+	eventually(t, func(g Gomega) { g.Expect(gone(t, project)).To(BeTrue(), "the project is still there") })
+
+	scans := &v1alpha1.ScanList{}
+	g.Expect(env.Client.List(t.Context(), scans, client.InNamespace(ns))).To(Succeed())
+	g.Expect(scans.Items).To(HaveLen(1))
+	g.Expect(scans.Items[0].Name).To(Equal("s-other"))
+	left := &v1alpha1.FindingList{}
+	g.Expect(env.Client.List(t.Context(), left, client.InNamespace(ns))).To(Succeed())
+	for _, finding := range left.Items {
+		// One that was made after the last look has nobody who waits for it.
+		g.Expect(finding.Name).To(Or(Equal("f-other"), HavePrefix("f-late-")))
+	}
+}
+
+func gone(t *testing.T, object client.Object) bool {
+	t.Helper()
+	err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	return apierrors.IsNotFound(err)
+}
+
+func TestInEffect(t *testing.T) {
+	scanner := v1alpha1.ProjectAssessment{BusinessCriticality: "low", Exposure: "internal", Summary: "scanner's"}
+	cases := []struct {
+		reason              string
+		user, scanner, want v1alpha1.ProjectAssessment
+	}{
+		{"nobody has said anything", v1alpha1.ProjectAssessment{}, v1alpha1.ProjectAssessment{}, v1alpha1.ProjectAssessment{}},
+		{"scanners speak where people do not", v1alpha1.ProjectAssessment{}, scanner, scanner},
+		{"each member on its own", v1alpha1.ProjectAssessment{Exposure: "public"}, scanner,
+			v1alpha1.ProjectAssessment{BusinessCriticality: "low", Exposure: "public", Summary: "scanner's"}},
+		{"people's word without any scanner's", v1alpha1.ProjectAssessment{Summary: "ours"}, v1alpha1.ProjectAssessment{},
+			v1alpha1.ProjectAssessment{Summary: "ours"}},
+	}
+	for _, c := range cases {
+		if got := inEffect(c.user, c.scanner); got != c.want {
+			t.Errorf("%s: got %+v, want %+v", c.reason, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package repository
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/project"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+func TestCountsByCategory(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	repository := builder.Repository("repo").In(ns).Build()
+	moves := builder.Finding("f-1").In(ns).Tool("x", v1alpha1.CategoryCode).Build()
+	create(t, repository, moves,
+		builder.Project("one").In(ns).Build(), builder.Project("two").In(ns).Build(),
+		builder.Project("three").In(ns).Repository("other").Build(),
+		builder.Finding("f-2").In(ns).Tool("x", v1alpha1.CategoryCode).Build(),
+		builder.Finding("f-3").In(ns).Tool("x", v1alpha1.CategoryPackage).Build(),
+		builder.Finding("f-4").In(ns).Tool("x", v1alpha1.CategorySecret).Project("repo", "two").Build(),
+		builder.Finding("f-5").In(ns).Build(), // of no category
+		builder.Finding("f-6").In(ns).Tool("x", v1alpha1.CategoryCode).Closed(noon, "s").Build(),
+		builder.Finding("f-7").In(ns).Tool("x", v1alpha1.CategoryCode).Project("other", "proj").Build(),
+		builder.Scan("s-1", noon).In(ns).Ended(noon.Add(time.Minute), v1alpha1.ScanSucceeded).Build(),
+		builder.Scan("s-2", noon).In(ns).Ended(noon.Add(time.Hour), v1alpha1.ScanFailed).Build())
+
+	counted := func(want v1alpha1.RepositoryCounts) {
+		t.Helper()
+		eventually(t, func(g Gomega) {
+			status := get(t, g, repository).Status
+			g.Expect(status.Counts).To(Equal(want))
+			g.Expect(status.Projects).To(BeEquivalentTo(2))
+			g.Expect(status.LastScannedAt).NotTo(BeNil())
+			g.Expect(status.LastScannedAt.UTC()).To(Equal(noon.Add(time.Minute)), "the last that succeeded")
+			g.Expect(v1alpha1.IsConditionTrue(status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
+		})
+	}
+	counted(v1alpha1.RepositoryCounts{Findings: 5, Code: 2, Package: 1, Secret: 1})
+
+	NewWithT(t).Expect(env.Client.Patch(t.Context(), moves, client.RawPatch(types.MergePatchType,
+		[]byte(`{"spec":{"category":"Secret"}}`)))).To(Succeed())
+	counted(v1alpha1.RepositoryCounts{Findings: 5, Code: 1, Package: 1, Secret: 2})
+}
+
+// An import must not lead to a status write a finding.
+func TestManyFindingsLeadToFewWrites(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	repository := builder.Repository("repo").In(ns).Build()
+	create(t, repository)
+	eventually(t, func(g Gomega) { g.Expect(get(t, g, repository).Status.UpdatedAt).NotTo(BeNil()) })
+
+	watcher, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Scheme})
+	g := NewWithT(t)
+	g.Expect(err).NotTo(HaveOccurred())
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	events, err := watcher.Watch(ctx, &v1alpha1.RepositoryList{}, &client.ListOptions{Namespace: ns})
+	g.Expect(err).NotTo(HaveOccurred())
+	defer events.Stop()
+
+	const n = 300
+	began := time.Now()
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(8)
+	for i := range n {
+		group.Go(func() error {
+			return env.Client.Create(groupCtx, builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Build())
+		})
+	}
+	g.Expect(group.Wait()).To(Succeed())
+	writes := 0
+	for event := range events.ResultChan() {
+		if event.Type != watch.Modified {
+			continue
+		}
+		writes++
+		if event.Object.(*v1alpha1.Repository).Status.Counts.Findings == n {
+			break
+		}
+	}
+	g.Expect(ctx.Err()).NotTo(HaveOccurred(), "the count was never reached")
+	g.Expect(writes).To(BeNumerically("<=", int(time.Since(began)/countDelay)+1),
+		"more than a write in each %s", countDelay)
+}
+
+func TestDeletionTakesEverythingOfTheRepositoryAlong(t *testing.T) {
+	start(t, SetupWithManager, project.SetupWithManager)
+	ns := namespace(t)
+	repository := builder.Repository("repo").In(ns).Build()
+	create(t, repository, builder.Repository("other").In(ns).Build(),
+		builder.Project("one").In(ns).Build(), builder.Project("two").In(ns).Build(),
+		builder.Project("keep").In(ns).Repository("other").Build(),
+		builder.Finding("f-keep").In(ns).Project("other", "keep").Build(),
+		builder.Finding("f-orphan").In(ns).Project("repo", "nowhere").Build(),
+		builder.Scan("s-orphan", noon).In(ns).Project("repo", "nowhere").Build(),
+		builder.Scan("s-1", noon).In(ns).Project("repo", "one").Build(),
+		builder.Scan("s-keep", noon).In(ns).Project("other", "keep").Build())
+	for i := range 10 {
+		create(t, builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Project("repo", []string{"one", "two"}[i%2]).Build())
+	}
+	g := NewWithT(t)
+	eventually(t, func(g Gomega) {
+		projects := &v1alpha1.ProjectList{}
+		g.Expect(env.Client.List(t.Context(), projects, client.InNamespace(ns))).To(Succeed())
+		for _, p := range projects.Items {
+			g.Expect(p.Finalizers).To(ConsistOf(v1alpha1.CleanupFinalizer))
+		}
+		g.Expect(get(t, g, repository).Finalizers).To(ConsistOf(v1alpha1.CleanupFinalizer))
+	})
+
+	g.Expect(env.Client.Delete(t.Context(), repository)).To(Succeed())
+	eventually(t, func(g Gomega) {
+		err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(repository), repository)
+		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the repository is still there: %v", err)
+	})
+	g.Expect(names(t, &v1alpha1.ProjectList{}, ns)).To(ConsistOf("keep"))
+	g.Expect(names(t, &v1alpha1.FindingList{}, ns)).To(ConsistOf("f-keep"))
+	g.Expect(names(t, &v1alpha1.ScanList{}, ns)).To(ConsistOf("s-keep"))
+}
+
+// While somebody else's finalizer holds a project, the repository waits and says for what.
+func TestDeletionWaitsForItsProjectsAndSaysSo(t *testing.T) {
+	start(t, SetupWithManager, project.SetupWithManager)
+	ns := namespace(t)
+	repository := builder.Repository("repo").In(ns).Build()
+	held := builder.Project("held").In(ns).Build()
+	held.Finalizers = []string{"example.com/hold"}
+	create(t, repository, held)
+	eventually(t, func(g Gomega) { g.Expect(get(t, g, repository).Finalizers).NotTo(BeEmpty()) })
+
+	g := NewWithT(t)
+	g.Expect(env.Client.Delete(t.Context(), repository)).To(Succeed())
+	eventually(t, func(g Gomega) {
+		ready := v1alpha1.FindCondition(get(t, g, repository).Status.Conditions, v1alpha1.ConditionReady)
+		g.Expect(ready.Reason).To(Equal(v1alpha1.ReasonDeleting))
+		g.Expect(ready.Message).To(ContainSubstring("projects"))
+		g.Expect(repository.Status.Projects).To(BeEquivalentTo(1), "what is left")
+	})
+	g.Expect(env.Client.Patch(t.Context(), held, client.RawPatch(types.JSONPatchType,
+		[]byte(`[{"op":"remove","path":"/metadata/finalizers"}]`)))).To(Succeed())
+	eventually(t, func(g Gomega) {
+		err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(repository), repository)
+		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the repository is still there: %v", err)
+	})
+}
+
+func names(t *testing.T, list client.ObjectList, ns string) []string {
+	t.Helper()
+	if err := env.Client.List(t.Context(), list, client.InNamespace(ns)); err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	switch l := list.(type) {
+	case *v1alpha1.ProjectList:
+		for _, item := range l.Items {
+			out = append(out, item.Name)
+		}
+	case *v1alpha1.FindingList:
+		for _, item := range l.Items {
+			out = append(out, item.Name)
+		}
+	case *v1alpha1.ScanList:
+		for _, item := range l.Items {
+			out = append(out, item.Name)
+		}
+	}
+	return out
+}

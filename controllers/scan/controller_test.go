@@ -1,0 +1,102 @@
+package scan
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+func phase(t *testing.T, scan *v1alpha1.Scan, phase v1alpha1.ScanPhase, reason string) {
+	t.Helper()
+	eventually(t, func(g Gomega) {
+		status := get(t, g, scan).Status
+		g.Expect(status.Phase).To(Equal(phase))
+		g.Expect(status.ObservedGeneration).To(Equal(scan.Generation))
+		g.Expect(v1alpha1.FindCondition(status.Conditions, v1alpha1.ConditionReady).Reason).To(Equal(reason))
+	})
+}
+
+func TestPhaseFollowsTheImporter(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	scan := builder.Scan("s-1", time.Now()).In(ns).Build()
+	failed := builder.Scan("s-2", time.Now()).In(ns).Ended(time.Now(), v1alpha1.ScanFailed).Build()
+	create(t, scan, failed)
+	phase(t, scan, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning)
+	phase(t, failed, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonScanFailed)
+
+	NewWithT(t).Expect(env.Client.Patch(t.Context(), scan, client.RawPatch(types.MergePatchType,
+		[]byte(`{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded","counts":{"created":3}}}`)))).To(Succeed())
+	phase(t, scan, v1alpha1.ScanPhaseCompleted, v1alpha1.ReasonReconciled)
+
+	eventually(t, func(g Gomega) {
+		list := &eventsv1.EventList{}
+		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(ns))).To(Succeed())
+		told := map[string]string{}
+		for _, event := range list.Items {
+			told[event.Regarding.Name+" "+event.Type] = event.Reason
+		}
+		g.Expect(told).To(Equal(map[string]string{"s-1 Normal": "Completed", "s-2 Warning": "ScanFailed"}))
+	})
+}
+
+func TestScanWithNoEndIsAbandonedByTheClockAlone(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	// Two seconds of its hour are left.
+	scan := builder.Scan("s-1", time.Now().Add(2*time.Second-v1alpha1.ScanAbandonedAfter)).In(ns).Build()
+	create(t, scan)
+	phase(t, scan, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned)
+	g := NewWithT(t)
+	g.Expect(v1alpha1.IsConditionTrue(scan.Status.Conditions, v1alpha1.ConditionStalled)).To(BeTrue(), "a person must scan again")
+
+	g.Expect(env.Client.Patch(t.Context(), scan, client.RawPatch(types.MergePatchType,
+		[]byte(`{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded"}}`)))).To(Succeed())
+	phase(t, scan, v1alpha1.ScanPhaseCompleted, v1alpha1.ReasonReconciled)
+	g.Expect(v1alpha1.FindCondition(scan.Status.Conditions, v1alpha1.ConditionStalled)).To(BeNil(), "an end that comes late still counts")
+}
+
+func TestProgressOf(t *testing.T) {
+	created := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	at := func(offset time.Duration) *v1alpha1.Scan {
+		scan := builder.Scan("s", created.Add(offset)).Build()
+		scan.CreationTimestamp = metav1.NewTime(created)
+		return scan
+	}
+	ended := func(scan *v1alpha1.Scan, outcome v1alpha1.ScanOutcome) *v1alpha1.Scan {
+		scan.Spec.Outcome = outcome
+		return scan
+	}
+	cases := []struct {
+		reason    string
+		scan      *v1alpha1.Scan
+		now       time.Duration
+		phase     v1alpha1.ScanPhase
+		condition string
+		changesIn time.Duration
+	}{
+		{"a fresh scan runs and is looked at when its hour is over", at(0), 0, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning, time.Hour},
+		{"the look comes at the exact moment", at(-time.Minute), time.Minute, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning, 58 * time.Minute},
+		{"a moment before the hour it still runs", at(0), time.Hour - 1, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning, 1},
+		{"at the hour it is abandoned, and not looked at again", at(0), time.Hour, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned, 0},
+		{"a start in the future counts as the creation", at(48 * time.Hour), time.Hour, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned, 0},
+		{"an end needs no clock", ended(at(0), v1alpha1.ScanSucceeded), 0, v1alpha1.ScanPhaseCompleted, v1alpha1.ReasonReconciled, 0},
+		{"an end that comes late counts", ended(at(0), v1alpha1.ScanSucceeded), 9 * time.Hour, v1alpha1.ScanPhaseCompleted, v1alpha1.ReasonReconciled, 0},
+		{"a failure is the importer's word", ended(at(0), v1alpha1.ScanFailed), 9 * time.Hour, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonScanFailed, 0},
+	}
+	for _, c := range cases {
+		got := progressOf(c.scan, created.Add(c.now))
+		if got.phase != c.phase || got.verdict.Reason != c.condition || got.changesIn != c.changesIn {
+			t.Errorf("%s: got %s, %s, %s; want %s, %s, %s", c.reason,
+				got.phase, got.verdict.Reason, got.changesIn, c.phase, c.condition, c.changesIn)
+		}
+	}
+}
