@@ -1,0 +1,441 @@
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/ulule/limiter/v3"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// inBubble runs a test on a clock that stands still unless it waits. The memory store is made
+// outside of the bubble, since its cleaner never ends.
+func inBubble(t *testing.T, test func(t *testing.T, l *Limiter)) {
+	t.Helper()
+	store := newMemoryStore()
+	synctest.Test(t, func(t *testing.T) {
+		l, err := newLimiter(Options{}, store, Window)
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t, l)
+	})
+}
+
+func newInMemory(t *testing.T) *Limiter {
+	t.Helper()
+	l, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestAWindowOpensWithTheFirstRequestAndEndsAfter60Seconds(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *Limiter) {
+		time.Sleep(17*time.Second + 300*time.Millisecond)
+		caller := Key("a", 2)
+		want := []Decision{
+			{Allowed: true, Limit: 2, Remaining: 1, Reset: 60},
+			{Allowed: true, Limit: 2, Remaining: 0, Reset: 60},
+			{Limit: 2, Reset: 60, RetryAfter: 60},
+		}
+		for i, w := range want {
+			if diff := cmp.Diff(w, l.Take(t.Context(), caller)); diff != "" {
+				t.Errorf("request %d (-want +got):\n%s", i+1, diff)
+			}
+		}
+		time.Sleep(Window - time.Millisecond)
+		if got := l.Take(t.Context(), caller); got.Allowed || got.RetryAfter != 1 {
+			t.Errorf("a millisecond before the end: %+v", got)
+		}
+		time.Sleep(2 * time.Millisecond)
+		if diff := cmp.Diff(want[0], l.Take(t.Context(), caller)); diff != "" {
+			t.Errorf("after the end (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestABlockedRequestDoesNotLengthenTheWindow(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *Limiter) {
+		caller := Key("a", 1)
+		l.Take(t.Context(), caller)
+		for range 59 {
+			time.Sleep(time.Second)
+			if got := l.Take(t.Context(), caller); got.Allowed {
+				t.Fatalf("allowed within the window: %+v", got)
+			}
+		}
+		time.Sleep(time.Second + time.Millisecond)
+		if got := l.Take(t.Context(), caller); !got.Allowed {
+			t.Errorf("still blocked 60 s after the first request: %+v", got)
+		}
+	})
+}
+
+// Whoever waits as long as it is told is let in, and nobody is told to wait two seconds more
+// than needed.
+func TestRetryAfterIsNeverShort(t *testing.T) {
+	store := newMemoryStore()
+	rapid.Check(t, func(rt *rapid.T) {
+		before := time.Duration(rapid.Int64Range(0, int64(2*time.Minute)).Draw(rt, "before the window opens"))
+		within := time.Duration(rapid.Int64Range(0, int64(Window)-1).Draw(rt, "into the window"))
+		var refused, after Decision
+		synctest.Test(t, func(t *testing.T) {
+			l, err := newLimiter(Options{}, store, Window)
+			if err != nil {
+				t.Fatal(err)
+			}
+			caller := Key("a", 1)
+			time.Sleep(before)
+			l.Take(t.Context(), caller)
+			time.Sleep(within)
+			refused = l.Take(t.Context(), caller)
+			// The store's window includes its last nanosecond.
+			time.Sleep(time.Duration(refused.RetryAfter)*time.Second + time.Nanosecond)
+			after = l.Take(t.Context(), caller)
+		})
+		store = newMemoryStore() // each bubble's clock starts at the same time
+		if refused.Allowed || refused.RetryAfter != refused.Reset {
+			rt.Fatalf("second request: %+v", refused)
+		}
+		if !after.Allowed {
+			rt.Fatalf("waited %d s as told, then: %+v", refused.RetryAfter, after)
+		}
+		if tooLong := time.Duration(refused.RetryAfter)*time.Second - (Window - within); tooLong >= 2*time.Second {
+			rt.Fatalf("told to wait %s too long", tooLong)
+		}
+	})
+}
+
+func TestExactlyTheLimitIsAllowedUnderConcurrency(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		limit := rapid.IntRange(1, 60).Draw(rt, "limit")
+		requests := rapid.IntRange(0, 120).Draw(rt, "requests")
+		clients := rapid.IntRange(1, 8).Draw(rt, "clients")
+		l := newInMemory(t)
+		decisions := takeConcurrently(t, []*Limiter{l}, Key("a", limit), requests, clients)
+		checkShared(rt, decisions, limit)
+	})
+}
+
+// checkShared checks the decisions of one window, in no order.
+func checkShared(t interface{ Errorf(string, ...any) }, decisions []Decision, limit int) {
+	remaining := map[int]int{}
+	allowed := 0
+	for _, d := range decisions {
+		if d.Limit != limit || d.Remaining < 0 || d.Reset < 1 || d.Reset > 60 {
+			t.Errorf("limit %d: out of range: %+v", limit, d)
+		}
+		if !d.Allowed {
+			if d.Remaining != 0 || d.RetryAfter != d.Reset {
+				t.Errorf("refused with %+v", d)
+			}
+			continue
+		}
+		allowed++
+		remaining[d.Remaining]++
+	}
+	if want := min(limit, len(decisions)); allowed != want {
+		t.Errorf("limit %d: %d of %d allowed, want %d", limit, allowed, len(decisions), want)
+	}
+	for left, times := range remaining {
+		if times != 1 {
+			t.Errorf("remaining %d was told to %d requests", left, times)
+		}
+	}
+}
+
+// takeConcurrently spreads requests over limiters and goroutines.
+func takeConcurrently(t *testing.T, limiters []*Limiter, caller Caller, requests, clients int) []Decision {
+	t.Helper()
+	decisions := make([]Decision, requests)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range clients {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < requests; i = int(next.Add(1)) - 1 {
+				decisions[i] = limiters[i%len(limiters)].Take(t.Context(), caller)
+			}
+		})
+	}
+	wg.Wait()
+	return decisions
+}
+
+func TestCallersAreCountedApart(t *testing.T) {
+	l := newInMemory(t)
+	callers := map[string]Caller{
+		"a key":                                  Key("uid", 1),
+		"another key":                            Key("uid2", 1),
+		"an address":                             Address(netip.MustParseAddr("192.0.2.1")),
+		"another address":                        Address(netip.MustParseAddr("192.0.2.2")),
+		"an IPv6 network":                        Address(netip.MustParseAddr("2001:db8::1")),
+		"the next IPv6 network":                  Address(netip.MustParseAddr("2001:db8:0:1::1")),
+		"no address":                             Address(netip.Addr{}),
+		"a key that is named as an address is":   Key("address:192.0.2.1/32", 1),
+		"a key with a name that ends in another": Key("key:uid", 1),
+	}
+	for name, caller := range callers {
+		if got := l.Take(t.Context(), caller); got.Remaining != got.Limit-1 {
+			t.Errorf("%s has been counted before: %+v", name, got)
+		}
+	}
+}
+
+func TestOneClientIsOneCaller(t *testing.T) {
+	cases := map[string]struct{ first, second, reason string }{
+		"IPv6":   {"2001:db8::1", "2001:db8::ffff:ffff:ffff:ffff", "a client has a /64 to choose from"},
+		"zone":   {"fe80::1%eth0", "fe80::1%eth1", "a zone is no other client"},
+		"mapped": {"192.0.2.9", "::ffff:192.0.2.9", "an IPv4 client is the same over a dual-stack listener"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := newInMemory(t)
+			l.Take(t.Context(), Address(netip.MustParseAddr(c.first)))
+			got := l.Take(t.Context(), Address(netip.MustParseAddr(c.second)))
+			if got.Remaining != DefaultRequestsPerMinute-2 {
+				t.Errorf("%d remain, want both counted: %s", got.Remaining, c.reason)
+			}
+		})
+	}
+}
+
+func TestRequestsPerMinute(t *testing.T) {
+	figure := func(n int32) *v1alpha1.RateLimit { return &v1alpha1.RateLimit{RequestsPerMinute: ptr.To(n)} }
+	cases := map[string]struct {
+		reason            string
+		key, organization *v1alpha1.RateLimit
+		want              int
+	}{
+		"neither":              {"600 is the default", nil, nil, 600},
+		"organization":         {"the organization's figure holds for its keys", nil, figure(30), 30},
+		"key":                  {"a key may have its own", figure(20), nil, 20},
+		"both":                 {"the key's figure is the closer one", figure(20), figure(30), 20},
+		"both, the key higher": {"a key may have more than its organization", figure(1000), figure(30), 1000},
+		"empty key":            {"a rate limit without a figure says nothing", &v1alpha1.RateLimit{}, figure(30), 30},
+		"both empty":           {"600 is the default", &v1alpha1.RateLimit{}, &v1alpha1.RateLimit{}, 600},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := RequestsPerMinute(c.key, c.organization); got != c.want {
+				t.Errorf("got %d, want %d: %s", got, c.want, c.reason)
+			}
+		})
+	}
+}
+
+func TestAChangedLimitHoldsAtOnce(t *testing.T) {
+	l := newInMemory(t)
+	l.Take(t.Context(), Key("a", 1))
+	if got := l.Take(t.Context(), Key("a", 1)); got.Allowed {
+		t.Fatalf("limit 1: %+v", got)
+	}
+	if got := l.Take(t.Context(), Key("a", 10)); !got.Allowed || got.Remaining != 7 {
+		t.Errorf("raised to 10 after two requests: %+v", got)
+	}
+	if got := l.Take(t.Context(), Key("a", 2)); got.Allowed || got.Limit != 2 || got.Remaining != 0 {
+		t.Errorf("lowered to 2 after three requests: %+v", got)
+	}
+}
+
+func TestNoLimitDeclaredIsTheDefault(t *testing.T) {
+	l := newInMemory(t)
+	for _, declared := range []int{0, -5} {
+		if got := l.Take(t.Context(), Key(fmt.Sprint(declared), declared)); got.Limit != DefaultRequestsPerMinute {
+			t.Errorf("%d declared: limit %d", declared, got.Limit)
+		}
+	}
+}
+
+func TestSecondsLeft(t *testing.T) {
+	opened := time.Unix(1_000_000_000, 0)
+	cases := map[string]struct {
+		reason string
+		end    int64
+		now    time.Time
+		want   int
+	}{
+		"opened on a second":     {"no window is longer than 60 s", opened.Unix() + 60, opened, 60},
+		"opened within a second": {"the end is within the second that was cut off", opened.Unix() + 60, opened.Add(900 * time.Millisecond), 60},
+		"half through":           {"rounded up", opened.Unix() + 60, opened.Add(30*time.Second + time.Millisecond), 31},
+		"the last second":        {"never zero: a client would come back at once", opened.Unix() + 60, opened.Add(60*time.Second + 999*time.Millisecond), 1},
+		"over":                   {"a counter that ended while the answer was made", opened.Unix() + 60, opened.Add(70 * time.Second), 1},
+		"clock set back":         {"the window is over within 60 s whatever the clock says", opened.Unix() + 60, opened.Add(-time.Hour), 60},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := secondsLeft(c.end, c.now, Window); got != c.want {
+				t.Errorf("got %d, want %d: %s", got, c.want, c.reason)
+			}
+		})
+	}
+}
+
+func TestSetHeaders(t *testing.T) {
+	header := http.Header{}
+	Decision{Allowed: true, Limit: 600, Remaining: 599, Reset: 60}.SetHeaders(header)
+	want := http.Header{"X-Ratelimit-Limit": {"600"}, "X-Ratelimit-Remaining": {"599"}, "X-Ratelimit-Reset": {"60"}}
+	if diff := cmp.Diff(want, header); diff != "" {
+		t.Errorf("allowed (-want +got):\n%s", diff)
+	}
+	Decision{Limit: 600, Reset: 7, RetryAfter: 7}.SetHeaders(header)
+	want = http.Header{
+		"X-Ratelimit-Limit": {"600"}, "X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"7"}, "Retry-After": {"7"},
+	}
+	if diff := cmp.Diff(want, header); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
+}
+
+// countingStore records the counters that are asked for.
+type countingStore struct {
+	limiter.Store
+	mu  sync.Mutex
+	ids map[string]int
+}
+
+func (s *countingStore) Get(ctx context.Context, id string, rate limiter.Rate) (limiter.Context, error) {
+	s.mu.Lock()
+	s.ids[id]++
+	s.mu.Unlock()
+	return s.Store.Get(ctx, id, rate)
+}
+
+func TestAFloodOfAddressesTakesABoundedNumberOfCounters(t *testing.T) {
+	store := &countingStore{Store: newMemoryStore(), ids: map[string]int{}}
+	l, err := newLimiter(Options{}, store, Window)
+	if err != nil {
+		t.Fatal(err)
+	}
+	early := Address(netip.MustParseAddr("192.0.2.1"))
+	l.Take(t.Context(), early)
+	for i := range 4 * maxAddresses {
+		l.Take(t.Context(), Address(netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, byte(i >> 16), byte(i >> 8), byte(i), 7})))
+	}
+	if got := len(store.ids); got > maxAddresses+overflowCounters {
+		t.Errorf("%d counters for %d addresses, want at most %d", got, 4*maxAddresses, maxAddresses+overflowCounters)
+	}
+	if got := l.Take(t.Context(), early); got.Remaining != DefaultRequestsPerMinute-2 {
+		t.Errorf("an address from before the flood lost its counter: %+v", got)
+	}
+	if got := l.Take(t.Context(), Key("uid", 5)); got.Remaining != 4 {
+		t.Errorf("the flood was counted against a key: %+v", got)
+	}
+}
+
+func TestAddressesAreForgottenAfterTheirWindow(t *testing.T) {
+	a := newAddresses(2, Window)
+	network := func(n byte) netip.Prefix {
+		return netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, n}), 32)
+	}
+	start := time.Unix(1_000_000_000, 0)
+	steps := []struct {
+		reason string
+		after  time.Duration
+		n      byte
+		want   bool
+	}{
+		{"there is room", 0, 1, true},
+		{"there is room", 0, 2, true},
+		{"two are known", 0, 3, false},
+		{"it is one of them", 30 * time.Second, 1, true},
+		{"a window later there is room", 61 * time.Second, 3, true},
+		{"it may have a counter yet", 62 * time.Second, 2, true},
+		{"two are known, and this one is from the window before", 63 * time.Second, 1, true},
+		{"two are known", 64 * time.Second, 4, false},
+		{"two windows later nothing is left", 200 * time.Second, 4, true},
+		{"two windows later nothing is left", 200 * time.Second, 5, true},
+		{"two windows later nothing is left", 200 * time.Second, 1, false},
+	}
+	for _, s := range steps {
+		if got := a.admit(network(s.n), start.Add(s.after)); got != s.want {
+			t.Errorf("after %s, address %d: %v, want %v: %s", s.after, s.n, got, s.want, s.reason)
+		}
+	}
+}
+
+func TestMetricsCountOutcomes(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	l, err := New(Options{Registerer: registry})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		l.Take(t.Context(), Key("a", 2))
+	}
+	const want = `
+# HELP findings_ratelimit_redis_in_use 1 if the last request was counted in Redis, 0 if in memory.
+# TYPE findings_ratelimit_redis_in_use gauge
+findings_ratelimit_redis_in_use 0
+# HELP findings_ratelimit_requests_total Requests counted against a rate limit, by outcome (allowed, blocked) and by where they were counted (redis, memory).
+# TYPE findings_ratelimit_requests_total counter
+findings_ratelimit_requests_total{outcome="allowed",store="memory"} 2
+findings_ratelimit_requests_total{outcome="blocked",store="memory"} 1
+`
+	err = testutil.GatherAndCompare(registry, strings.NewReader(want), "findings_ratelimit_requests_total", "findings_ratelimit_redis_in_use")
+	if err != nil {
+		t.Error(err)
+	}
+	if _, err := New(Options{Registerer: registry}); err == nil {
+		t.Error("a second limiter on the same registry would hide the first one's metrics")
+	}
+}
+
+func TestAFaultyRedisURLIsRefusedWithoutItsPassword(t *testing.T) {
+	write := func(content string) string {
+		file := filepath.Join(t.TempDir(), "url")
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	cases := map[string]Options{
+		"scheme":       {RedisURL: "http://user:hunter2@localhost"},
+		"port":         {RedisURL: "redis://user:x:hunter2@localhost:port"},
+		"not a URL":    {RedisURL: "user:hunter2@localhost:6379"},
+		"percent":      {RedisURL: "redis://user:hunter2%zz@localhost"},
+		"option":       {RedisURL: "redis://localhost/?hunter2=1"},
+		"both":         {RedisURL: "redis://:hunter2@localhost", RedisURLFile: write("redis://:hunter2@localhost")},
+		"file":         {RedisURLFile: write("http://:hunter2@localhost")},
+		"empty file":   {RedisURLFile: write("\n")},
+		"missing file": {RedisURLFile: filepath.Join(t.TempDir(), "none")},
+	}
+	for name, options := range cases {
+		t.Run(name, func(t *testing.T) {
+			if _, err := New(options); err == nil {
+				t.Error("accepted")
+			} else if strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("the error tells the password: %v", err)
+			}
+		})
+	}
+}
+
+func TestTheURLCannotLengthenTheTimeouts(t *testing.T) {
+	options, err := redisOptions("redis://localhost/?read_timeout=9s&write_timeout=9s&dial_timeout=9s&pool_timeout=9s&max_retries=9&pool_size=7", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []any{options.ReadTimeout, options.WriteTimeout, options.DialTimeout, options.PoolTimeout, options.MaxRetries, options.ContextTimeoutEnabled, options.PoolSize}
+	want := []any{redisTimeout, redisTimeout, redisDialTimeout, redisTimeout, -1, true, 7}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,466 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// patience bounds the wait for something that has to happen; it is no expectation of speed.
+	patience = 30 * time.Second
+	interval = 20 * time.Millisecond
+
+	// longestDelay is what a request may be held up at most while Redis is away.
+	longestDelay = 100 * time.Millisecond
+)
+
+// redisServer is a real Redis on a loopback port of its own.
+type redisServer struct {
+	t        *testing.T
+	dir      string
+	port     int
+	password string
+	process  *exec.Cmd
+}
+
+// newRedis picks the port of a Redis that does not run yet.
+func newRedis(t *testing.T) *redisServer {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		if os.Getenv("REQUIRE_ALL") == "1" {
+			t.Fatal("redis-server is not installed, and REQUIRE_ALL=1")
+		}
+		t.Skip("not run: redis-server is not installed (Debian package redis-server)")
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return &redisServer{t: t, dir: t.TempDir(), port: listener.Addr().(*net.TCPAddr).Port}
+}
+
+// startRedis returns one that answers.
+func startRedis(t *testing.T) *redisServer {
+	t.Helper()
+	server := newRedis(t)
+	server.start()
+	return server
+}
+
+func (s *redisServer) start() {
+	s.t.Helper()
+	log, err := os.Create(filepath.Join(s.dir, "log"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }()
+	args := []string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--appendonly", "no"}
+	if s.password != "" {
+		args = append(args, "--requirepass", s.password)
+	}
+	s.process = exec.Command("redis-server", args...)
+	s.process.Stdout, s.process.Stderr = log, log
+	if err := s.process.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	process := s.process
+	s.t.Cleanup(func() { end(process) })
+	NewWithT(s.t).Eventually(func() error {
+		return s.client().Ping(s.t.Context()).Err()
+	}, patience, interval).Should(Succeed(), "redis-server does not answer, see %s", log.Name())
+}
+
+// kill ends it without a word to its clients.
+func (s *redisServer) kill() { end(s.process) }
+
+func end(process *exec.Cmd) {
+	_ = process.Process.Kill()
+	_ = process.Wait()
+}
+
+func (s *redisServer) signal(signal os.Signal) {
+	s.t.Helper()
+	if err := s.process.Process.Signal(signal); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *redisServer) url() string {
+	return fmt.Sprintf("redis://:%s@127.0.0.1:%d/0", s.password, s.port)
+}
+
+// client is one apart from the limiter's, for the test to look with.
+func (s *redisServer) client() *redis.Client {
+	s.t.Helper()
+	options, err := redis.ParseURL(s.url())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	client := redis.NewClient(options)
+	s.t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func (s *redisServer) limiter(options Options) *Limiter {
+	s.t.Helper()
+	if options.RedisURLFile == "" {
+		options.RedisURL = s.url()
+	}
+	l, err := newLimiter(options, newMemoryStore(), Window)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// isShared is whether the last request was counted in Redis.
+func isShared(l *Limiter) bool { return testutil.ToFloat64(l.metrics.redisInUse) == 1 }
+
+// inMemorySoFar is how many requests were counted in memory.
+func inMemorySoFar(l *Limiter) float64 {
+	return testutil.ToFloat64(l.metrics.requests.WithLabelValues("allowed", string(inMemory))) +
+		testutil.ToFloat64(l.metrics.requests.WithLabelValues("blocked", string(inMemory)))
+}
+
+// untilShared waits until a limiter counts in Redis, with requests of nobody else.
+func untilShared(t *testing.T, limiters ...*Limiter) {
+	t.Helper()
+	for _, l := range limiters {
+		NewWithT(t).Eventually(func() bool {
+			l.Take(t.Context(), Key("warm-up", 1_000_000))
+			return isShared(l)
+		}, patience, interval).Should(BeTrue(), "the limiter never counted in Redis")
+	}
+}
+
+func TestTwoReplicasShareACounter(t *testing.T) {
+	server := startRedis(t)
+	replicas := []*Limiter{server.limiter(Options{}), server.limiter(Options{})}
+	untilShared(t, replicas...)
+	const limit = 60
+	var decisions []Decision
+	// On a machine that is too busy to answer in 50 ms a request is counted in memory, as it
+	// should be; such a round says nothing about sharing.
+	round := 0
+	NewWithT(t).Eventually(func() bool {
+		round++
+		before := inMemorySoFar(replicas[0]) + inMemorySoFar(replicas[1])
+		decisions = takeConcurrently(t, replicas, Key(fmt.Sprint("round ", round), limit), 3*limit, 6)
+		return inMemorySoFar(replicas[0])+inMemorySoFar(replicas[1]) == before
+	}, patience, interval).Should(BeTrue(), "Redis was never fast enough")
+	checkShared(t, decisions, limit)
+}
+
+func TestReplicasShareTheCounterOfAnAddress(t *testing.T) {
+	server := startRedis(t)
+	replicas := []*Limiter{server.limiter(Options{}), server.limiter(Options{})}
+	untilShared(t, replicas...)
+	round := byte(0)
+	NewWithT(t).Eventually(func() bool {
+		round++
+		address := Address(netip.AddrFrom4([4]byte{192, 0, 2, round}))
+		replicas[0].Take(t.Context(), address)
+		return replicas[1].Take(t.Context(), address).Remaining == DefaultRequestsPerMinute-2
+	}, patience, interval).Should(BeTrue(), "no two requests were counted together")
+}
+
+func TestTheWindowInRedisIsNeitherLengthenedNorToldShort(t *testing.T) {
+	server := startRedis(t)
+	l := server.limiter(Options{})
+	untilShared(t, l)
+	client := server.client()
+	l.Take(t.Context(), Key("a", 1))
+	last := Window
+	for range 50 {
+		refused := l.Take(t.Context(), Key("a", 1))
+		if !isShared(l) {
+			continue
+		}
+		left, err := client.PTTL(t.Context(), keyPrefix+":key:a").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left <= 0 || left > last {
+			t.Fatalf("%s left of the window after %s", left, last)
+		}
+		if told := time.Duration(refused.RetryAfter) * time.Second; refused.Allowed || told < left {
+			t.Fatalf("told to wait %s with %s left: %+v", told, left, refused)
+		}
+		last = left
+	}
+}
+
+func TestAWindowInRedisEnds(t *testing.T) {
+	server := startRedis(t)
+	l, err := newLimiter(Options{RedisURL: server.url()}, newMemoryStore(), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	untilShared(t, l)
+	g := NewWithT(t)
+	for window := range 2 {
+		g.Eventually(func() bool {
+			return l.Take(t.Context(), Key("a", 1)).Allowed
+		}, patience, interval).Should(BeTrue(), "window %d never opened", window)
+	}
+}
+
+func TestScriptsThatRedisHasLostAreSentAgain(t *testing.T) {
+	server := startRedis(t)
+	l := server.limiter(Options{})
+	untilShared(t, l)
+	if err := server.client().ScriptFlush(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	failures := testutil.ToFloat64(l.metrics.redisErrors)
+	takeConcurrently(t, []*Limiter{l}, Key("a", 100), 100, 8)
+	if got := testutil.ToFloat64(l.metrics.redisErrors) - failures; got != 0 {
+		t.Errorf("%v requests failed for want of the script", got)
+	}
+}
+
+func TestACounterWithoutAnExpiryDoesNotBlockForEver(t *testing.T) {
+	server := startRedis(t)
+	l := server.limiter(Options{})
+	untilShared(t, l)
+	client := server.client()
+	counter := keyPrefix + ":key:a"
+	if err := client.Set(t.Context(), counter, 1000, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	NewWithT(t).Eventually(func() time.Duration {
+		l.Take(t.Context(), Key("a", 1))
+		return client.PTTL(t.Context(), counter).Val()
+	}, patience, interval).Should(And(BeNumerically(">", 0), BeNumerically("<=", Window)))
+}
+
+func TestAClientThatHangsUpIsCountedAndNoSignOfADeadRedis(t *testing.T) {
+	server := startRedis(t)
+	l := server.limiter(Options{})
+	untilShared(t, l)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	failures := testutil.ToFloat64(l.metrics.redisErrors)
+	for range 2 * breakerFailures {
+		l.Take(gone, Key("a", 100))
+	}
+	if got := testutil.ToFloat64(l.metrics.redisErrors) - failures; got != 0 {
+		t.Errorf("%v requests of clients that hung up were taken for failures of Redis", got)
+	}
+}
+
+func TestRedisFrozen(t *testing.T) {
+	server := startRedis(t)
+	var log logLines
+	l := server.limiter(Options{Logger: log.logger()})
+	untilShared(t, l)
+	server.signal(syscall.SIGSTOP)
+	checkRedisIsNotMissed(t, l)
+	server.signal(syscall.SIGCONT)
+	untilShared(t, l)
+	log.check(t)
+}
+
+func TestRedisDeadAtStart(t *testing.T) {
+	server := newRedis(t)
+	var log logLines
+	l := server.limiter(Options{Logger: log.logger()})
+	checkRedisIsNotMissed(t, l)
+	server.start()
+	untilShared(t, l)
+	log.check(t)
+}
+
+// A host that takes connections and says nothing is frozen before the first answer.
+func TestRedisMuteAtStart(t *testing.T) {
+	server := newRedis(t)
+	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", server.port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := server.limiter(Options{})
+	checkRedisIsNotMissed(t, l)
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	server.start()
+	untilShared(t, l)
+}
+
+func TestRedisGoneAndBack(t *testing.T) {
+	server := startRedis(t)
+	var log logLines
+	l := server.limiter(Options{Logger: log.logger()})
+	untilShared(t, l)
+	server.kill()
+	checkRedisIsNotMissed(t, l)
+	server.start()
+	untilShared(t, l)
+	log.check(t)
+}
+
+// checkRedisIsNotMissed keeps a limiter busy while its Redis is away, through the failures that
+// open the breaker and some trials after it.
+func checkRedisIsNotMissed(t *testing.T, l *Limiter) {
+	t.Helper()
+	const clients, trials = 8, 2
+	failures := testutil.ToFloat64(l.metrics.redisErrors)
+	jitter := measureJitter(t)
+	var slowest atomic.Int64
+	var refused, requests atomic.Int64
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	// No more than one failure a client can be from before the breaker opened and since; the
+	// rest are trials.
+	enough := func() bool {
+		return testutil.ToFloat64(l.metrics.redisErrors)-failures >= breakerFailures-1+clients+trials
+	}
+	var wg sync.WaitGroup
+	for client := range clients {
+		wg.Go(func() {
+			tick := time.NewTicker(time.Millisecond)
+			defer tick.Stop()
+			// The limit is the highest that can be declared, so that a refusal is Redis's fault.
+			for caller := Key(fmt.Sprint("client ", client), 1_000_000); !enough() && ctx.Err() == nil; <-tick.C {
+				began := time.Now()
+				decision := l.Take(t.Context(), caller)
+				raise(&slowest, int64(time.Since(began)))
+				requests.Add(1)
+				if !decision.Allowed {
+					refused.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		t.Fatalf("Redis was not tried %d times again: %v", trials, err)
+	}
+	if n := refused.Load(); n > 0 {
+		t.Errorf("%d requests were refused because Redis is away", n)
+	}
+	// What the machine adds by itself to a wait as long as Redis's is not the limiter's.
+	noise := jitter()
+	t.Logf("%d requests, the slowest took %s; a timer was late by %s", requests.Load(), time.Duration(slowest.Load()), noise)
+	if took := time.Duration(slowest.Load()); took > longestDelay+2*noise {
+		t.Errorf("the slowest request took %s, want at most %s (and twice the %s that a timer was late)", took, longestDelay, noise)
+	}
+}
+
+// measureJitter watches how late timers are on this machine; the function that it returns stops
+// it and tells the worst.
+func measureJitter(t *testing.T) func() time.Duration {
+	t.Helper()
+	const wait = time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	var worst atomic.Int64
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			began := time.Now()
+			<-time.After(wait)
+			raise(&worst, int64(time.Since(began)-wait))
+		}
+	})
+	return func() time.Duration {
+		cancel()
+		wg.Wait()
+		return time.Duration(worst.Load())
+	}
+}
+
+func raise(highest *atomic.Int64, to int64) {
+	for {
+		now := highest.Load()
+		if to <= now || highest.CompareAndSwap(now, to) {
+			return
+		}
+	}
+}
+
+// logLines keeps what is logged.
+type logLines struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *logLines) logger() logr.Logger {
+	return funcr.New(func(_, line string) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.lines = append(l.lines, line)
+	}, funcr.Options{})
+}
+
+// check expects one line for each move from Redis to memory and back, and none besides.
+func (l *logLines) check(t *testing.T) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.lines) < 2 || len(l.lines)%2 != 0 {
+		t.Fatalf("want a line for each move to memory and back, got:\n%s", strings.Join(l.lines, "\n"))
+	}
+	for i, line := range l.lines {
+		if want := []string{"does not answer", "Redis answers"}[i%2]; !strings.Contains(line, want) {
+			t.Errorf("line %d lacks %q: %s", i+1, want, line)
+		}
+	}
+}
+
+func TestARotatedPasswordIsReadFromTheFile(t *testing.T) {
+	server := newRedis(t)
+	server.password = "before"
+	server.start()
+	file := filepath.Join(t.TempDir(), "url")
+	write := func() {
+		if err := os.WriteFile(file, []byte(server.url()+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write()
+	l := server.limiter(Options{RedisURLFile: file})
+	untilShared(t, l)
+	server.kill()
+	server.password = "after"
+	server.start()
+	checkRedisIsNotMissed(t, l) // it has the wrong password
+	write()
+	untilShared(t, l)
+}
+
+func TestAfterCloseRequestsAreCountedInMemory(t *testing.T) {
+	server := startRedis(t)
+	l := server.limiter(Options{})
+	untilShared(t, l)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.Take(t.Context(), Key("a", 5)); got.Remaining != 4 || isShared(l) {
+		t.Errorf("after Close: %+v", got)
+	}
+	if err := l.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
+		t.Errorf("closed twice: %v", err)
+	}
+}
