@@ -12,6 +12,7 @@ import (
 	"hash"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // MaxLength bounds a cursor, in bytes.
@@ -70,7 +71,8 @@ func (c *Codec) Encode(list List, position Position) (string, error) {
 // Decode returns the position in a cursor that Encode made for the same list. Every other
 // string gets ErrInvalid.
 func (c *Codec) Decode(list List, token string) (Position, error) {
-	if len(token) > MaxLength {
+	// The decoder passes over line ends, and a cursor is to be written in one way only.
+	if len(token) > MaxLength || strings.ContainsAny(token, "\r\n") {
 		return Position{}, ErrInvalid
 	}
 	content, err := encoding.DecodeString(token)

@@ -1,0 +1,296 @@
+package render_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func at(second int) *metav1.Time {
+	// Neither UTC nor whole seconds: what is shown is both.
+	zone := time.FixedZone("", 2*60*60)
+	t := metav1.NewTime(time.Date(2026, time.March, 1, 14, 0, second, 999, zone))
+	return &t
+}
+
+// fullFinding has a value of its own in every member that is shown.
+func fullFinding() *v1alpha1.Finding {
+	return &v1alpha1.Finding{
+		ObjectMeta: metav1.ObjectMeta{Name: "f-1", Namespace: "org-acme", CreationTimestamp: *at(59)},
+		Spec: v1alpha1.FindingSpec{
+			RepositoryRef: v1alpha1.RepositoryReference{Name: "shop"},
+			ProjectRef:    v1alpha1.ProjectReference{Name: "shop-api"},
+			DetectedAt:    at(1),
+			Tool:          "gosec",
+			Category:      v1alpha1.FindingCategory("Code"),
+			Class:         "CWE-89",
+			Agent: &v1alpha1.FindingAgent{
+				Name: "agent", Description: "agent's description", Vector: "vector", CustomAgentVectorID: "vector-7",
+			},
+			Confidence: v1alpha1.LevelMedium,
+			SecretType: "none",
+			CommitHash: "c0ffee",
+			Details: v1alpha1.FindingDetails{
+				Title:              "SQL injection in `search`",
+				Description:        "A value of the request reaches the query: <script>&amp;\u2028 é 漢字 \"quoted\".",
+				Severity:           v1alpha1.LevelHigh,
+				Code:               "if a < b && c > d {\n\tquery(\"...\" + q)\n}",
+				FixedCode:          "query(\"... ?\", q)",
+				ExploitFeasibility: v1alpha1.EffortEasy,
+				ExploitWalkthrough: "1. Ask for ' OR 1=1",
+				Remediation:        "Bind the value.",
+				RemediationEffort:  v1alpha1.EffortMedium,
+				Location: &v1alpha1.FileLocation{
+					FilePath: "search.go", LineNumber: 42, URL: "https://code.example/search.go#L42", Hash: "h1",
+					ClassName: "Search", MethodName: "Find", FunctionSignature: "func (s *Search) Find(q string)",
+				},
+				EndpointLocations: []v1alpha1.EndpointLocation{
+					{Type: v1alpha1.EndpointGRPC, Action: "Find", Path: "shop.Search"},
+					{Type: v1alpha1.EndpointHTTP, Action: "GET", Path: "/search"},
+					{Type: v1alpha1.EndpointHTTP, Action: "POST", Path: "/search"},
+				},
+				SupportingFiles: []v1alpha1.FileLocation{{
+					FilePath: "db.go", LineNumber: 7, URL: "https://code.example/db.go#L7", Hash: "h2",
+					ClassName: "DB", MethodName: "Query", FunctionSignature: "func (d *DB) Query(q string)",
+				}},
+				ValidationEvidence: []v1alpha1.ValidationEvidence{{Criteria: "reachable", Rationale: "the route is public"}},
+			},
+			Scan: &v1alpha1.FindingScan{ScanID: "scan-1", AnalyzedAt: at(2), VerifiedAt: at(3), RejectedAt: at(4)},
+			Triage: v1alpha1.FindingTriage{
+				UserStatus: v1alpha1.UserStatusMuted, Comments: "Only the admin\ncan call it.", By: "ann@example.com",
+			},
+		},
+	}
+}
+
+func fullProject() *v1alpha1.Project {
+	return &v1alpha1.Project{
+		ObjectMeta: metav1.ObjectMeta{Name: "shop-api"},
+		Spec: v1alpha1.ProjectSpec{
+			DisplayName: "Shop API", RelativePath: "services/api", Owner: "team-shop", Purpose: "sells",
+			Scanner: v1alpha1.ProjectAssessment{
+				BusinessCriticality: "low", Exposure: "private", Summary: "what scanners say",
+			},
+			User:               v1alpha1.ProjectAssessment{BusinessCriticality: "critical", Summary: "what people say"},
+			Deployments:        map[string]v1alpha1.DeploymentTarget{"production": "eu-1", "staging": "eu-2"},
+			DeploymentUsage:    "a container",
+			SensitiveDataTypes: []v1alpha1.ShortText{"email address", "name"},
+		},
+		Status: v1alpha1.ProjectStatus{BusinessCriticality: "medium", Exposure: "internal", Summary: "out of date"},
+	}
+}
+
+func fullRepository() *v1alpha1.Repository {
+	return &v1alpha1.Repository{
+		ObjectMeta: metav1.ObjectMeta{Name: "shop"},
+		Spec:       v1alpha1.RepositorySpec{FullName: "acme/stores/shop-code", Provider: "github", URL: "https://code.example/shop"},
+	}
+}
+
+func emptyFinding() *v1alpha1.Finding {
+	return &v1alpha1.Finding{
+		ObjectMeta: metav1.ObjectMeta{Name: "f-2", CreationTimestamp: *at(59)},
+		Spec: v1alpha1.FindingSpec{
+			RepositoryRef: v1alpha1.RepositoryReference{Name: "shop"},
+			ProjectRef:    v1alpha1.ProjectReference{Name: "shop-api"},
+			Details:       v1alpha1.FindingDetails{Title: "t", Severity: v1alpha1.LevelLow},
+		},
+	}
+}
+
+func TestGolden(t *testing.T) {
+	cases := []struct {
+		name, reason string
+		finding      *v1alpha1.Finding
+		project      *render.Project
+		repository   *render.Repository
+	}{
+		{"full", "every member has a value of its own",
+			fullFinding(), render.NewProject(fullProject()), render.NewRepository(fullRepository())},
+		{"empty", "every member is there although nothing is known",
+			emptyFinding(), render.NewProject(&v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: "shop-api"}}),
+			render.NewRepository(&v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})},
+		{"unjoined", "neither project nor repository is there yet", emptyFinding(), nil, nil},
+	}
+	for _, c := range cases {
+		v1, v2, err := render.Finding("acme", c.finding, at(5).Time, c.project, c.repository)
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden(t, c.reason, c.name+".v1.json", v1)
+		golden(t, c.reason, c.name+".v2.json", v2)
+		again1, again2, err := render.Finding("acme", c.finding, at(5).Time, c.project, c.repository)
+		if err != nil || !bytes.Equal(v1, again1) || !bytes.Equal(v2, again2) {
+			t.Errorf("%s: the same finding gave other bytes", c.name)
+		}
+	}
+}
+
+func golden(t *testing.T, reason, name string, got []byte) {
+	t.Helper()
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, got, "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	indented.WriteByte('\n')
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, indented.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path) //nolint:gosec // a test names its own files
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), indented.String()); diff != "" {
+		t.Errorf("%s (%s): run the test with -update if this is meant\n%s", name, reason, diff)
+	}
+}
+
+// In the full finding no member may be empty: one that is was forgotten.
+func TestEveryMemberIsRendered(t *testing.T) {
+	v1, v2, err := render.Finding("acme", fullFinding(), at(5).Time, render.NewProject(fullProject()), render.NewRepository(fullRepository()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		content []byte
+		into    any
+	}{{v1, &openapi.FindingV1{}}, {v2, &openapi.FindingV2{}}} {
+		decoder := json.NewDecoder(bytes.NewReader(c.content))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(c.into); err != nil {
+			t.Fatal(err)
+		}
+		requireFull(t, reflect.ValueOf(c.into).Elem(), reflect.TypeOf(c.into).Elem().Name())
+	}
+}
+
+func requireFull(t *testing.T, value reflect.Value, path string) {
+	t.Helper()
+	if value.IsZero() || value.Kind() == reflect.Slice && value.Len() == 0 {
+		t.Errorf("%s is empty", path)
+		return
+	}
+	switch value.Kind() {
+	case reflect.Struct:
+		if _, ok := value.Interface().(time.Time); ok {
+			return
+		}
+		for i := range value.NumField() {
+			requireFull(t, value.Field(i), path+"."+value.Type().Field(i).Tag.Get("json"))
+		}
+	case reflect.Slice:
+		for i := range value.Len() {
+			requireFull(t, value.Index(i), path+"[]")
+		}
+	default:
+	}
+}
+
+func TestProjectName(t *testing.T) {
+	cases := []struct{ reason, displayName, relativePath, want string }{
+		{"the name that people see comes first", "Shop", "services/shop", "Shop"},
+		{"else the folder", "", "services/shop", "services/shop"},
+		{"else the id", "", "", "shop-id"},
+	}
+	for _, c := range cases {
+		p := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: "shop-id"}}
+		p.Spec.DisplayName, p.Spec.RelativePath = c.displayName, c.relativePath
+		if got := v2(t, render.NewProject(p), nil).Project.Name; got != c.want {
+			t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
+		}
+	}
+}
+
+func TestRepositoryName(t *testing.T) {
+	cases := []struct{ reason, fullName, want string }{
+		{"the last segment of the full name", "acme/shop", "shop"},
+		{"groups may nest", "acme/stores/shop", "shop"},
+		{"a full name without an owner", "shop", "shop"},
+		{"no full name: the id", "", "repo-id"},
+		{"a full name without a name: the id", "acme/", "repo-id"},
+	}
+	for _, c := range cases {
+		r := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "repo-id"}}
+		r.Spec.FullName = c.fullName
+		if got := v2(t, nil, render.NewRepository(r)).Repo.Name; got != c.want {
+			t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
+		}
+	}
+}
+
+func v2(t *testing.T, project *render.Project, repository *render.Repository) openapi.FindingV2 {
+	t.Helper()
+	_, content, err := render.Finding("acme", emptyFinding(), at(5).Time, project, repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out openapi.FindingV2
+	if err := json.Unmarshal(content, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestEqualTellsWhatFindingsShow(t *testing.T) {
+	cases := []struct {
+		reason string
+		change func(*v1alpha1.Project)
+		want   bool
+	}{
+		{"nothing differs", func(*v1alpha1.Project) {}, true},
+		{"counts are not shown", func(p *v1alpha1.Project) { p.Status.FindingsCount = 9 }, true},
+		{"a scanner's opinion that a person's hides", func(p *v1alpha1.Project) { p.Spec.Scanner.Summary = "x" }, true},
+		{"a deployment", func(p *v1alpha1.Project) { p.Spec.Deployments["production"] = "us-1" }, false},
+		{"a scanner's opinion that counts", func(p *v1alpha1.Project) { p.Spec.Scanner.Exposure = "public" }, false},
+		{"the owner", func(p *v1alpha1.Project) { p.Spec.Owner = "x" }, false},
+	}
+	before := render.NewProject(fullProject())
+	for _, c := range cases {
+		after := fullProject()
+		c.change(after)
+		if got := before.Equal(render.NewProject(after)); got != c.want {
+			t.Errorf("%s: got %t", c.reason, got)
+		}
+	}
+	if before.Equal(nil) || !(*render.Project)(nil).Equal(nil) {
+		t.Error("a project and none are not told apart")
+	}
+}
+
+func TestNothingIsEscapedForHTML(t *testing.T) {
+	v1, _, err := render.Finding("acme", fullFinding(), at(5).Time, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(v1), `if a < b && c > d {`) {
+		t.Errorf("got %s", v1)
+	}
+}
+
+func BenchmarkFinding(b *testing.B) {
+	finding, project, repository := fullFinding(), render.NewProject(fullProject()), render.NewRepository(fullRepository())
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := render.Finding("acme", finding, at(5).Time, project, repository); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
