@@ -14,8 +14,6 @@ import (
 	"syscall"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/util/wait"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
@@ -252,14 +250,11 @@ func checkDoorsAgree(t *testing.T, findings []v1alpha1.Finding, rest *restClient
 		f := &findings[i]
 		want[f.Name] = strings.Join([]string{string(f.Status.State), string(f.Spec.Triage.UserStatus), f.Spec.Triage.Comments}, " ")
 	}
-	err := wait.PollUntilContextTimeout(t.Context(), checkInterval, settleTimeout, true, func(context.Context) (bool, error) {
+	eventually(t, "REST shows what kubectl shows", func() bool {
 		got := map[string]string{}
 		for _, f := range rest.list(t, "/v2/findings", 1000) {
 			got[f.text("id")] = strings.Join([]string{f.text("status"), f.text("user_status"), f.text("comments")}, " ")
 		}
-		return maps.Equal(want, got), nil
+		return maps.Equal(want, got)
 	})
-	if err != nil {
-		t.Errorf("REST does not come to show what kubectl shows: %v", want)
-	}
 }
