@@ -1,0 +1,35 @@
+package controllers
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+func TestCacheKeepsWhoWroteAndWhen(t *testing.T) {
+	at := metav1.NewTime(time.Unix(1000, 0))
+	entry := metav1.ManagedFieldsEntry{
+		Manager: "scanner/gosec", Operation: metav1.ManagedFieldsOperationApply, Time: &at, Subresource: "status",
+	}
+	full := entry
+	full.FieldsType, full.FieldsV1 = "FieldsV1", &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}
+	finding := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{full}}}
+
+	if _, err := dropFieldSets(finding); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]metav1.ManagedFieldsEntry{entry}, finding.ManagedFields); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	kept := &finding.ManagedFields[0]
+	if _, err := dropFieldSets(finding); err != nil {
+		t.Fatal(err)
+	}
+	if kept != &finding.ManagedFields[0] {
+		t.Error("an object that is in the cache already was written to, while others may read it")
+	}
+}

@@ -1,0 +1,73 @@
+package patch
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+func TestStatusPatch(t *testing.T) {
+	noon := metav1.NewTime(time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC))
+	elsewhere := metav1.NewTime(noon.In(time.FixedZone("east", 3600)))
+	cases := []struct {
+		reason        string
+		before, after v1alpha1.ProjectStatus
+		want          string
+	}{{
+		reason: "nothing differs",
+		before: v1alpha1.ProjectStatus{FindingsCount: 1}, after: v1alpha1.ProjectStatus{FindingsCount: 1},
+	}, {
+		reason: "one moment in two zones",
+		before: v1alpha1.ProjectStatus{UpdatedAt: &noon}, after: v1alpha1.ProjectStatus{UpdatedAt: &elsewhere},
+	}, {
+		reason: "no list and an empty one",
+		before: v1alpha1.ProjectStatus{}, after: v1alpha1.ProjectStatus{Conditions: []v1alpha1.Condition{}},
+	}, {
+		reason: "only what differs, and the version that it was decided upon",
+		before: v1alpha1.ProjectStatus{FindingsCount: 1, Summary: "s"}, after: v1alpha1.ProjectStatus{FindingsCount: 2, Summary: "s"},
+		want: `{"metadata":{"resourceVersion":"7"},"status":{"findingsCount":2}}`,
+	}, {
+		reason: "what is no longer there is taken out",
+		before: v1alpha1.ProjectStatus{Summary: "s"}, after: v1alpha1.ProjectStatus{},
+		want: `{"metadata":{"resourceVersion":"7"},"status":{"summary":null}}`,
+	}}
+	for _, c := range cases {
+		got, err := statusPatch("7", c.before, c.after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != c.want {
+			t.Errorf("%s: got %s, want %s", c.reason, got, c.want)
+		}
+	}
+}
+
+func TestOutcome(t *testing.T) {
+	resource := schema.GroupResource{Group: v1alpha1.GroupName, Resource: "findings"}
+	wrap := func(err error) error { return fmt.Errorf("write the status: %w", err) }
+	cases := []struct {
+		reason string
+		err    error
+		again  bool
+		fails  bool
+	}{
+		{"all went well: the result stands", nil, true, false},
+		{"a conflict is tried again, and is no error", wrap(apierrors.NewConflict(resource, "f", errors.New("moved on"))), true, false},
+		{"what has gone needs nothing more", wrap(apierrors.NewNotFound(resource, "f")), false, false},
+		{"anything else is an error", wrap(apierrors.NewForbidden(resource, "f", errors.New("no right"))), false, true},
+	}
+	for _, c := range cases {
+		result, err := Outcome(ctrl.Result{RequeueAfter: time.Hour}, c.err)
+		if (result.RequeueAfter > 0) != c.again || (err != nil) != c.fails {
+			t.Errorf("%s: got %v, %v", c.reason, result, err)
+		}
+	}
+}

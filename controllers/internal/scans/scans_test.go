@@ -1,0 +1,68 @@
+package scans_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/scans"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+func scan(name string, started, recorded time.Duration) v1alpha1.Scan {
+	s := builder.Scan(name, noon.Add(started)).Build()
+	s.CreationTimestamp = metav1.NewTime(noon.Add(recorded))
+	return *s
+}
+
+func TestLastStarted(t *testing.T) {
+	cases := []struct {
+		reason string
+		scans  []v1alpha1.Scan
+		want   string
+	}{
+		{"of none", nil, ""},
+		{"by the start, not the record", []v1alpha1.Scan{scan("a", 2*time.Second, 0), scan("b", time.Second, time.Hour)}, "a"},
+		{"of two started at once the one recorded last", []v1alpha1.Scan{scan("a", 0, time.Second), scan("b", 0, 0)}, "a"},
+		{"of two recorded at once the greater name", []v1alpha1.Scan{scan("a", 0, 0), scan("b", 0, 0)}, "b"},
+		{"whatever the order of the list", []v1alpha1.Scan{scan("b", 0, 0), scan("a", 0, 0)}, "b"},
+	}
+	for _, c := range cases {
+		got := ""
+		if last := scans.LastStarted(c.scans); last != nil {
+			got = last.Name
+		}
+		if got != c.want {
+			t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
+		}
+	}
+}
+
+func TestLastSuccess(t *testing.T) {
+	ended := func(at time.Duration, outcome v1alpha1.ScanOutcome) v1alpha1.Scan {
+		return *builder.Scan("s", noon).Ended(noon.Add(at), outcome).Build()
+	}
+	cases := []struct {
+		reason string
+		scans  []v1alpha1.Scan
+		want   *time.Duration
+	}{
+		{"of none", nil, nil},
+		{"a running scan has not succeeded", []v1alpha1.Scan{scan("a", 0, 0)}, nil},
+		{"a failed scan has not succeeded", []v1alpha1.Scan{ended(1, v1alpha1.ScanFailed)}, nil},
+		{"the latest end, whatever the order", []v1alpha1.Scan{
+			ended(time.Minute, v1alpha1.ScanSucceeded), ended(time.Hour, v1alpha1.ScanSucceeded),
+			ended(time.Second, v1alpha1.ScanSucceeded), ended(2*time.Hour, v1alpha1.ScanFailed),
+		}, new(time.Hour)},
+	}
+	for _, c := range cases {
+		got := scans.LastSuccess(c.scans)
+		if (got == nil) != (c.want == nil) || got != nil && !got.Equal(new(metav1.NewTime(noon.Add(*c.want)))) {
+			t.Errorf("%s: got %v", c.reason, got)
+		}
+	}
+}

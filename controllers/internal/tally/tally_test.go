@@ -1,0 +1,154 @@
+package tally_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/tally"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+const delay = time.Minute
+
+// unlessClosed counts findings by project and category.
+func unlessClosed(object client.Object) (tally.Share, bool) {
+	f := object.(*v1alpha1.Finding)
+	return tally.Share{Owner: owner(string(f.Spec.ProjectRef.Name)), Class: string(f.Spec.Category)}, f.Spec.Closed == nil
+}
+
+func owner(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "ns", Name: name}
+}
+
+// queue records what is added after a delay; anything else fails on the nil interface.
+type queue struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	added map[string]time.Duration
+}
+
+func (q *queue) AddAfter(request reconcile.Request, after time.Duration) {
+	q.added[request.Name] = after
+}
+
+func newQueue() *queue { return &queue{added: map[string]time.Duration{}} }
+
+func finding(project string, category v1alpha1.FindingCategory, closed bool) *v1alpha1.Finding {
+	b := builder.Finding("f").In("ns").Project("repo", project).Tool("x", category)
+	if closed {
+		b.Closed(time.Unix(0, 0), "s")
+	}
+	return b.Build()
+}
+
+func TestOnlyOwnersWhoseSumsChangeAreReconciledAndLater(t *testing.T) {
+	cases := []struct {
+		reason        string
+		before, after *v1alpha1.Finding
+		initial       bool
+		want          map[string]time.Duration
+	}{
+		{reason: "a new finding", after: finding("a", "Code", false), want: map[string]time.Duration{"a": delay}},
+		{reason: "at the start each owner is reconciled anyhow", initial: true, after: finding("a", "Code", false)},
+		{reason: "a finding that was closed when it came", after: finding("a", "Code", true)},
+		{reason: "a triage changes no sum", before: finding("a", "Code", false), after: finding("a", "Code", false)},
+		{reason: "a change of a closed finding changes no sum", before: finding("a", "Code", true), after: finding("a", "Secret", true)},
+		{reason: "a closure", before: finding("a", "Code", false), after: finding("a", "Code", true), want: map[string]time.Duration{"a": delay}},
+		{reason: "another category", before: finding("a", "Code", false), after: finding("a", "Secret", false), want: map[string]time.Duration{"a": delay}},
+		{reason: "both the old owner and the new", before: finding("a", "Code", false), after: finding("b", "Code", false),
+			want: map[string]time.Duration{"a": delay, "b": delay}},
+		{reason: "a removal", before: finding("a", "Code", false), want: map[string]time.Duration{"a": delay}},
+		{reason: "the removal of a closed finding", before: finding("a", "Code", true)},
+	}
+	for _, c := range cases {
+		handler, q := tally.New(unlessClosed).Handler(delay), newQueue()
+		switch {
+		case c.before == nil:
+			handler.Create(context.Background(), event.CreateEvent{Object: c.after, IsInInitialList: c.initial}, q)
+		case c.after == nil:
+			handler.Delete(context.Background(), event.DeleteEvent{Object: c.before}, q)
+		default:
+			handler.Update(context.Background(), event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}, q)
+		}
+		want := c.want
+		if want == nil {
+			want = map[string]time.Duration{}
+		}
+		if diff := cmp.Diff(want, q.added); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+		}
+	}
+}
+
+// Whatever comes, changes and goes, the sums are those of a count of what is there.
+func TestSumsAreThoseOfACountUnderAnyChanges(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sums := tally.New(unlessClosed)
+		handler, q := sums.Handler(delay), newQueue()
+		there := map[string]*v1alpha1.Finding{}
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			name := rapid.SampledFrom([]string{"1", "2", "3", "4"}).Draw(t, "name")
+			before := there[name]
+			if before != nil && rapid.Bool().Draw(t, "delete") {
+				delete(there, name)
+				handler.Delete(context.Background(), event.DeleteEvent{Object: before}, q)
+				continue
+			}
+			after := finding(
+				rapid.SampledFrom([]string{"a", "b"}).Draw(t, "project"),
+				rapid.SampledFrom([]v1alpha1.FindingCategory{"", "Code", "Secret"}).Draw(t, "category"),
+				rapid.Bool().Draw(t, "closed"))
+			there[name] = after
+			if before == nil {
+				handler.Create(context.Background(), event.CreateEvent{Object: after}, q)
+			} else {
+				handler.Update(context.Background(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
+			}
+		}
+		want := map[tally.Share]int32{}
+		total := map[string]int32{}
+		for _, f := range there {
+			if share, counted := unlessClosed(f); counted {
+				want[share]++
+				total[share.Owner.Name]++
+			}
+		}
+		for _, project := range []string{"a", "b"} {
+			if got := sums.Total(owner(project)); got != total[project] {
+				t.Fatalf("total of %s is %d, want %d", project, got, total[project])
+			}
+			for _, class := range []string{"", "Code", "Secret"} {
+				share := tally.Share{Owner: owner(project), Class: class}
+				if got := sums.Count(share.Owner, class); got != want[share] {
+					t.Fatalf("%v is %d, want %d", share, got, want[share])
+				}
+			}
+		}
+	})
+}
+
+// BenchmarkCount shows that a count costs the same however many there are.
+func BenchmarkCount(b *testing.B) {
+	for _, n := range []int{100, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			sums := tally.New(unlessClosed)
+			handler, q, f := sums.Handler(delay), newQueue(), finding("a", "Code", false)
+			for range n {
+				handler.Create(context.Background(), event.CreateEvent{Object: f}, q)
+			}
+			for b.Loop() {
+				sums.Total(owner("a"))
+			}
+		})
+	}
+}
