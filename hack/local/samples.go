@@ -18,11 +18,12 @@ const (
 	sampleAPIKey       = "sample"
 	sampleRepository   = "vulnerable-service"
 	sampleProject      = "vulnerable-service"
-	sampleScanner      = "scanner"
+	// sampleScanner is the service account that every organization gets from its controller.
+	sampleScanner = "scanner"
 )
 
-// makeSamples makes the sample organization with a repository, a project, a scanner's service
-// account and an API key, and returns the key's token.
+// makeSamples makes the sample organization with a repository, a project and an API key, and
+// returns the key's token.
 func makeSamples(ctx context.Context, o options, p *plane) (string, error) {
 	if err := apply(ctx, o, "--filename="+o.config("samples", "organization.yaml")); err != nil {
 		return "", fmt.Errorf("make the sample organization: %w", err)
@@ -30,7 +31,7 @@ func makeSamples(ctx context.Context, o options, p *plane) (string, error) {
 	if err := waitForReady(ctx, o, "organization/"+sampleOrganization); err != nil {
 		return "", err
 	}
-	for _, file := range []string{"repository.yaml", "project.yaml", "scanner.yaml", "apikey.yaml"} {
+	for _, file := range []string{"repository.yaml", "project.yaml", "apikey.yaml"} {
 		if err := apply(ctx, o, "--filename="+o.config("samples", file)); err != nil {
 			return "", fmt.Errorf("make the samples: %w", err)
 		}

@@ -24,9 +24,14 @@ func scanSample(ctx context.Context, o options, p *plane) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	summary, err := output(ctx, o.root, o.binary("kubectl-findings"), "import", report,
-		"--kubeconfig="+kubeconfig, "--namespace="+sampleNamespace,
-		"--repository="+sampleRepository, "--project="+sampleProject)
+	arguments := []string{"import", report,
+		"--kubeconfig=" + kubeconfig, "--namespace=" + sampleNamespace,
+		"--repository=" + sampleRepository, "--project=" + sampleProject}
+	// The commit that last changed the service; a copy without git's history has none.
+	if commit, err := output(ctx, o.config("samples", "vulnerable-service"), "git", "log", "-1", "--format=%H", "--", "."); err == nil {
+		arguments = append(arguments, "--commit="+strings.TrimSpace(commit))
+	}
+	summary, err := output(ctx, o.root, o.binary("kubectl-findings"), arguments...)
 	if err != nil {
 		return "", fmt.Errorf("import the scan of the sample service: %w", err)
 	}
