@@ -1,0 +1,186 @@
+package importer
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// NewClient returns a client for an Importer: without a limit of its own, for the API
+// server's priority and fairness is the one that counts, and without discovery.
+func NewClient(config *rest.Config) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{appsecv1alpha1.AddToScheme, coordinationv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{"Finding", "Project", "Repository", "Scan"} {
+		mapper.Add(appsecv1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	mapper.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	return client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
+}
+
+// pageSize of a list.
+const pageSize = 500
+
+// Target is where findings go.
+type Target struct {
+	Namespace, Repository, Project string
+}
+
+// repository returns the repository once it, the project and their bond are checked.
+func (im *Importer) repository(ctx context.Context) (*appsecv1alpha1.Repository, error) {
+	repository, project := &appsecv1alpha1.Repository{}, &appsecv1alpha1.Project{}
+	if err := im.get(ctx, "repository", im.target.Repository, repository); err != nil {
+		return nil, err
+	}
+	if err := im.get(ctx, "project", im.target.Project, project); err != nil {
+		return nil, err
+	}
+	if of := string(project.Spec.RepositoryRef.Name); of != im.target.Repository {
+		return nil, &RefusedError{fmt.Sprintf("project %s is of repository %s and not of %s: give --repository %s, or another --project", project.Name, of, im.target.Repository, of)}
+	}
+	return repository, nil
+}
+
+func (im *Importer) get(ctx context.Context, kind, name string, into client.Object) error {
+	key := client.ObjectKey{Namespace: im.target.Namespace, Name: name}
+	err := retry(ctx, func(ctx context.Context) error { return im.client.Get(ctx, key, into) })
+	switch {
+	case apierrors.IsNotFound(err):
+		return &RefusedError{fmt.Sprintf("there is no %s %q in namespace %q: look with `kubectl get %s -n %s`, and create it before importing into it", kind, name, key.Namespace, kind, key.Namespace)}
+	case err != nil:
+		return fmt.Errorf("read %s %s/%s: %w", kind, key.Namespace, name, err)
+	case into.GetDeletionTimestamp() != nil:
+		return &RefusedError{fmt.Sprintf("%s %q is being deleted: wait until it is gone, and create it anew", kind, name)}
+	}
+	return nil
+}
+
+// findings lists what is there of one tool and category in the project.
+func (im *Importer) findings(ctx context.Context, b *Batch) ([]appsecv1alpha1.Finding, error) {
+	var out []appsecv1alpha1.Finding
+	page := ""
+	for {
+		list := &appsecv1alpha1.FindingList{}
+		err := retry(ctx, func(ctx context.Context) error {
+			return im.client.List(ctx, list, client.InNamespace(im.target.Namespace), im.selector(b),
+				client.Limit(pageSize), client.Continue(page))
+		})
+		switch {
+		case apierrors.IsResourceExpired(err):
+			// The list took longer than the API server keeps old versions: begin again.
+			out, page = nil, ""
+			if ctx.Err() != nil {
+				return nil, err
+			}
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("list the findings of project %s: %w", im.target.Project, err)
+		}
+		for i := range list.Items {
+			list.Items[i].ManagedFields = nil
+		}
+		out = append(out, list.Items...)
+		if page = list.Continue; page == "" {
+			return out, nil
+		}
+	}
+}
+
+func (im *Importer) selector(b *Batch) client.MatchingFields {
+	return client.MatchingFields{
+		"spec.repositoryRef.name": im.target.Repository,
+		"spec.projectRef.name":    im.target.Project,
+		"spec.tool":               b.Tool,
+		"spec.category":           string(b.Category),
+	}
+}
+
+// lastCompleted returns the start and the name of the youngest scan that succeeded.
+func (im *Importer) lastCompleted(ctx context.Context, b *Batch) (time.Time, string, error) {
+	fields := im.selector(b)
+	fields["spec.outcome"] = string(appsecv1alpha1.ScanSucceeded)
+	var last time.Time
+	var name, page string
+	for {
+		list := &appsecv1alpha1.ScanList{}
+		err := retry(ctx, func(ctx context.Context) error {
+			return im.client.List(ctx, list, client.InNamespace(im.target.Namespace), fields,
+				client.Limit(pageSize), client.Continue(page))
+		})
+		if err != nil {
+			return last, name, fmt.Errorf("list the scans of project %s: %w", im.target.Project, err)
+		}
+		for i := range list.Items {
+			if started := list.Items[i].Spec.StartedAt.Time; started.After(last) {
+				last, name = started, list.Items[i].Name
+			}
+		}
+		if page = list.Continue; page == "" {
+			return last, name, nil
+		}
+	}
+}
+
+// applied is an object as it is applied: its spec alone, without what the API server and
+// controllers add.
+type applied[S any] struct {
+	metav1.TypeMeta `json:",inline"`
+	Metadata        appliedMeta `json:"metadata"`
+	Spec            S           `json:"spec"`
+}
+
+type appliedMeta struct {
+	Name            string `json:"name"`
+	Namespace       string `json:"namespace"`
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+}
+
+// apply sends a whole spec by server-side apply and reads the answer into out. With a
+// resource version it fails with a conflict where the object is another by now.
+func apply[S any](ctx context.Context, im *Importer, manager, kind string, metadata appliedMeta, spec S, out client.Object) error {
+	metadata.Namespace = im.target.Namespace
+	body, err := json.Marshal(applied[S]{
+		TypeMeta: metav1.TypeMeta{APIVersion: appsecv1alpha1.GroupVersion.String(), Kind: kind},
+		Metadata: metadata, Spec: spec,
+	})
+	if err != nil {
+		return fmt.Errorf("encode %s %s: %w", kind, metadata.Name, err)
+	}
+	return retry(ctx, func(ctx context.Context) error {
+		out.SetName(metadata.Name)
+		out.SetNamespace(metadata.Namespace)
+		return im.client.Patch(ctx, out, client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(manager), client.ForceOwnership)
+	})
+}
+
+// fieldManager of a tool's imports: at most 128 bytes, of characters that the API server takes.
+func fieldManager(tool string) string {
+	manager := appsecv1alpha1.ScannerFieldManagerPrefix + strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '_', r == '-':
+			return r
+		}
+		return '-'
+	}, tool)
+	return manager[:min(len(manager), appsecv1alpha1.MaxFieldManagerLength)]
+}

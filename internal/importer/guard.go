@@ -1,0 +1,34 @@
+package importer
+
+import (
+	"fmt"
+	"time"
+)
+
+// guardFrom is how many open findings there are at least before closing many of them at
+// once is taken for an accident.
+const guardFrom = 20
+
+// RefusedError says why an import was not done, and what to do next.
+type RefusedError struct{ Reason string }
+
+func (e *RefusedError) Error() string { return e.Reason }
+
+// guardClosing refuses to close more than half of many open findings: more likely than
+// that so much was repaired is that the scanner was misconfigured, or looked at a part.
+func guardClosing(open, toClose int) error {
+	if open < guardFrom || toClose*2 <= open {
+		return nil
+	}
+	return &RefusedError{fmt.Sprintf("it would close %d of %d open findings, which is more than half: see with --dry-run which ones, look whether the scanner ran over everything, and then use --force", toClose, open)}
+}
+
+// guardAge refuses a scan that is older than the last completed one: it would reopen what
+// was repaired since and close what was found since.
+func guardAge(startedAt, last time.Time, lastName string) error {
+	if !startedAt.Before(last) {
+		return nil
+	}
+	return &RefusedError{fmt.Sprintf("the scan started at %s, before the last completed one (scan %s of %s): import a newer one, give its real start with --started-at, or use --force",
+		startedAt.UTC().Format(time.RFC3339), lastName, last.UTC().Format(time.RFC3339))}
+}

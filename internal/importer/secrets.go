@@ -1,0 +1,46 @@
+package importer
+
+import (
+	"slices"
+	"strings"
+
+	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/sarif"
+)
+
+// credentialCWEs are weaknesses whose code shows a credential.
+var credentialCWEs = []string{"CWE-259", "CWE-321", "CWE-798"}
+
+// showsSecret says whether what a scanner quotes may be a credential, so that it is not
+// kept. It may well be one in a report on code or packages too: some scanners look for
+// several things at once, and a hard-coded password is a weakness of code.
+func showsSecret(r *sarif.Result, category appsecv1alpha1.FindingCategory) bool {
+	if category == appsecv1alpha1.CategorySecret || strings.EqualFold(r.Rule.Name, "secret") {
+		return true
+	}
+	for _, tag := range r.Rule.Tags {
+		if strings.EqualFold(tag, "secret") || strings.EqualFold(tag, "secrets") {
+			return true
+		}
+	}
+	return slices.ContainsFunc(r.CWEs, func(cwe string) bool { return slices.Contains(credentialCWEs, cwe) })
+}
+
+const (
+	notKept = "[not kept]"
+	// shortestQuote is how long a line of a snippet is at least before it is looked for in
+	// the message: "}" is in every message.
+	shortestQuote = 4
+)
+
+// withoutQuotes takes out of a message what it quotes of the snippets.
+func withoutQuotes(message string, snippets ...string) string {
+	for _, snippet := range snippets {
+		for quoted := range strings.Lines(snippet) {
+			if quoted = strings.TrimSpace(quoted); len(quoted) >= shortestQuote {
+				message = strings.ReplaceAll(message, quoted, notKept)
+			}
+		}
+	}
+	return message
+}

@@ -1,0 +1,174 @@
+package importer
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/internal/sarif"
+)
+
+// scanContext is what all findings of a scan have in common.
+type scanContext struct {
+	repository, project string
+	tool                string
+	category            appsecv1alpha1.FindingCategory
+	commit              string
+	scanID              string
+	startedAt           metav1.Time
+	links               permalinks
+}
+
+// spec makes the facts of a finding out of a result. It leaves the triage alone.
+func (c *scanContext) spec(r *sarif.Result) appsecv1alpha1.FindingSpec {
+	spec := appsecv1alpha1.FindingSpec{
+		RepositoryRef: appsecv1alpha1.RepositoryReference{Name: appsecv1alpha1.ResourceName(c.repository)},
+		ProjectRef:    appsecv1alpha1.ProjectReference{Name: appsecv1alpha1.ResourceName(c.project)},
+		DetectedAt:    &c.startedAt,
+		Tool:          c.tool,
+		Category:      c.category,
+		RuleID:        cut(line(r.RuleID), maxRuleID),
+		Class:         cut(class(r), maxClass),
+		Agent:         &appsecv1alpha1.FindingAgent{Name: cut(c.tool, maxAgentName)},
+		Confidence:    confidence(r.Rule.Precision),
+		CommitHash:    c.commit,
+		Fingerprints:  storedFingerprints(r.Fingerprints),
+		Details:       c.details(r),
+		Scan:          &appsecv1alpha1.FindingScan{ScanID: c.scanID, AnalyzedAt: &c.startedAt},
+	}
+	if c.category == appsecv1alpha1.CategorySecret {
+		spec.SecretType = cut(line(firstOf(r.RuleID, r.Rule.Name)), maxSecretType)
+	}
+	return spec
+}
+
+func (c *scanContext) details(r *sarif.Result) appsecv1alpha1.FindingDetails {
+	message := withoutLinks(r.Message)
+	secret := showsSecret(r, c.category)
+	switch {
+	case c.category == appsecv1alpha1.CategorySecret:
+		// A secret scanner may quote the secret anywhere in its message.
+		message = ""
+	case secret:
+		message = withoutQuotes(message, r.Location.Snippet)
+	}
+	details := appsecv1alpha1.FindingDetails{
+		Title:       cut(title(r, message), maxTitle),
+		Description: cut(description(r, message), maxDescription),
+		Severity:    r.Severity,
+		Remediation: cut(remediation(r, secret), maxRemediation),
+		Location:    c.location(r.Location),
+	}
+	if !secret {
+		details.Code = cut(block(firstOf(r.Location.Snippet, r.Location.Context)), maxCode)
+		details.FixedCode = cut(block(fixedCode(r.Fixes)), maxCode)
+	}
+	for _, place := range r.Related {
+		if len(details.SupportingFiles) == maxSupportingFiles {
+			break
+		}
+		if location := c.location(place); location != nil {
+			details.SupportingFiles = append(details.SupportingFiles, *location)
+		}
+	}
+	return details
+}
+
+func (c *scanContext) location(l sarif.Location) *appsecv1alpha1.FileLocation {
+	if l.Path == "" && l.Line == 0 {
+		return nil
+	}
+	return &appsecv1alpha1.FileLocation{
+		FilePath:   cut(clean(l.Path), maxFilePath),
+		LineNumber: l.Line,
+		URL:        c.links.of(l.Path, l.Line),
+	}
+}
+
+func class(r *sarif.Result) string {
+	if len(r.CWEs) > 0 {
+		return r.CWEs[0]
+	}
+	return line(firstOf(r.Rule.Name, r.RuleID))
+}
+
+func confidence(precision string) appsecv1alpha1.Level {
+	switch strings.ToLower(strings.TrimSpace(precision)) {
+	case "very-high", "high":
+		return appsecv1alpha1.LevelHigh
+	case "medium":
+		return appsecv1alpha1.LevelMedium
+	case "low":
+		return appsecv1alpha1.LevelLow
+	}
+	return ""
+}
+
+func title(r *sarif.Result, message string) string {
+	return firstOf(line(r.Rule.ShortDescription), line(r.Rule.Name), line(message), line(r.RuleID), "Finding without a description")
+}
+
+func description(r *sarif.Result, message string) string {
+	parts := distinct(paragraph(message), paragraph(r.Rule.FullDescription))
+	if len(parts) == 0 {
+		parts = distinct(paragraph(r.Rule.ShortDescription), paragraph(r.RuleID))
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+func remediation(r *sarif.Result, secret bool) string {
+	var parts []string
+	if help := paragraph(r.Rule.Help); help != paragraph(r.Rule.FullDescription) && help != paragraph(r.Rule.ShortDescription) {
+		parts = append(parts, help)
+	}
+	if !secret {
+		for _, fix := range r.Fixes {
+			parts = append(parts, paragraph(fix.Description))
+		}
+	}
+	if uri := line(r.Rule.HelpURI); uri != "" && !strings.Contains(r.Rule.Help, uri) {
+		parts = append(parts, "See "+uri)
+	}
+	return strings.Join(distinct(parts...), "\n\n")
+}
+
+// fixedCode is known where the tool offers one fix that is one replacement.
+func fixedCode(fixes []sarif.Fix) string {
+	if len(fixes) == 1 && len(fixes[0].Inserted) == 1 {
+		return fixes[0].Inserted[0]
+	}
+	return ""
+}
+
+// storedFingerprints are those that say something about the code. What some tools write
+// beside them is the commit and its author's name and address.
+func storedFingerprints(all map[string]string) []appsecv1alpha1.Fingerprint {
+	var out []appsecv1alpha1.Fingerprint
+	for name, value := range all {
+		if fingerprints.IsContent(name, value) && len(name) <= maxFingerprintName && clean(name) == name {
+			out = append(out, appsecv1alpha1.Fingerprint{Name: name, Value: cut(clean(value), maxFingerprint)})
+		}
+	}
+	slices.SortFunc(out, func(a, b appsecv1alpha1.Fingerprint) int { return strings.Compare(a.Name, b.Name) })
+	return out[:min(len(out), maxFingerprints)]
+}
+
+// distinct drops empty parts and those that an earlier part holds.
+func distinct(parts ...string) []string {
+	var out []string
+	for _, part := range parts {
+		if part != "" && !slices.ContainsFunc(out, func(have string) bool { return strings.Contains(have, part) }) {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// embeddedLink is SARIF's link to a related location: "[here](1)".
+var embeddedLink = regexp.MustCompile(`\[([^\[\]\n]{0,512})\]\([0-9]{1,6}\)`)
+
+func withoutLinks(message string) string { return embeddedLink.ReplaceAllString(message, "$1") }

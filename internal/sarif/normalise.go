@@ -1,0 +1,247 @@
+package sarif
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Sentences of Run.Notes.
+const (
+	NoteRuleIndex    = "rule index out of range or of another rule: looked up by id"
+	NoteRuleConflict = "ruleId and rule.id differ: ruleId was taken"
+	NoteUnknownRule  = "the file does not describe the rule"
+	NoteNoLocation   = "no location in a file"
+)
+
+func normalise(run *wireRun, sourceRoot string) Run {
+	n := &normaliser{
+		wire:  run,
+		rules: newRuleBook(run),
+		paths: newPathBook(run, sourceRoot),
+		notes: map[string]int{},
+	}
+	out := Run{
+		Tool:        strings.TrimSpace(string(run.tool.Driver.Name)),
+		ToolVersion: firstOf(string(run.tool.Driver.SemanticVersion), string(run.tool.Driver.Version)),
+		StartedAt:   startedAt(run.invocations),
+		Incomplete:  incomplete(run),
+		Total:       len(run.results),
+		Notes:       n.notes,
+	}
+	for _, p := range run.provenance {
+		out.Commit = firstOf(out.Commit, string(p.RevisionID))
+	}
+	for i := range run.results {
+		result, reason := n.result(i)
+		if reason != "" {
+			out.Skipped = append(out.Skipped, Skip{Index: i, RuleID: result.RuleID, Reason: reason})
+			continue
+		}
+		out.Results = append(out.Results, result)
+	}
+	return out
+}
+
+func incomplete(run *wireRun) string {
+	if !run.resultsGiven {
+		return "`results` is absent or null, so the tool did not get as far as to report"
+	}
+	for _, invocation := range run.invocations {
+		if invocation.ExecutionSuccessful != nil && !*invocation.ExecutionSuccessful {
+			return "the tool says that it failed (executionSuccessful is false)"
+		}
+	}
+	return ""
+}
+
+func startedAt(invocations []wireInvocation) time.Time {
+	var first time.Time
+	for _, invocation := range invocations {
+		t, err := time.Parse(time.RFC3339, string(invocation.StartTimeUTC))
+		if err == nil && (first.IsZero() || t.Before(first)) {
+			first = t.UTC()
+		}
+	}
+	return first
+}
+
+type normaliser struct {
+	wire  *wireRun
+	rules *ruleBook
+	paths *pathBook
+	notes map[string]int
+}
+
+func (n *normaliser) result(index int) (Result, SkipReason) {
+	wire := &n.wire.results[index]
+	out := Result{Index: index}
+	if wire.notAnObject {
+		return out, SkipNotAnObject
+	}
+	rule, id, notes, ok := n.rules.of(wire)
+	out.Rule, out.RuleID = rule, id
+	if reason := notAFinding(wire); reason != "" {
+		return out, reason
+	}
+	if !ok {
+		return out, SkipRuleIndex
+	}
+	out.Message = message(wire.Message, rule.messages)
+	if id == "" && strings.TrimSpace(out.Message) == "" {
+		return out, SkipEmpty
+	}
+	for _, note := range notes {
+		n.notes[note]++
+	}
+	out.Level = n.rules.level(wire, rule, id)
+	out.Severity = severity(out.Level, string(wire.Properties.SecuritySeverity), rule.securitySeverity)
+	out.Location, out.Related = n.places(wire)
+	if out.Location.Path == "" {
+		n.notes[NoteNoLocation]++
+	}
+	out.Fingerprints = fingerprints(wire)
+	out.Fixes = fixes(wire.Fixes)
+	out.CWEs = resultCWEs(wire, rule)
+	return out, ""
+}
+
+// notAFinding decides on what the result says of itself.
+func notAFinding(wire *wireResult) SkipReason {
+	switch {
+	case wire.Kind == "pass":
+		return SkipPass
+	case wire.Kind == "notApplicable":
+		return SkipNotApplicable
+	case wire.BaselineState == "absent":
+		return SkipAbsentInBaseline
+	case suppressed(wire.Suppressions):
+		return SkipSuppressed
+	}
+	return ""
+}
+
+// suppressed: there is a suppression, and none of them is rejected or not yet decided. An
+// empty list means that suppressions were looked for and none was found.
+func suppressed(list []wireSuppression) bool {
+	for _, s := range list {
+		if s.Status == "rejected" || s.Status == "underReview" {
+			return false
+		}
+	}
+	return len(list) > 0
+}
+
+// mostPlaces bounds how many locations of one result are looked at: a code flow can have
+// thousands of steps.
+const mostPlaces = 64
+
+func (n *normaliser) places(wire *wireResult) (Location, []Location) {
+	var first Location
+	var related []Location
+	type place struct {
+		path string
+		line int32
+	}
+	seen := map[place]bool{}
+	looked := 0
+	add := func(w wireLocation, primary bool) {
+		if looked++; looked > mostPlaces {
+			return
+		}
+		location := n.location(w.PhysicalLocation)
+		key := place{location.Path, location.Line}
+		if location.Path == "" || seen[key] {
+			return
+		}
+		seen[key] = true
+		if primary && first.Path == "" {
+			first = location
+			return
+		}
+		related = append(related, location)
+	}
+	for _, l := range wire.Locations {
+		add(l, true)
+	}
+	for _, l := range wire.RelatedLocations {
+		add(l, false)
+	}
+	for _, flow := range wire.CodeFlows {
+		for _, thread := range flow.ThreadFlows {
+			for _, step := range thread.Locations {
+				add(step.Location, false)
+			}
+		}
+	}
+	if first.Path == "" && len(wire.Locations) > 0 {
+		// A region without a file still says where to look.
+		first = n.location(wire.Locations[0].PhysicalLocation)
+	}
+	return first, related
+}
+
+func (n *normaliser) location(w wirePhysicalLocation) Location {
+	return Location{
+		Path:    n.paths.path(w.ArtifactLocation),
+		Line:    int32(w.Region.StartLine.value(0)),   //nolint:gosec // integer is an int32
+		Column:  int32(w.Region.StartColumn.value(0)), //nolint:gosec // integer is an int32
+		Snippet: string(w.Region.Snippet.Text),
+		Context: string(w.ContextRegion.Snippet.Text),
+	}
+}
+
+func fingerprints(wire *wireResult) map[string]string {
+	if len(wire.Fingerprints)+len(wire.PartialFingerprints) == 0 {
+		return nil
+	}
+	out := make(map[string]string, len(wire.Fingerprints)+len(wire.PartialFingerprints))
+	for name, value := range wire.PartialFingerprints {
+		out[name] = string(value)
+	}
+	for name, value := range wire.Fingerprints {
+		out[name] = string(value)
+	}
+	return out
+}
+
+func fixes(list []wireFix) []Fix {
+	var out []Fix
+	for _, f := range list {
+		fix := Fix{Description: firstOf(string(f.Description.Text), string(f.Description.Markdown))}
+		for _, change := range f.ArtifactChanges {
+			for _, replacement := range change.Replacements {
+				fix.Inserted = append(fix.Inserted, string(replacement.InsertedContent.Text))
+			}
+		}
+		out = append(out, fix)
+	}
+	return out
+}
+
+// message puts the arguments in. Tools that give no arguments write braces as they are,
+// against the standard, so they are left alone then.
+func message(m wireMessage, strs map[string]string) string {
+	out := firstOf(string(m.Text), string(m.Markdown))
+	if out == "" && m.ID != "" {
+		out = strs[string(m.ID)]
+	}
+	if len(m.Arguments) == 0 {
+		return out
+	}
+	pairs := make([]string, 0, 2*len(m.Arguments)+4)
+	pairs = append(pairs, "{{", "{", "}}", "}")
+	for i, argument := range m.Arguments {
+		pairs = append(pairs, fmt.Sprintf("{%d}", i), string(argument))
+	}
+	return strings.NewReplacer(pairs...).Replace(out)
+}
+
+func firstOf(values ...string) string {
+	for _, v := range values {
+		if strings.TrimSpace(v) != "" {
+			return v
+		}
+	}
+	return ""
+}

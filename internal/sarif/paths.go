@@ -1,0 +1,169 @@
+package sarif
+
+import (
+	"net/url"
+	"path"
+	"strings"
+)
+
+// pathBook turns artifact locations into paths from the root of the source.
+//
+// A scanner that writes file:// URIs names the machine that it ran on. What is known to be
+// the root there is taken off: the folder that the user names, a base of
+// originalUriBaseIds that is called a root, the working directory of the invocation. The
+// folder that the paths happen to have in common is not: it moves when findings come and
+// go, and with it would every finding's identity.
+type pathBook struct {
+	artifacts []wireArtifact
+	bases     map[string]wireArtifactLocation
+	// roots are absolute folders on the machine that scanned, ending in "/", most trusted first.
+	roots []string
+}
+
+// rootNames are what tools call the root of the source in originalUriBaseIds.
+var rootNames = []string{"SRCROOT", "ROOTPATH", "PROJECTROOT", "REPOROOT", "REPO_ROOT", "SOURCEROOT", "ROOT"}
+
+func newPathBook(run *wireRun, sourceRoot string) *pathBook {
+	book := &pathBook{artifacts: run.artifacts, bases: run.baseIDs}
+	if sourceRoot != "" {
+		book.addRoot(sourceRoot)
+	}
+	for _, root := range rootNames {
+		for _, id := range []string{root, "%" + root + "%"} {
+			if base, there := run.baseIDs[id]; there {
+				book.addRoot(string(base.URI))
+			}
+		}
+	}
+	for _, invocation := range run.invocations {
+		if l := invocation.WorkingDirectory; l.URIBaseID == "" {
+			book.addRoot(string(l.URI))
+		}
+	}
+	return book
+}
+
+func (b *pathBook) addRoot(uri string) {
+	folder, kind := decode(uri)
+	if kind != absolutePath || folder == "/" {
+		return
+	}
+	b.roots = append(b.roots, strings.TrimSuffix(folder, "/")+"/")
+}
+
+// path returns the normalised path of a location, or "".
+func (b *pathBook) path(location wireArtifactLocation) string {
+	if location.URI == "" {
+		index := location.Index.value(-1)
+		if index < 0 || index >= len(b.artifacts) {
+			return ""
+		}
+		location = b.artifacts[index].Location
+	}
+	return b.resolve(location, 0)
+}
+
+// mostBases bounds a chain of uriBaseIds, which a file can make endless.
+const mostBases = 8
+
+func (b *pathBook) resolve(location wireArtifactLocation, depth int) string {
+	decoded, kind := decode(string(location.URI))
+	switch kind {
+	case otherURI:
+		return decoded
+	case absolutePath:
+		return b.fromRoot(decoded)
+	}
+	base, there := b.bases[string(location.URIBaseID)]
+	if there && depth < mostBases && base.URI != "" {
+		folder, baseKind := decode(string(base.URI))
+		switch baseKind {
+		case absolutePath:
+			// Under a known root the base counts; else the base is taken to be the root.
+			joined := path.Join(folder, decoded)
+			for _, root := range b.roots {
+				if rest, under := strings.CutPrefix(joined, root); under {
+					return clean(rest)
+				}
+			}
+		case relativePath:
+			base.URI = text(strings.TrimSuffix(string(base.URI), "/") + "/" + string(location.URI))
+			return b.resolve(base, depth+1)
+		}
+	}
+	return clean(decoded)
+}
+
+func (b *pathBook) fromRoot(absolute string) string {
+	for _, root := range b.roots {
+		if rest, under := strings.CutPrefix(absolute, root); under {
+			return clean(rest)
+		}
+	}
+	return clean(absolute)
+}
+
+type uriKind int
+
+const (
+	relativePath uriKind = iota
+	absolutePath
+	otherURI
+)
+
+// decode takes a URI, or what tools write in its place, apart: percent-encoding is undone
+// once, backslashes become slashes, a Windows drive counts as a root.
+func decode(uri string) (string, uriKind) {
+	uri = strings.TrimSpace(uri)
+	scheme, rest, hasScheme := strings.Cut(uri, ":")
+	switch {
+	case hasScheme && strings.EqualFold(scheme, "file"):
+		rest = strings.TrimPrefix(rest, "//")
+		if rest != "" && rest[0] != '/' && !isDrive(rest) {
+			// file://host/path
+			_, after, _ := strings.Cut(rest, "/")
+			rest = "/" + after
+		}
+		return path.Clean("/" + slashes(unescape(rest))), absolutePath
+	case isDrive(uri):
+		return path.Clean("/" + slashes(uri)), absolutePath
+	case hasScheme && isScheme(scheme):
+		return uri, otherURI
+	}
+	decoded := slashes(unescape(uri))
+	if strings.HasPrefix(decoded, "/") {
+		return path.Clean(decoded), absolutePath
+	}
+	return decoded, relativePath
+}
+
+func unescape(s string) string {
+	if decoded, err := url.PathUnescape(s); err == nil {
+		return decoded
+	}
+	return s
+}
+
+func slashes(s string) string { return strings.ReplaceAll(s, `\`, "/") }
+
+// clean never leaves the root: "../../etc" is "etc".
+func clean(p string) string { return strings.TrimPrefix(path.Clean("/"+p), "/") }
+
+func isDrive(s string) bool {
+	return len(s) >= 3 && s[1] == ':' && (s[2] == '/' || s[2] == '\\') && isLetter(s[0])
+}
+
+func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+
+func isScheme(s string) bool {
+	if len(s) < 2 || !isLetter(s[0]) {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if !isLetter(c) && (c < '0' || c > '9') && c != '+' && c != '-' && c != '.' {
+			return false
+		}
+	}
+	return true
+}
