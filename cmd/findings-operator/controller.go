@@ -87,8 +87,9 @@ type controllerOptions struct {
 	sharedProcess bool
 }
 
-func newControllerCommand() *cobra.Command {
-	o := &controllerOptions{}
+func newControllerCommand() *cobra.Command { return newControllerCommandOf(&controllerOptions{}) }
+
+func newControllerCommandOf(o *controllerOptions) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "controller",
 		Short: "Run the controllers",
