@@ -1,0 +1,74 @@
+// Package samples checks that the manifests in config/samples are what the API server takes.
+package samples
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+var env *testenv.Environment
+
+func TestMain(m *testing.M) { testenv.Main(m, &env) }
+
+// A member that the schema does not know would be dropped without a word; strict validation
+// refuses it.
+func TestEveryKindHasASampleThatTheAPIServerTakes(t *testing.T) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-sample"}}
+	if err := env.Client.Create(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(testenv.RepositoryRoot(), "config", "samples")
+	for _, kind := range kinds(t) {
+		t.Run(kind, func(t *testing.T) {
+			content, err := os.ReadFile(filepath.Join(folder, strings.ToLower(kind)+".yaml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			sample := &unstructured.Unstructured{}
+			if err := yaml.UnmarshalStrict(content, &sample.Object); err != nil {
+				t.Fatal(err)
+			}
+			if sample.GetKind() != kind {
+				t.Errorf("the file holds a %s", sample.GetKind())
+			}
+			strict := client.WithFieldValidation(env.Client, metav1.FieldValidationStrict)
+			if err := strict.Create(t.Context(), sample); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// kinds of our group that the API server serves.
+func kinds(t *testing.T) []string {
+	t.Helper()
+	scheme := env.Client.Scheme()
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	list := &apiextensionsv1.CustomResourceDefinitionList{}
+	if err := env.Client.List(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	var kinds []string
+	for i := range list.Items {
+		if list.Items[i].Spec.Group == "appsec.dev" {
+			kinds = append(kinds, list.Items[i].Spec.Names.Kind)
+		}
+	}
+	if len(kinds) < 6 {
+		t.Fatalf("the API server serves only %v", kinds)
+	}
+	return kinds
+}
