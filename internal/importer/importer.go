@@ -141,7 +141,7 @@ func (im *Importer) run(ctx context.Context, jobs []*job) error {
 		if err := im.write(ctx, &j.context, &j.plan, j.summary); err != nil {
 			return j.explain(err)
 		}
-		if err := im.end(ctx, j, appsecv1alpha1.ScanSucceeded, j.summary.message()); err != nil {
+		if err := im.end(ctx, j, j.outcome(), j.summary.message()); err != nil {
 			return j.explain(err)
 		}
 	}
@@ -259,6 +259,15 @@ func (im *Importer) applyScan(ctx context.Context, j *job, more func(*appsecv1al
 		more(&spec)
 	}
 	return apply(ctx, im, fieldManager(j.Tool), "Scan", appliedMeta{Name: j.context.scanID}, spec, &appsecv1alpha1.Scan{})
+}
+
+// outcome is that of the scanner once the import has done its part: a scan that did not
+// get to its end has not looked at everything.
+func (j *job) outcome() appsecv1alpha1.ScanOutcome {
+	if len(j.Incomplete) > 0 {
+		return appsecv1alpha1.ScanFailed
+	}
+	return appsecv1alpha1.ScanSucceeded
 }
 
 // explain says which batch an error is about, and keeps its kind.

@@ -1,0 +1,132 @@
+package import_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/internal/importer"
+	"github.com/appsec-dev/findings-operator/internal/sarif"
+)
+
+// corpus returns the SARIF files of a folder below the corpus of real scanner output.
+func corpus(t *testing.T, folder string) []string {
+	t.Helper()
+	root := os.Getenv("FINDINGS_SARIF_CORPUS")
+	if root == "" {
+		if os.Getenv("REQUIRE_ALL") == "1" {
+			t.Fatal("FINDINGS_SARIF_CORPUS names no folder, and REQUIRE_ALL=1 wants every test run")
+		}
+		t.Skip("not run: FINDINGS_SARIF_CORPUS names no folder of SARIF files")
+	}
+	files, err := filepath.Glob(filepath.Join(root, folder, "*.sarif"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no SARIF file in %s (error %v)", filepath.Join(root, folder), err)
+	}
+	return files
+}
+
+func collectFile(path string, choices importer.Choices) ([]*importer.Batch, error) {
+	file, err := os.Open(path) //nolint:gosec // a test names its own files
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // only read from
+	log, err := sarif.Parse(file, sarif.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return importer.Collect([]importer.File{{Name: filepath.Base(path), Log: log}}, choices, time.Now())
+}
+
+// A second import, at another commit, must find everything as it is.
+func TestEveryCorpusFileImportsTwiceWithoutASecondWrite(t *testing.T) {
+	for _, file := range corpus(t, "") {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".sarif"), func(t *testing.T) {
+			p := newProject(t)
+			first, err := collectFile(file, importer.Choices{Commit: commitA})
+			p.must(err)
+			summaries, err := p.tryImport(importer.Options{}, first)
+			p.must(err)
+			created := 0
+			for _, s := range summaries {
+				p.wantAdds(s)
+				if s.Created != s.Results-s.Skipped {
+					p.Errorf("first import of %s: %d of %d created: %+v", s.Tool, s.Created, s.Results-s.Skipped, *s)
+				}
+				created += s.Created
+				t.Logf("%s (%s): %d results, %d created, %d skipped %v, notes %v", s.Tool, s.Category, s.Results, s.Created, s.Skipped, s.SkippedBecause, s.Notes)
+			}
+			before := p.versions()
+			if len(before) != created {
+				p.Errorf("%d findings in the cluster, %d counted as created", len(before), created)
+			}
+
+			second, err := collectFile(file, importer.Choices{Commit: commitB})
+			p.must(err)
+			summaries, err = p.tryImport(importer.Options{}, second)
+			p.must(err)
+			for _, s := range summaries {
+				p.wantAdds(s)
+				if s.Unchanged != s.Results-s.Skipped || s.Closed != 0 {
+					p.Errorf("second import of %s wrote: %+v", s.Tool, *s)
+				}
+			}
+			if d := cmp.Diff(before, p.versions()); d != "" {
+				p.Errorf("the second import changed resource versions (-first +second):\n%s", d)
+			}
+		})
+	}
+}
+
+// A malformed file is refused before anything is written; an odd one imports, with each
+// entry that is no finding counted.
+func TestEveryBadCorpusFileIsRefusedOrItsSkipsCounted(t *testing.T) {
+	refused := map[string]string{
+		"binskim-v1-bom":                `version is "1.0.0"`,
+		"binskim-v200-bom":              `version is "2.0.0"`,
+		"comprehensive-prerelease-v200": `version is "2.0.0"`,
+		"empty-runs":                    "holds no run",
+		"invalid-json-controlchar":      "not JSON",
+		"malformed-json":                "not JSON",
+		"no-runs":                       "runs",
+		"sariftool-invalid":             `no member "runs"`,
+		"zero-byte":                     "empty",
+	}
+	for _, file := range corpus(t, "bad") {
+		name := strings.TrimSuffix(filepath.Base(file), ".sarif")
+		t.Run(name, func(t *testing.T) {
+			batches, err := collectFile(file, importer.Choices{Commit: commitA})
+			if want, ok := refused[name]; ok {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Fatalf("error %v, want one that says %q", err, want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatalf("refused: %v", err)
+			}
+			p := newProject(t)
+			summaries, err := p.tryImport(importer.Options{}, batches)
+			p.must(err)
+			created := 0
+			for _, s := range summaries {
+				p.wantAdds(s)
+				created += s.Created
+				t.Logf("%s: %d results, %d created, skipped %v, notes %v, incomplete %v", s.Tool, s.Results, s.Created, s.SkippedBecause, s.Notes, s.Incomplete)
+			}
+			if n := len(p.findings()); n != created {
+				p.Errorf("%d findings in the cluster, %d counted as created", n, created)
+			}
+			for _, scan := range p.scans() {
+				if scan.Spec.CompletedAt == nil {
+					p.Errorf("scan %s has no end", scan.Name)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,50 @@
+package import_test
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// result is what the tests say of a result; its rule is described by nothing but its id.
+type result struct {
+	rule, path, message, level string
+	line                       int
+}
+
+// document is a SARIF file of tool "lint".
+func document(results ...result) string { return documentOf("lint", results...) }
+
+func documentOf(tool string, results ...result) string {
+	type object = map[string]any
+	list := []any{}
+	for _, r := range results {
+		list = append(list, object{
+			"ruleId": r.rule, "level": r.level, "message": object{"text": r.message},
+			"locations": []any{object{"physicalLocation": object{
+				"artifactLocation": object{"uri": r.path},
+				"region":           object{"startLine": r.line, "startColumn": 1},
+			}}},
+		})
+	}
+	return encode(object{"version": "2.1.0", "runs": []any{object{
+		"tool":    object{"driver": object{"name": tool, "version": "1.0"}},
+		"results": list,
+	}}})
+}
+
+// numbered are n results in files of their own.
+func numbered(n int) []result {
+	out := make([]result, n)
+	for i := range out {
+		out[i] = result{rule: "R1", path: fmt.Sprintf("src/file%03d.go", i), message: fmt.Sprintf("problem %03d", i), level: "error", line: 10 + i}
+	}
+	return out
+}
+
+func encode(v any) string {
+	encoded, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(encoded)
+}

@@ -1,0 +1,207 @@
+// Package import_test imports SARIF into a real API server, under a scanner's own token.
+package import_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/importer"
+	"github.com/appsec-dev/findings-operator/internal/sarif"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+const (
+	repositoryName = "shop"
+	commitA        = "1111111111111111111111111111111111111111"
+	commitB        = "2222222222222222222222222222222222222222"
+)
+
+var (
+	env       *testenv.Environment
+	namespace string
+	// scanner carries the token of a service account that has the scanner role and no other.
+	scanner *rest.Config
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	var err error
+	if env, err = testenv.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = env.Stop() }()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := setUp(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+func setUp(ctx context.Context) error {
+	var err error
+	if namespace, err = env.NewOrganization(ctx, "acme"); err != nil {
+		return err
+	}
+	if scanner, err = env.Member(ctx, namespace, "scanner", testenv.Scanner); err != nil {
+		return err
+	}
+	return env.Client.Create(ctx, builder.Repository(repositoryName).In(namespace).URL("https://github.com/acme/shop").Build())
+}
+
+// project is a project of its own for a test.
+type project struct {
+	*testing.T
+	name string
+}
+
+func newProject(t *testing.T) *project {
+	t.Helper()
+	name := strings.Trim(strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return '-'
+	}, t.Name()), "-")
+	p := &project{t, name[max(0, len(name)-60):]}
+	p.name = strings.Trim(p.name, "-")
+	p.must(env.Client.Create(t.Context(), builder.Project(p.name).In(namespace).Repository(repositoryName).Build()))
+	return p
+}
+
+func (p *project) must(err error) {
+	p.Helper()
+	if err != nil {
+		p.Fatal(err)
+	}
+}
+
+func (p *project) target() importer.Target {
+	return importer.Target{Namespace: namespace, Repository: repositoryName, Project: p.name}
+}
+
+func parse(t testing.TB, document string) *sarif.Log {
+	t.Helper()
+	log, err := sarif.Parse(strings.NewReader(document), sarif.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log
+}
+
+func collect(t testing.TB, choices importer.Choices, documents ...string) []*importer.Batch {
+	t.Helper()
+	var files []importer.File
+	for i, document := range documents {
+		files = append(files, importer.File{Name: fmt.Sprintf("file-%d.sarif", i), Log: parse(t, document)})
+	}
+	batches, err := importer.Collect(files, choices, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return batches
+}
+
+// tryImport imports as the scanner; the error is the caller's to judge.
+func (p *project) tryImport(options importer.Options, batches []*importer.Batch) ([]*importer.Summary, error) {
+	p.Helper()
+	c, err := importer.NewClient(scanner)
+	p.must(err)
+	return importer.New(c, p.target(), options).Import(p.Context(), batches)
+}
+
+// imports one document of one tool and wants it to succeed.
+func (p *project) imports(document string, commit string) *importer.Summary {
+	p.Helper()
+	summaries, err := p.tryImport(importer.Options{}, collect(p, importer.Choices{Commit: commit}, document))
+	p.must(err)
+	p.wantAdds(summaries[0])
+	return summaries[0]
+}
+
+func (p *project) wantAdds(s *importer.Summary) {
+	p.Helper()
+	if sum := s.Created + s.Updated + s.Reopened + s.Unchanged + s.Skipped; sum != s.Results {
+		p.Errorf("%s: %d results, but created, updated, reopened, unchanged and skipped add up to %d: %+v", s.Tool, s.Results, sum, *s)
+	}
+	reasons := 0
+	for _, n := range s.SkippedBecause {
+		reasons += n
+	}
+	if reasons != s.Skipped {
+		p.Errorf("%s: %d skipped, but the reasons add up to %d: %v", s.Tool, s.Skipped, reasons, s.SkippedBecause)
+	}
+}
+
+// findings of the project by name.
+func (p *project) findings() map[string]appsecv1alpha1.Finding {
+	p.Helper()
+	list := &appsecv1alpha1.FindingList{}
+	p.must(env.Client.List(p.Context(), list, client.InNamespace(namespace), client.MatchingFields{"spec.projectRef.name": p.name}))
+	out := map[string]appsecv1alpha1.Finding{}
+	for _, f := range list.Items {
+		out[f.Name] = f
+	}
+	return out
+}
+
+func (p *project) scans() []appsecv1alpha1.Scan {
+	p.Helper()
+	list := &appsecv1alpha1.ScanList{}
+	p.must(env.Client.List(p.Context(), list, client.InNamespace(namespace), client.MatchingFields{"spec.projectRef.name": p.name}))
+	return list.Items
+}
+
+// versions of the findings by name.
+func (p *project) versions() map[string]string {
+	p.Helper()
+	out := map[string]string{}
+	for name, f := range p.findings() {
+		out[name] = f.ResourceVersion
+	}
+	return out
+}
+
+// titled returns the one finding with that title.
+func (p *project) titled(title string) appsecv1alpha1.Finding {
+	p.Helper()
+	var found []appsecv1alpha1.Finding
+	for _, f := range p.findings() {
+		if f.Spec.Details.Title == title {
+			found = append(found, f)
+		}
+	}
+	if len(found) != 1 {
+		p.Fatalf("%d findings are titled %q, want 1", len(found), title)
+	}
+	return found[0]
+}
+
+func (p *project) wantRefused(err error, words ...string) {
+	p.Helper()
+	var refused *importer.RefusedError
+	if !errors.As(err, &refused) {
+		p.Fatalf("error %v, want a refusal", err)
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			p.Errorf("refusal %q does not say %q", err, word)
+		}
+	}
+}
