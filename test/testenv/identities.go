@@ -54,7 +54,8 @@ func (e *Environment) NewClient(config *rest.Config) (client.Client, error) {
 }
 
 // Member returns a config that carries a token of a service account of the namespace, which
-// it makes and binds to the role there, and only there. It returns once the API server has
+// it makes and binds to the role there, and only there; the role must let findings be read. It
+// returns once the API server has
 // taken note of the binding.
 func (e *Environment) Member(ctx context.Context, namespace, name string, role Role) (*rest.Config, error) {
 	config, err := e.ServiceAccount(ctx, namespace, name)
@@ -69,12 +70,13 @@ func (e *Environment) Member(ctx context.Context, namespace, name string, role R
 	if err := e.Client.Create(ctx, binding); err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, fmt.Errorf("bind %s in %s: %w", role, namespace, err)
 	}
-	verb := map[Role]string{Viewer: "get", Triager: "triage", Scanner: "report"}[role]
 	check := func(ctx context.Context) error {
 		return e.reviewAccess(ctx, ServiceAccountUsername(namespace, name), authorizationv1.ResourceAttributes{
-			Namespace: namespace, Verb: verb, Group: appsecv1alpha1.GroupName, Resource: "findings",
+			Namespace: namespace, Verb: "get", Group: appsecv1alpha1.GroupName, Resource: "findings",
 		})
 	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
 	if err := poll(ctx, check); err != nil {
 		return nil, fmt.Errorf("wait for %s to be bound to %s in %s: %w", name, role, namespace, err)
 	}

@@ -1,0 +1,215 @@
+package admission_test
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"testing"
+
+	"gomodules.xyz/jsonpatch/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	jsonmergepatch "gopkg.in/evanphx/json-patch.v4"
+)
+
+// owner is the field manager that applied the fixtures.
+const owner = "fixture-owner"
+
+// fragment is a change in the notation of a JSON merge patch.
+type fragment map[string]any
+
+func (f fragment) json(t *testing.T) []byte {
+	t.Helper()
+	out, err := json.Marshal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// onto returns object with the fragment merged in.
+func (f fragment) onto(t *testing.T, object *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	before, err := object.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := jsonmergepatch.MergePatch(before, f.json(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &unstructured.Unstructured{}
+	if err := out.UnmarshalJSON(after); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// hasNull reports whether the fragment takes a member away, which an apply cannot say.
+func hasNull(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case fragment:
+		return hasNull(map[string]any(v))
+	case map[string]any:
+		for _, member := range v {
+			if hasNull(member) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// form is a way to ask the API server for a change of an object that is there.
+type form struct {
+	name string
+	// verb that RBAC asks for.
+	verb string
+	// send asks, as one requester, for the change; at is "" or a subresource.
+	send func(ctx context.Context, t *testing.T, as client.Client, live *unstructured.Unstructured, change fragment, at string) error
+	// apply says that the form is a server-side apply.
+	apply bool
+}
+
+var forms = []form{
+	{name: "update", verb: "update", send: sendUpdate},
+	{name: "merge patch", verb: "patch", send: sendMergePatch},
+	{name: "JSON patch", verb: "patch", send: sendJSONPatch},
+	// Under the name of the manager that owns the fields, so that nothing conflicts.
+	{name: "apply under the owner's name", verb: "patch", send: sendApplyAsOwner, apply: true},
+	{name: "forced apply", verb: "patch", send: sendForcedApply, apply: true},
+}
+
+func sendUpdate(ctx context.Context, t *testing.T, as client.Client, live *unstructured.Unstructured, change fragment, at string) error {
+	wanted := change.onto(t, live)
+	if at != "" {
+		return as.SubResource(at).Update(ctx, wanted)
+	}
+	return as.Update(ctx, wanted)
+}
+
+func sendMergePatch(ctx context.Context, t *testing.T, as client.Client, live *unstructured.Unstructured, change fragment, at string) error {
+	return sendPatch(ctx, as, live, client.RawPatch(types.MergePatchType, change.json(t)), at)
+}
+
+func sendJSONPatch(ctx context.Context, t *testing.T, as client.Client, live *unstructured.Unstructured, change fragment, at string) error {
+	before, err := live.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := change.onto(t, live).MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	operations, err := jsonpatch.CreatePatch(before, after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.Marshal(operations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sendPatch(ctx, as, live, client.RawPatch(types.JSONPatchType, body), at)
+}
+
+func sendApplyAsOwner(ctx context.Context, t *testing.T, as client.Client, live *unstructured.Unstructured, change fragment, at string) error {
+	wanted := change.onto(t, live)
+	body := applyBody(wanted)
+	for _, part := range []string{"spec", "status"} {
+		if value, found := wanted.Object[part]; found && (part == "spec") == (at == "") {
+			body[part] = value
+		}
+	}
+	metadata := body["metadata"].(map[string]any)
+	for _, member := range []string{"labels", "annotations", "finalizers", "ownerReferences"} {
+		if value, found, _ := unstructured.NestedFieldNoCopy(wanted.Object, "metadata", member); found && at == "" {
+			metadata[member] = value
+		}
+	}
+	return sendPatch(ctx, as, live, client.RawPatch(types.ApplyPatchType, mustJSON(t, body)), at, client.FieldOwner(owner))
+}
+
+func sendForcedApply(ctx context.Context, t *testing.T, as client.Client, live *unstructured.Unstructured, change fragment, at string) error {
+	body := applyBody(live)
+	for key, value := range change {
+		if key != "metadata" {
+			body[key] = value
+			continue
+		}
+		maps.Copy(body["metadata"].(map[string]any), value.(map[string]any))
+	}
+	return sendPatch(ctx, as, live, client.RawPatch(types.ApplyPatchType, mustJSON(t, body)), at,
+		client.FieldOwner("another-manager"), client.ForceOwnership)
+}
+
+func applyBody(live *unstructured.Unstructured) map[string]any {
+	return map[string]any{
+		"apiVersion": live.GetAPIVersion(),
+		"kind":       live.GetKind(),
+		"metadata":   map[string]any{"name": live.GetName(), "namespace": live.GetNamespace()},
+	}
+}
+
+func sendPatch(ctx context.Context, as client.Client, live *unstructured.Unstructured, patch client.Patch, at string, options ...client.PatchOption) error {
+	target := live.DeepCopy()
+	if at == "" {
+		return as.Patch(ctx, target, patch, options...)
+	}
+	var sub []client.SubResourcePatchOption
+	for _, option := range options {
+		sub = append(sub, option.(client.SubResourcePatchOption))
+	}
+	return as.SubResource(at).Patch(ctx, target, patch, sub...)
+}
+
+func mustJSON(t *testing.T, value any) []byte {
+	t.Helper()
+	out, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// toUnstructured drops what a create must not carry.
+func toUnstructured(t *testing.T, object client.Object) *unstructured.Unstructured {
+	t.Helper()
+	content, err := kruntime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(content, "status")
+	return &unstructured.Unstructured{Object: content}
+}
+
+// applied makes the object as the administrator by a server-side apply of the fixtures'
+// owner, so that every field has an owner, and returns it as stored.
+func applied(ctx context.Context, t *testing.T, object client.Object) *unstructured.Unstructured {
+	t.Helper()
+	out := toUnstructured(t, object)
+	apply := client.ApplyConfigurationFromUnstructured(out)
+	if err := env.Client.Apply(ctx, apply, client.FieldOwner(owner)); err != nil {
+		t.Fatalf("apply %s: %v", object.GetName(), err)
+	}
+	return read(ctx, t, out)
+}
+
+// read returns the object as stored.
+func read(ctx context.Context, t *testing.T, object *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	out := &unstructured.Unstructured{}
+	out.SetGroupVersionKind(object.GroupVersionKind())
+	if err := env.Client.Get(ctx, client.ObjectKeyFromObject(object), out); err != nil {
+		t.Fatalf("read %s: %v", object.GetName(), err)
+	}
+	return out
+}
+
+// isRefusal reports whether the API server said that the requester may not.
+func isRefusal(err error) bool { return apierrors.IsForbidden(err) }

@@ -1,0 +1,282 @@
+package admission_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// cannotUpdate are those whose role has patch and no update.
+var cannotUpdate = []who{scanner, facade}
+
+// change is a row of the table: asked for by everyone in every form, and let through for
+// those in allowed alone.
+type change struct {
+	name    string
+	object  func(name string) client.Object
+	change  fragment
+	allowed []who
+	reason  string
+}
+
+func findingOpen(name string) client.Object { return builder.Finding(name).Build() }
+
+func findingMuted(name string) client.Object {
+	return builder.Finding(name).Triage(appsecv1alpha1.UserStatusMuted, "not reachable").Build()
+}
+
+func projectOf(name string) client.Object {
+	return builder.Project(name).User(appsecv1alpha1.ProjectAssessment{Exposure: "internal"}).Build()
+}
+
+func repositoryOf(name string) client.Object { return builder.Repository(name).Build() }
+
+func scanOf(name string) client.Object { return builder.Scan(name, start).Build() }
+
+func keyOf(name string) client.Object { return builder.APIKey(name).Build() }
+
+func triage(members map[string]any) fragment {
+	return fragment{"spec": map[string]any{"triage": members}}
+}
+
+func metadata(members map[string]any) fragment { return fragment{"metadata": members} }
+
+var (
+	finalizer      = metadata(map[string]any{"finalizers": []any{"appsec.dev/cleanup"}})
+	ownerReference = metadata(map[string]any{"ownerReferences": []any{map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "00000000-0000-0000-0000-000000000000",
+	}}})
+	label = metadata(map[string]any{"labels": map[string]any{"team": "payments"}})
+)
+
+var changes = []change{
+	{
+		name: "mute a finding", object: findingOpen,
+		change:  triage(map[string]any{"userStatus": "muted"}),
+		allowed: []who{triager, admin},
+		reason:  "people decide; the facade must say which key asked",
+	},
+	{
+		name: "mute a finding for an API key", object: findingOpen,
+		change:  triage(map[string]any{"userStatus": "muted", "by": "apikey/ci"}),
+		allowed: []who{triager, admin, facade},
+		reason:  "the facade decides for the holder of a key",
+	},
+	{
+		name: "comment a finding", object: findingOpen,
+		change:  triage(map[string]any{"comments": "looking into it"}),
+		allowed: []who{triager, admin},
+		reason:  "a comment is part of the decision",
+	},
+	{
+		name: "comment a finding for an API key", object: findingMuted,
+		change:  triage(map[string]any{"comments": "", "by": "apikey/ci"}),
+		allowed: []who{triager, admin, facade},
+		reason:  "the facade empties a comment by writing the empty string",
+	},
+	{
+		name: "reopen a muted finding", object: findingMuted,
+		change:  triage(map[string]any{"userStatus": "open", "comments": ""}),
+		allowed: []who{triager, admin},
+		reason:  "going back to the default is a decision too",
+	},
+	{
+		name: "take a finding's triage away", object: findingMuted,
+		change:  fragment{"spec": map[string]any{"triage": nil}},
+		allowed: []who{triager, admin},
+		reason:  "the default that comes back is a change",
+	},
+	{
+		name: "take a finding's comment away", object: findingMuted,
+		change:  triage(map[string]any{"comments": nil}),
+		allowed: []who{triager, admin},
+		reason:  "removing is changing",
+	},
+	{
+		name: "raise a finding's severity", object: findingMuted,
+		change:  fragment{"spec": map[string]any{"details": map[string]any{"severity": "high"}}},
+		allowed: []who{scanner, reporter, admin},
+		reason:  "facts are the scanner's",
+	},
+	{
+		name: "close a finding", object: findingMuted,
+		change:  fragment{"spec": map[string]any{"closed": map[string]any{"at": "2026-01-02T03:04:05Z"}}},
+		allowed: []who{scanner, reporter, admin},
+		reason:  "a fact that was absent is a fact",
+	},
+	{
+		name: "forget a finding's tool",
+		object: func(name string) client.Object {
+			return builder.Finding(name).Tool("gosec", appsecv1alpha1.CategoryCode).Build()
+		},
+		change:  fragment{"spec": map[string]any{"tool": nil}},
+		allowed: []who{scanner, reporter, admin},
+		reason:  "a fact taken away is a fact changed",
+	},
+	{
+		name: "change fact and decision in one request", object: findingOpen,
+		change: fragment{"spec": map[string]any{
+			"details": map[string]any{"severity": "high"}, "triage": map[string]any{"userStatus": "muted", "by": "apikey/ci"},
+		}},
+		allowed: []who{admin},
+		reason:  "one half that is allowed must not carry the other",
+	},
+	{
+		name: "label a finding", object: findingOpen, change: label,
+		allowed: []who{scanner, triager, admin, editor, reporter},
+		reason:  "labels say nothing of who decided; the facade has no business with them",
+	},
+	{
+		name: "put a finalizer on a finding", object: findingOpen, change: finalizer,
+		allowed: []who{admin},
+		reason:  "a finalizer keeps others from deleting",
+	},
+	{
+		name: "give a finding an owner that is not there", object: findingOpen, change: ownerReference,
+		allowed: []who{admin},
+		reason:  "the garbage collector would delete the finding",
+	},
+	{
+		name: "correct a project's exposure", object: projectOf,
+		change:  fragment{"spec": map[string]any{"user": map[string]any{"exposure": "public"}}},
+		allowed: []who{triager, admin},
+		reason:  "spec.user is what people say",
+	},
+	{
+		name: "take away what people say of a project", object: projectOf,
+		change:  fragment{"spec": map[string]any{"user": nil}},
+		allowed: []who{triager, admin},
+		reason:  "removing is changing",
+	},
+	{
+		name: "say what a scanner says of a project", object: projectOf,
+		change:  fragment{"spec": map[string]any{"scanner": map[string]any{"exposure": "public"}}},
+		allowed: []who{reporter, admin},
+		reason:  "spec.scanner is no person's; the scanner role only reads projects",
+	},
+	{
+		name: "rename a project", object: projectOf,
+		change:  fragment{"spec": map[string]any{"displayName": "other"}},
+		allowed: []who{reporter, admin},
+		reason:  "the triager changes spec.user and nothing else of a project",
+	},
+	{
+		name: "put a finalizer on a project", object: projectOf, change: finalizer,
+		allowed: []who{controller, admin},
+		reason:  "the controller removes a project's findings before the project goes",
+	},
+	{
+		name: "describe a repository", object: repositoryOf,
+		change:  fragment{"spec": map[string]any{"description": "other"}},
+		allowed: []who{reporter, admin},
+		reason:  "the whole spec of a repository is facts",
+	},
+	{
+		name: "put a finalizer on a repository", object: repositoryOf, change: finalizer,
+		allowed: []who{controller, admin},
+		reason:  "the controller removes a repository's children before the repository goes",
+	},
+	{
+		name: "end a scan", object: scanOf,
+		change:  fragment{"spec": map[string]any{"completedAt": "2026-01-02T03:04:05Z", "outcome": "Succeeded"}},
+		allowed: []who{scanner, reporter, admin},
+		reason:  "the importer says how a scan ended",
+	},
+	{
+		name: "disable an API key", object: keyOf,
+		change:  fragment{"spec": map[string]any{"disabled": true}},
+		allowed: []who{admin, editor, reporter, controller},
+		reason:  "no writer's part to guard here: RBAC decides",
+	},
+}
+
+func TestOnlyTheOwnerChangesAPartOfASpec(t *testing.T) {
+	c := newCast(t, "ownership")
+	next := nextName()
+	for _, row := range changes {
+		t.Run(row.name, func(t *testing.T) {
+			for _, name := range everyone {
+				for _, form := range forms {
+					if form.apply && hasNull(row.change) && form.name == "forced apply" {
+						continue // an apply cannot say it under a name that owns nothing
+					}
+					t.Run(fmt.Sprintf("%s/%s", name, form.name), func(t *testing.T) {
+						allowed := slices.Contains(row.allowed, name) &&
+							(form.verb != "update" || !slices.Contains(cannotUpdate, name))
+						tryChange(t, c, row, next(), name, form, "", allowed)
+					})
+				}
+			}
+		})
+	}
+}
+
+// tryChange asks for the change and checks the answer and what is stored then.
+func tryChange(t *testing.T, c *cast, row change, object string, name who, form form, at string, allowed bool) {
+	t.Helper()
+	fixture := row.object(object)
+	fixture.SetNamespace(c.namespace)
+	before := applied(t.Context(), t, fixture)
+	err := form.send(t.Context(), t, c.as(name), before, row.change, at)
+	after := read(t.Context(), t, before)
+	switch {
+	case allowed && err != nil:
+		t.Errorf("refused: %v\nreason it must be allowed: %s", err, row.reason)
+	case allowed:
+		wantChange(t, before, after, c.members[name].username, row)
+	case !isRefusal(err):
+		t.Errorf("want a refusal, got error %v\nreason it must be refused: %s", err, row.reason)
+	}
+	if !allowed {
+		if diff := cmp.Diff(content(before), content(after)); diff != "" {
+			t.Errorf("a refused request changed the object (-before +after):\n%s\nreason: %s", diff, row.reason)
+		}
+	}
+}
+
+// wantChange checks that what was asked for is stored, signed by the requester where it is a decision.
+func wantChange(t *testing.T, before, after *unstructured.Unstructured, username string, row change) {
+	t.Helper()
+	wanted := row.change.onto(t, before)
+	if wanted.GetKind() == "Finding" {
+		if _, found, _ := unstructured.NestedString(wanted.Object, "spec", "triage", "userStatus"); !found {
+			set(t, wanted, "open", "spec", "triage", "userStatus")
+		}
+		if decision(before) != decision(wanted) && !strings.HasSuffix(username, ":findings-api") {
+			set(t, wanted, username, "spec", "triage", "by")
+		}
+	}
+	if diff := cmp.Diff(content(wanted), content(after)); diff != "" {
+		t.Errorf("stored is not what was asked for (-asked +stored):\n%s\nreason: %s", diff, row.reason)
+	}
+}
+
+func set(t *testing.T, object *unstructured.Unstructured, value any, path ...string) {
+	t.Helper()
+	if err := unstructured.SetNestedField(object.Object, value, path...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func decision(object *unstructured.Unstructured) [2]string {
+	status, _, _ := unstructured.NestedString(object.Object, "spec", "triage", "userStatus")
+	comments, _, _ := unstructured.NestedString(object.Object, "spec", "triage", "comments")
+	return [2]string{status, comments}
+}
+
+// content is what requesters may change: all but what the API server keeps itself.
+func content(object *unstructured.Unstructured) map[string]any {
+	out := object.DeepCopy()
+	for _, member := range []string{"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid"} {
+		unstructured.RemoveNestedField(out.Object, "metadata", member)
+	}
+	return out.Object
+}

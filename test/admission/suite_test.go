@@ -1,0 +1,138 @@
+// Package admission_test tries the roles and admission policies of config/ on a real API
+// server, with real service-account tokens.
+package admission_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// start is when the scans of this package begin.
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+var env *testenv.Environment
+
+func TestMain(m *testing.M) { testenv.Main(m, &env) }
+
+// who is a requester.
+type who string
+
+const (
+	scanner    who = "scanner"
+	triager    who = "triager"
+	viewer     who = "viewer"
+	facade     who = "facade"
+	controller who = "controller"
+	admin      who = "admin"
+	// editor has every standard verb on every resource of the group in the namespace and no
+	// custom one: RBAC stops it nowhere, so what it may not do, the policies refuse.
+	editor who = "editor"
+	// reporter is an editor who also has the verb report everywhere.
+	reporter who = "reporter"
+)
+
+var everyone = []who{scanner, triager, viewer, facade, controller, admin, editor, reporter}
+
+// a person of the cast, in one organization's namespace.
+type member struct {
+	client   client.Client
+	config   *rest.Config
+	username string
+}
+
+// cast is everyone, and where they meet.
+type cast struct {
+	namespace string
+	members   map[who]member
+}
+
+func (c *cast) as(name who) client.Client { return c.members[name].client }
+
+func newCast(t *testing.T, organization string) *cast {
+	t.Helper()
+	namespace, err := env.NewOrganization(t.Context(), organization)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cast{namespace: namespace, members: map[who]member{}}
+	c.add(t, admin, env.Config, nil)
+	config, err := env.Controller(t.Context())
+	c.add(t, controller, config, err)
+	config, err = env.Facade(t.Context())
+	c.add(t, facade, config, err)
+	for name, role := range map[who]testenv.Role{
+		scanner:  testenv.Scanner,
+		triager:  testenv.Triager,
+		viewer:   testenv.Viewer,
+		editor:   newRole(t, "test-editor"),
+		reporter: newRole(t, "test-reporter", "report"),
+	} {
+		config, err := env.Member(t.Context(), namespace, string(name), role)
+		c.add(t, name, config, err)
+	}
+	return c
+}
+
+func (c *cast) add(t *testing.T, name who, config *rest.Config, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	as, err := env.NewClient(config)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := as.Create(t.Context(), review); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	c.members[name] = member{client: as, config: config, username: review.Status.UserInfo.Username}
+}
+
+// newRole makes a ClusterRole with every standard verb on the group, and the custom ones named.
+func newRole(t *testing.T, name string, custom ...string) testenv.Role {
+	t.Helper()
+	standard := []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{appsecv1alpha1.GroupName}, Resources: []string{"*"}, Verbs: append(standard, custom...)},
+			// Not every subresource: update on */finalizers is a right that a policy asks for.
+		},
+	}
+	role.Rules[0].Resources = []string{
+		"apikeys", "findings", "projects", "repositories", "scans",
+		"apikeys/status", "findings/status", "projects/status", "repositories/status", "scans/status",
+	}
+	if err := env.Client.Create(t.Context(), role); client.IgnoreAlreadyExists(err) != nil {
+		t.Fatal(err)
+	}
+	return testenv.Role(name)
+}
+
+// mustCreate creates objects as the administrator.
+func mustCreate(ctx context.Context, t *testing.T, objects ...client.Object) {
+	t.Helper()
+	for _, object := range objects {
+		if err := env.Client.Create(ctx, object); err != nil {
+			t.Fatalf("create %s: %v", object.GetName(), err)
+		}
+	}
+}
+
+// nextName returns names that no other object of the package has.
+func nextName() func() string {
+	n := 0
+	return func() string { n++; return fmt.Sprintf("object-%d", n) }
+}
