@@ -32,7 +32,9 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers"
+	"github.com/appsec-dev/findings-operator/controllers/apikey"
 	"github.com/appsec-dev/findings-operator/controllers/finding"
+	"github.com/appsec-dev/findings-operator/controllers/organization"
 	"github.com/appsec-dev/findings-operator/controllers/project"
 	"github.com/appsec-dev/findings-operator/controllers/repository"
 	"github.com/appsec-dev/findings-operator/controllers/scan"
@@ -51,7 +53,11 @@ type controllerSetup struct {
 // manager is given it here, by a closure over the options.
 func (o *controllerOptions) controllerSetups() []controllerSetup {
 	return []controllerSetup{
+		{"apikey", 2, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+			return apikey.SetupWithManager(ctx, mgr, options, o.namespace)
+		}},
 		{"finding", 8, finding.SetupWithManager},
+		{"organization", 2, organization.SetupWithManager},
 		{"project", 4, project.SetupWithManager},
 		{"repository", 2, repository.SetupWithManager},
 		{"scan", 2, scan.SetupWithManager},
