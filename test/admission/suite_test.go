@@ -3,7 +3,6 @@
 package admission_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -107,28 +106,21 @@ func newRole(t *testing.T, name string, custom ...string) testenv.Role {
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{appsecv1alpha1.GroupName}, Resources: []string{"*"}, Verbs: append(standard, custom...)},
-			// Not every subresource: update on */finalizers is a right that a policy asks for.
+			{
+				APIGroups: []string{appsecv1alpha1.GroupName},
+				// Not "*": it takes in */finalizers, which is a right that a policy asks for.
+				Resources: []string{
+					"apikeys", "findings", "projects", "repositories", "scans",
+					"apikeys/status", "findings/status", "projects/status", "repositories/status", "scans/status",
+				},
+				Verbs: append(standard, custom...),
+			},
 		},
-	}
-	role.Rules[0].Resources = []string{
-		"apikeys", "findings", "projects", "repositories", "scans",
-		"apikeys/status", "findings/status", "projects/status", "repositories/status", "scans/status",
 	}
 	if err := env.Client.Create(t.Context(), role); client.IgnoreAlreadyExists(err) != nil {
 		t.Fatal(err)
 	}
 	return testenv.Role(name)
-}
-
-// mustCreate creates objects as the administrator.
-func mustCreate(ctx context.Context, t *testing.T, objects ...client.Object) {
-	t.Helper()
-	for _, object := range objects {
-		if err := env.Client.Create(ctx, object); err != nil {
-			t.Fatalf("create %s: %v", object.GetName(), err)
-		}
-	}
 }
 
 // nextName returns names that no other object of the package has.

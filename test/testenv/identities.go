@@ -54,9 +54,8 @@ func (e *Environment) NewClient(config *rest.Config) (client.Client, error) {
 }
 
 // Member returns a config that carries a token of a service account of the namespace, which
-// it makes and binds to the role there, and only there; the role must let findings be read. It
-// returns once the API server has
-// taken note of the binding.
+// it makes and binds to the role there, and only there; the role must let findings be read.
+// It returns once the API server has taken note of the binding.
 func (e *Environment) Member(ctx context.Context, namespace, name string, role Role) (*rest.Config, error) {
 	config, err := e.ServiceAccount(ctx, namespace, name)
 	if err != nil {

@@ -1,0 +1,192 @@
+package admission_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// decided makes a finding that the triager has muted, and returns it as stored.
+func decided(t *testing.T, c *cast, name string) *unstructured.Unstructured {
+	t.Helper()
+	finding := builder.Finding(name).In(c.namespace).Build()
+	live := applied(t.Context(), t, finding)
+	muted := triage(map[string]any{"userStatus": "muted", "comments": "accepted"})
+	if err := sendMergePatch(t.Context(), t, c.as(triager), live, muted, ""); err != nil {
+		t.Fatal(err)
+	}
+	live = read(t.Context(), t, live)
+	wantTriage(t, live, map[string]any{"userStatus": "muted", "comments": "accepted", "by": c.members[triager].username})
+	return live
+}
+
+func wantTriage(t *testing.T, object *unstructured.Unstructured, want map[string]any) {
+	t.Helper()
+	got, _, _ := unstructured.NestedMap(object.Object, "spec", "triage")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("spec.triage (-want +got):\n%s", diff)
+	}
+}
+
+func TestAForgedSignatureAloneChangesNothing(t *testing.T) {
+	c := newCast(t, "forged-alone")
+	next := nextName()
+	forged := triage(map[string]any{"by": "system:admin"})
+	for _, name := range []who{triager, admin, scanner, reporter, editor, facade} {
+		for _, form := range forms {
+			if form.verb == "update" && slices.Contains(cannotUpdate, name) {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/%s", name, form.name), func(t *testing.T) {
+				before := decided(t, c, next())
+				err := form.send(t.Context(), t, c.as(name), before, forged, "")
+				// The owner's name owns the default alone, so an apply under it meets a conflict or restates all.
+				if name == facade && !isRefusal(err) && err == nil {
+					t.Error("the facade signed anew without a decision: want a refusal")
+				}
+				if diff := cmp.Diff(content(before), content(read(t.Context(), t, before))); diff != "" {
+					t.Errorf("the object changed (-before +after):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+func TestAForgedSignatureOfADecisionIsReplaced(t *testing.T) {
+	c := newCast(t, "forged-decision")
+	next := nextName()
+	for _, name := range []who{triager, admin} {
+		for _, form := range forms {
+			t.Run(fmt.Sprintf("%s/%s", name, form.name), func(t *testing.T) {
+				live := applied(t.Context(), t, builder.Finding(next()).In(c.namespace).Build())
+				forged := triage(map[string]any{"userStatus": "active", "by": "apikey/ci"})
+				if err := form.send(t.Context(), t, c.as(name), live, forged, ""); err != nil {
+					t.Fatal(err)
+				}
+				wantTriage(t, read(t.Context(), t, live), map[string]any{"userStatus": "active", "by": c.members[name].username})
+			})
+		}
+	}
+}
+
+func TestASignatureIsNoPartOfACreateWithoutADecision(t *testing.T) {
+	c := newCast(t, "forged-create")
+	next := nextName()
+	for _, name := range []who{scanner, admin} {
+		for how, create := range creations {
+			t.Run(fmt.Sprintf("%s/%s", name, how), func(t *testing.T) {
+				object := toUnstructured(t, builder.Finding(next()).In(c.namespace).Triage(appsecv1alpha1.UserStatusOpen, "").Build())
+				set(t, object, "somebody", "spec", "triage", "by")
+				if err := create(t.Context(), t, c.as(name), object); err != nil {
+					t.Fatal(err)
+				}
+				wantTriage(t, read(t.Context(), t, object), map[string]any{"userStatus": "open"})
+			})
+		}
+	}
+}
+
+func TestADecisionAtCreateIsSigned(t *testing.T) {
+	c := newCast(t, "create-decided")
+	object := toUnstructured(t, builder.Finding("f").In(c.namespace).Triage(appsecv1alpha1.UserStatusMuted, "").Build())
+	set(t, object, "somebody", "spec", "triage", "by")
+	if err := c.as(admin).Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	wantTriage(t, object, map[string]any{"userStatus": "muted", "by": c.members[admin].username})
+}
+
+func TestTakingTheSignatureAwayPutsItBack(t *testing.T) {
+	c := newCast(t, "signature-removed")
+	before := decided(t, c, "f")
+	for _, name := range []who{triager, admin, scanner} {
+		if err := sendMergePatch(t.Context(), t, c.as(name), before, triage(map[string]any{"by": nil}), ""); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if diff := cmp.Diff(content(before), content(read(t.Context(), t, before))); diff != "" {
+		t.Errorf("the object changed (-before +after):\n%s", diff)
+	}
+}
+
+func TestTheFacadeSignsForAnAPIKey(t *testing.T) {
+	table := []struct {
+		by      string
+		allowed bool
+		reason  string
+	}{
+		{"apikey/ci", true, "the name of a key"},
+		{"apikey/ci.example-1", true, "a name with dots and dashes"},
+		{"apikey/" + strings.Repeat("a", 253), true, "the longest name there is"},
+		{"", false, "someone must have decided"},
+		{"ci", false, "the prefix keeps keys apart from people"},
+		{"apikey/", false, "no key has an empty name"},
+		{"apikey/CI", false, "no key has a name in capitals"},
+		{"xapikey/ci", false, "the prefix must be at the start"},
+		{"apikey/ci\nsystem:admin", false, "a second line could be taken for another name"},
+		{"system:serviceaccount:findings-system:findings-api", false, "the facade never decides for itself"},
+	}
+	c := newCast(t, "facade-signs")
+	next := nextName()
+	for _, row := range table {
+		t.Run(row.by, func(t *testing.T) {
+			live := applied(t.Context(), t, builder.Finding(next()).In(c.namespace).Build())
+			err := sendMergePatch(t.Context(), t, c.as(facade), live, triage(map[string]any{"userStatus": "muted", "by": row.by}), "")
+			if row.allowed {
+				if err != nil {
+					t.Fatalf("refused: %v\nreason it must be allowed: %s", err, row.reason)
+				}
+				wantTriage(t, read(t.Context(), t, live), map[string]any{"userStatus": "muted", "by": row.by})
+			} else if !isRefusal(err) {
+				t.Errorf("want a refusal, got error %v\nreason it must be refused: %s", err, row.reason)
+			}
+		})
+	}
+}
+
+// A name longer than the field must not make triage impossible.
+func TestALongNameIsCutWithAMark(t *testing.T) {
+	c := newCast(t, "long-name")
+	live := applied(t.Context(), t, builder.Finding("f").In(c.namespace).Build())
+	config := rest.CopyConfig(env.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: strings.Repeat("ä", 400), Groups: []string{"system:masters"}}
+	as, err := env.NewClient(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sendMergePatch(t.Context(), t, as, live, triage(map[string]any{"userStatus": "muted"}), ""); err != nil {
+		t.Fatal(err)
+	}
+	wantTriage(t, read(t.Context(), t, live), map[string]any{"userStatus": "muted", "by": strings.Repeat("ä", 319) + "…"})
+}
+
+// The next decision is the next person's.
+func TestTheLastToDecideSigns(t *testing.T) {
+	c := newCast(t, "last-signs")
+	live := decided(t, c, "f")
+	facts := triage(map[string]any{"comments": "", "by": "apikey/ci"})
+	if err := sendMergePatch(t.Context(), t, c.as(facade), live, facts, ""); err != nil {
+		t.Fatal(err)
+	}
+	wantTriage(t, read(t.Context(), t, live), map[string]any{"userStatus": "muted", "comments": "", "by": "apikey/ci"})
+	if err := sendMergePatch(t.Context(), t, c.as(triager), live, triage(map[string]any{"userStatus": "active"}), ""); err != nil {
+		t.Fatal(err)
+	}
+	live = read(t.Context(), t, live)
+	wantTriage(t, live, map[string]any{"userStatus": "active", "comments": "", "by": c.members[triager].username})
+	version := live.GetResourceVersion()
+	if err := sendMergePatch(t.Context(), t, c.as(admin), live, triage(map[string]any{"userStatus": "active"}), ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t.Context(), t, live).GetResourceVersion(); got != version {
+		t.Errorf("saying the same again wrote the object: resourceVersion %s, was %s", got, version)
+	}
+}

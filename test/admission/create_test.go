@@ -1,0 +1,141 @@
+package admission_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// creations are the ways to make an object.
+var creations = map[string]func(context.Context, *testing.T, client.Client, *unstructured.Unstructured) error{
+	"create": func(ctx context.Context, _ *testing.T, as client.Client, object *unstructured.Unstructured) error {
+		return as.Create(ctx, object)
+	},
+	"create with a generated name": func(ctx context.Context, _ *testing.T, as client.Client, object *unstructured.Unstructured) error {
+		object.SetGenerateName(object.GetName() + "-")
+		object.SetName("")
+		return as.Create(ctx, object)
+	},
+	"apply": func(ctx context.Context, t *testing.T, as client.Client, object *unstructured.Unstructured) error {
+		patch := client.RawPatch(types.ApplyPatchType, mustJSON(t, object.Object))
+		return as.Patch(ctx, object, patch, client.FieldOwner("creator"))
+	},
+	"forced apply": func(ctx context.Context, t *testing.T, as client.Client, object *unstructured.Unstructured) error {
+		patch := client.RawPatch(types.ApplyPatchType, mustJSON(t, object.Object))
+		return as.Patch(ctx, object, patch, client.FieldOwner("creator"), client.ForceOwnership)
+	},
+}
+
+func TestWhoCreatesWhat(t *testing.T) {
+	table := []struct {
+		name    string
+		object  func(name string) client.Object
+		allowed []who
+		reason  string
+	}{
+		{
+			name: "finding without triage", object: func(name string) client.Object { return builder.Finding(name).Build() },
+			allowed: []who{scanner, reporter, admin}, reason: "scanners find",
+		},
+		{
+			name: "finding with the default triage",
+			object: func(name string) client.Object {
+				return builder.Finding(name).Triage(appsecv1alpha1.UserStatusOpen, "").Build()
+			},
+			allowed: []who{scanner, reporter, admin}, reason: "exactly the default says nothing",
+		},
+		{
+			name: "muted finding",
+			object: func(name string) client.Object {
+				return builder.Finding(name).Triage(appsecv1alpha1.UserStatusMuted, "").Build()
+			},
+			allowed: []who{admin}, reason: "a scanner cannot mute what it finds",
+		},
+		{
+			name: "commented finding",
+			object: func(name string) client.Object {
+				return builder.Finding(name).Triage(appsecv1alpha1.UserStatusOpen, "fine").Build()
+			},
+			allowed: []who{admin}, reason: "a comment is a decision",
+		},
+		{
+			name: "finding with an owner",
+			object: func(name string) client.Object {
+				return builder.Finding(name).Mutate(func(f *appsecv1alpha1.Finding) {
+					f.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: "0"}}
+				}).Build()
+			},
+			allowed: []who{admin}, reason: "findings carry no owner reference",
+		},
+		{
+			name: "finding with a finalizer",
+			object: func(name string) client.Object {
+				return builder.Finding(name).Mutate(func(f *appsecv1alpha1.Finding) {
+					f.Finalizers = []string{"appsec.dev/cleanup"}
+				}).Build()
+			},
+			allowed: []who{admin}, reason: "a finalizer keeps others from deleting",
+		},
+		{
+			name: "project", object: func(name string) client.Object { return builder.Project(name).Build() },
+			allowed: []who{reporter, admin}, reason: "the scanner role only reads projects",
+		},
+		{
+			name: "project that people have described", object: projectOf,
+			allowed: []who{admin}, reason: "spec.user takes the verb triage, at the start too",
+		},
+		{
+			name: "repository", object: repositoryOf,
+			allowed: []who{reporter, admin}, reason: "the scanner role only reads repositories",
+		},
+		{
+			name: "scan", object: scanOf,
+			allowed: []who{scanner, reporter, admin}, reason: "the importer records its scan",
+		},
+		{
+			name: "API key", object: keyOf,
+			allowed: []who{editor, reporter, admin}, reason: "RBAC decides who makes keys",
+		},
+	}
+	c := newCast(t, "create")
+	next := nextName()
+	for _, row := range table {
+		t.Run(row.name, func(t *testing.T) {
+			for _, name := range everyone {
+				for how, create := range creations {
+					t.Run(fmt.Sprintf("%s/%s", name, how), func(t *testing.T) {
+						fixture := row.object(next())
+						fixture.SetNamespace(c.namespace)
+						object := toUnstructured(t, fixture)
+						err := create(t.Context(), t, c.as(name), object)
+						if slices.Contains(row.allowed, name) {
+							if err != nil {
+								t.Errorf("refused: %v\nreason it must be allowed: %s", err, row.reason)
+							}
+							return
+						}
+						if !isRefusal(err) {
+							t.Errorf("want a refusal, got error %v\nreason it must be refused: %s", err, row.reason)
+						}
+						if object.GetName() == "" {
+							return
+						}
+						if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
+							t.Errorf("the refused object: want not found, got %v", err)
+						}
+					})
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,179 @@
+package admission_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+const scannerManager = appsecv1alpha1.ScannerFieldManagerPrefix + "gosec"
+
+// scan applies a finding's whole set of facts, as an importer does.
+func scan(ctx context.Context, t *testing.T, as client.Client, finding *appsecv1alpha1.Finding) error {
+	t.Helper()
+	object := toUnstructured(t, finding)
+	unstructured.RemoveNestedField(object.Object, "spec", "triage")
+	apply := client.ApplyConfigurationFromUnstructured(object)
+	return as.Apply(ctx, apply, client.FieldOwner(scannerManager), client.ForceOwnership)
+}
+
+// declare applies a decision, as a GitOps tool does from a manifest that holds nothing else.
+func declare(ctx context.Context, t *testing.T, as client.Client, name, namespace string, decision map[string]any, options ...client.PatchOption) error {
+	t.Helper()
+	body := map[string]any{
+		"apiVersion": appsecv1alpha1.GroupVersion.String(), "kind": "Finding",
+		"metadata": map[string]any{"name": name, "namespace": namespace},
+		"spec":     map[string]any{"triage": decision},
+	}
+	target := &unstructured.Unstructured{Object: body}
+	patch := client.RawPatch(types.ApplyPatchType, mustJSON(t, body))
+	return as.Patch(ctx, target, patch, append(options, client.FieldOwner("gitops"))...)
+}
+
+func TestARescanKeepsADecision(t *testing.T) {
+	c := newCast(t, "rescan")
+	for _, decider := range []who{triager, facade} {
+		t.Run(string(decider), func(t *testing.T) {
+			name := "by-" + string(decider)
+			finding := func() *builder.FindingBuilder {
+				return builder.Finding(name).In(c.namespace).Tool("gosec", appsecv1alpha1.CategoryCode)
+			}
+			if err := scan(t.Context(), t, c.as(scanner), finding().Build()); err != nil {
+				t.Fatal(err)
+			}
+			live := read(t.Context(), t, toUnstructured(t, finding().Build()))
+			wantTriage(t, live, map[string]any{"userStatus": "open"})
+			muted := triage(map[string]any{"userStatus": "muted", "comments": "accepted", "by": "apikey/ci"})
+			if err := sendMergePatch(t.Context(), t, c.as(decider), live, muted, ""); err != nil {
+				t.Fatal(err)
+			}
+			by := map[who]string{triager: c.members[triager].username, facade: "apikey/ci"}[decider]
+			decided := map[string]any{"userStatus": "muted", "comments": "accepted", "by": by}
+			for step, facts := range []*builder.FindingBuilder{
+				finding(), // the same
+				finding().Severity(appsecv1alpha1.LevelHigh),
+				finding().Closed(start, "scan-2"),
+				finding().Title("reopened"),
+			} {
+				if err := scan(t.Context(), t, c.as(scanner), facts.Build()); err != nil {
+					t.Fatalf("rescan %d: %v", step, err)
+				}
+				wantTriage(t, read(t.Context(), t, live), decided)
+			}
+		})
+	}
+}
+
+func TestAnUnchangedRescanWritesNothing(t *testing.T) {
+	c := newCast(t, "rescan-same")
+	before := decided(t, c, "f")
+	facts := builder.Finding("f").In(c.namespace).Build()
+	if err := scan(t.Context(), t, c.as(scanner), facts); err != nil {
+		t.Fatal(err) // takes ownership, which is a write
+	}
+	version := read(t.Context(), t, before).GetResourceVersion()
+	if err := scan(t.Context(), t, c.as(scanner), facts); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t.Context(), t, before).GetResourceVersion(); got != version {
+		t.Errorf("resourceVersion %s, was %s", got, version)
+	}
+}
+
+// An apply deletes what its field manager owned and leaves out: under a person's manager's
+// name a scanner could take a decision away without naming it.
+func TestABorrowedFieldManagerTakesNoDecisionAway(t *testing.T) {
+	c := newCast(t, "borrowed")
+	live := applied(t.Context(), t, builder.Finding("f").In(c.namespace).Build())
+	decision := map[string]any{"userStatus": "muted", "comments": "accepted"}
+	if err := declare(t.Context(), t, c.as(triager), "f", c.namespace, decision, client.ForceOwnership); err != nil {
+		t.Fatal(err)
+	}
+	before := read(t.Context(), t, live)
+	body := applyBody(live)
+	body["spec"] = map[string]any{"details": map[string]any{"severity": "high"}}
+	for _, force := range []bool{false, true} {
+		options := []client.PatchOption{client.FieldOwner("gitops")}
+		if force {
+			options = append(options, client.ForceOwnership)
+		}
+		err := c.as(scanner).Patch(t.Context(), live.DeepCopy(), client.RawPatch(types.ApplyPatchType, mustJSON(t, body)), options...)
+		if !isRefusal(err) && !apierrors.IsConflict(err) {
+			t.Errorf("force=%t: want a refusal, got %v", force, err)
+		}
+	}
+	if diff := cmp.Diff(content(before), content(read(t.Context(), t, before))); diff != "" {
+		t.Errorf("the object changed (-before +after):\n%s", diff)
+	}
+}
+
+// What GitOps declares in spec.triage belongs to GitOps: its next forced sync wins over REST.
+func TestGitOpsOwnsTheTriageItDeclares(t *testing.T) {
+	c := newCast(t, "gitops")
+	ctx := t.Context()
+	facts := builder.Finding("f").In(c.namespace).Build()
+	if err := scan(ctx, t, c.as(scanner), facts); err != nil {
+		t.Fatal(err)
+	}
+	live := toUnstructured(t, facts)
+	decision := map[string]any{"userStatus": "muted", "comments": "accepted"}
+	signed := map[string]any{"userStatus": "muted", "comments": "accepted", "by": c.members[triager].username}
+	sync := func(options ...client.PatchOption) error {
+		return declare(ctx, t, c.as(triager), "f", c.namespace, decision, options...)
+	}
+
+	if err := sync(); err != nil {
+		t.Fatalf("the first sync, without force: nobody owns the default: %v", err)
+	}
+	wantTriage(t, read(ctx, t, live), signed)
+	version := read(ctx, t, live).GetResourceVersion()
+	if err := sync(); err != nil {
+		t.Fatalf("the second sync meets no conflict over the stamp: %v", err)
+	}
+	if got := read(ctx, t, live).GetResourceVersion(); got != version {
+		t.Errorf("a sync without a difference wrote the object: resourceVersion %s, was %s", got, version)
+	}
+
+	if err := scan(ctx, t, c.as(scanner), builder.Finding("f").In(c.namespace).Severity(appsecv1alpha1.LevelHigh).Build()); err != nil {
+		t.Fatalf("a rescan goes on: %v", err)
+	}
+	wantTriage(t, read(ctx, t, live), signed)
+
+	rest := triage(map[string]any{"userStatus": "active", "by": "apikey/ci"})
+	if err := sendMergePatch(ctx, t, c.as(facade), live, rest, ""); err != nil {
+		t.Fatalf("REST may decide otherwise: %v", err)
+	}
+	wantTriage(t, read(ctx, t, live), map[string]any{"userStatus": "active", "comments": "accepted", "by": "apikey/ci"})
+	if err := sync(); !apierrors.IsConflict(err) {
+		t.Errorf("a sync without force: want a conflict that names REST's change, got %v", err)
+	}
+	if err := sync(client.ForceOwnership); err != nil {
+		t.Fatalf("a forced sync wins: %v", err)
+	}
+	wantTriage(t, read(ctx, t, live), signed)
+}
+
+// The name for the field manager that the design gives an importer is one the API server takes.
+func TestTheLongestScannerFieldManagerIsAccepted(t *testing.T) {
+	c := newCast(t, "manager-length")
+	manager := scannerManager
+	for len(manager) < appsecv1alpha1.MaxFieldManagerLength {
+		manager += "x"
+	}
+	apply := client.ApplyConfigurationFromUnstructured(toUnstructured(t, builder.Scan("s", start).In(c.namespace).Build()))
+	for length, want := range map[int]bool{appsecv1alpha1.MaxFieldManagerLength: true, appsecv1alpha1.MaxFieldManagerLength + 1: false} {
+		name := (manager + "x")[:length]
+		if err := c.as(scanner).Apply(t.Context(), apply, client.FieldOwner(name)); (err == nil) != want {
+			t.Errorf("%s", fmt.Sprintf("a field manager of %d bytes: accepted %t, want %t (%v)", length, err == nil, want, err))
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package admission_test
+
+import (
+	"fmt"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+func TestRights(t *testing.T) {
+	c := newCast(t, "rights")
+	if _, err := env.NewOrganization(t.Context(), "elsewhere"); err != nil {
+		t.Fatal(err)
+	}
+	const ours, theirs, system = "org-rights", "org-elsewhere", testenv.SystemNamespace
+	table := []struct {
+		who                                        who
+		verb, group, resource, sub, namespace, obj string
+		allowed                                    bool
+		reason                                     string
+	}{
+		{facade, "get", "", "secrets", "", ours, "key", false, "the facade reads no Secret"},
+		{facade, "list", "", "secrets", "", ours, "", false, "the facade reads no Secret"},
+		{facade, "watch", "", "secrets", "", system, "", false, "the facade reads no Secret"},
+		{facade, "get", "", "configmaps", "", system, "findings-signing-keys", true, "public keys check tokens"},
+		{facade, "watch", "", "configmaps", "", system, "findings-signing-keys", true, "a new signing key is seen at once"},
+		{facade, "get", "", "configmaps", "", system, "other", false, "no other ConfigMap is its business"},
+		{facade, "update", "", "configmaps", "", system, "findings-signing-keys", false, "who writes the public keys decides who is let in"},
+		{facade, "create", "appsec.dev", "findings", "", ours, "", false, "REST makes no finding"},
+		{facade, "list", "appsec.dev", "apikeys", "", "", "", true, "keys of every organization"},
+		{controller, "create", "", "secrets", "", ours, "", true, "tokens are kept in Secrets"},
+		{controller, "create", "coordination.k8s.io", "leases", "", system, "", true, "leader election"},
+		{controller, "create", "coordination.k8s.io", "leases", "", ours, "", false, "leases of an organization are its importers'"},
+		{controller, "update", "", "configmaps", "", system, "findings-signing-keys", true, "publishes its public keys"},
+		{controller, "update", "", "configmaps", "", ours, "x", false, "no ConfigMap outside its own namespace"},
+		{controller, "triage", "appsec.dev", "findings", "", ours, "", false, "controllers decide for nobody"},
+		{controller, "report", "appsec.dev", "findings", "", ours, "", false, "controllers write no fact"},
+		{controller, "bind", "rbac.authorization.k8s.io", "clusterroles", "", "", "findings-scanner", true, "binds the organization's roles"},
+		{controller, "bind", "rbac.authorization.k8s.io", "clusterroles", "", "", "cluster-admin", false, "and no other"},
+		{controller, "escalate", "rbac.authorization.k8s.io", "clusterroles", "", "", "findings-scanner", false, "changes no role"},
+		{scanner, "create", "coordination.k8s.io", "leases", "", ours, "", true, "two imports must not cross"},
+		{scanner, "delete", "coordination.k8s.io", "leases", "", ours, "x", false, "a lease ends by itself"},
+		{scanner, "create", "appsec.dev", "findings", "", theirs, "", false, "the role holds in one organization"},
+		{scanner, "list", "appsec.dev", "findings", "", theirs, "", false, "the role holds in one organization"},
+		{scanner, "delete", "appsec.dev", "findings", "", ours, "f", false, "a scanner closes and never deletes"},
+		{scanner, "get", "", "secrets", "", ours, "key", false, "tokens are nobody's to read by role"},
+		{scanner, "get", "appsec.dev", "apikeys", "", ours, "key", false, "no business of a scanner's"},
+		{triager, "patch", "appsec.dev", "findings", "", theirs, "f", false, "the role holds in one organization"},
+		{triager, "triage", "appsec.dev", "findings", "", ours, "f", true, "what the role is for"},
+		{triager, "create", "appsec.dev", "findings", "", ours, "", false, "people report through scanners"},
+		{viewer, "watch", "appsec.dev", "findings", "", ours, "", true, "what the role is for"},
+		{viewer, "patch", "appsec.dev", "findings", "", ours, "f", false, "viewers view"},
+		{viewer, "get", "", "secrets", "", ours, "key", false, "tokens are nobody's to read by role"},
+	}
+	for _, row := range table {
+		t.Run(fmt.Sprintf("%s %s %s %s in %s", row.who, row.verb, row.resource, row.obj, row.namespace), func(t *testing.T) {
+			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Verb: row.verb, Group: row.group, Resource: row.resource, Subresource: row.sub,
+					Namespace: row.namespace, Name: row.obj,
+				},
+			}}
+			if err := c.as(row.who).Create(t.Context(), review); err != nil {
+				t.Fatal(err)
+			}
+			if review.Status.Allowed != row.allowed {
+				t.Errorf("allowed %t, want %t\nreason: %s", review.Status.Allowed, row.allowed, row.reason)
+			}
+		})
+	}
+}
+
+func TestTheControllerBindsTheThreeRolesAndNoOther(t *testing.T) {
+	c := newCast(t, "binding")
+	for role, allowed := range map[string]bool{
+		"findings-viewer": true, "findings-triager": true, "findings-scanner": true,
+		"cluster-admin": false, "test-editor": false,
+	} {
+		binding := &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: role},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "people"}},
+		}
+		if err := c.as(controller).Create(t.Context(), binding); (err == nil) != allowed || (err != nil && !isRefusal(err)) {
+			t.Errorf("bind %s: error %v, want allowed %t", role, err, allowed)
+		}
+	}
+}
+
+// A role in one organization says nothing in another, custom verbs included.
+func TestARoleHoldsInItsOwnOrganization(t *testing.T) {
+	c := newCast(t, "here")
+	there, err := env.NewOrganization(t.Context(), "there")
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := applied(t.Context(), t, builder.Finding("f").In(there).Build())
+	muted := triage(map[string]any{"userStatus": "muted"})
+	if err := sendMergePatch(t.Context(), t, c.as(triager), live, muted, ""); !isRefusal(err) {
+		t.Errorf("want a refusal, got %v", err)
+	}
+}
+
+func TestWhoSaysWhichNamespaceIsAnOrganizations(t *testing.T) {
+	c := newCast(t, "adoption")
+	maker := namespaceMaker(t)
+	mark := map[string]string{appsecv1alpha1.OrganizationUIDAnnotation: "forged"}
+	plain := func(name string) *corev1.Namespace {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"a": "b"}}}
+	}
+	marked := plain("org-forged")
+	marked.Annotations = mark
+	if err := maker.Create(t.Context(), marked); !isRefusal(err) {
+		t.Errorf("create with the annotation: want a refusal, got %v", err)
+	}
+	namespace := plain("org-squatted")
+	if err := maker.Create(t.Context(), namespace); err != nil {
+		t.Fatalf("a namespace without the annotation is nobody's business: %v", err)
+	}
+	annotate := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"appsec.dev/organization-uid":"forged"}}}`))
+	if err := maker.Patch(t.Context(), namespace, annotate); !isRefusal(err) {
+		t.Errorf("annotate: want a refusal, got %v", err)
+	}
+	ours := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}
+	remove := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"appsec.dev/organization-uid":null}}}`))
+	if err := maker.Patch(t.Context(), ours, remove); !isRefusal(err) {
+		t.Errorf("remove the annotation: want a refusal, got %v", err)
+	}
+	relabel := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"payments"}}}`))
+	if err := maker.Patch(t.Context(), ours, relabel); err != nil {
+		t.Errorf("label an organization's namespace: %v", err)
+	}
+	if err := c.as(controller).Patch(t.Context(), namespace, annotate); err != nil {
+		t.Errorf("the controller adopts: %v", err)
+	}
+}
+
+// An organization is cluster-scoped: the request that a policy sees has no namespace.
+func TestWhoPutsAFinalizerOnAnOrganization(t *testing.T) {
+	c := newCast(t, "finalized")
+	organization := &appsecv1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "finalized"}}
+	patch := client.RawPatch(types.MergePatchType, finalizer.json(t))
+	if err := namespaceMaker(t).Patch(t.Context(), organization, patch); !isRefusal(err) {
+		t.Errorf("without update on organizations/finalizers: want a refusal, got %v", err)
+	}
+	if err := c.as(controller).Patch(t.Context(), organization, patch); err != nil {
+		t.Errorf("the controller: %v", err)
+	}
+}
+
+// namespaceMaker is a service account that may write namespaces and organizations, without a custom verb.
+func namespaceMaker(t *testing.T) client.Client {
+	t.Helper()
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "test-namespace-maker"},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create", "update", "patch"}},
+			{APIGroups: []string{appsecv1alpha1.GroupName}, Resources: []string{"organizations"}, Verbs: []string{"create", "update", "patch"}},
+			{APIGroups: []string{appsecv1alpha1.GroupName}, Resources: []string{"findings"}, Verbs: []string{"get"}},
+		},
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: role.Name}},
+	}
+	for _, object := range []client.Object{role, binding} {
+		if err := env.Client.Create(t.Context(), object); client.IgnoreAlreadyExists(err) != nil {
+			t.Fatal(err)
+		}
+	}
+	config, err := env.Member(t.Context(), "default", role.Name, testenv.Role(role.Name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	as, err := env.NewClient(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return as
+}

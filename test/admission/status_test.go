@@ -1,0 +1,111 @@
+package admission_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+func status(members map[string]any) fragment { return fragment{"status": members} }
+
+var statusChanges = []change{
+	{
+		name: "state of a finding", object: findingOpen, change: status(map[string]any{"state": "closed"}),
+		allowed: []who{controller},
+		reason:  "the state is what a controller derived",
+	},
+	{
+		name: "counts of a repository", object: repositoryOf, change: status(map[string]any{"projects": int64(3)}),
+		allowed: []who{controller},
+		reason:  "counts are what a controller counted",
+	},
+	{
+		name: "summary of a project", object: projectOf, change: status(map[string]any{"summary": "x"}),
+		allowed: []who{controller},
+		reason:  "effective metadata is what a controller joined",
+	},
+	{
+		name: "phase of a scan", object: scanOf, change: status(map[string]any{"phase": "Completed"}),
+		allowed: []who{controller},
+		reason:  "an importer says how a scan ended in the spec",
+	},
+	{
+		name: "id of an API key", object: keyOf, change: status(map[string]any{"keyID": "forged"}),
+		allowed: []who{controller},
+		reason:  "who writes keyID decides which token is valid",
+	},
+	{
+		name: "last use of an API key", object: keyOf,
+		change:  status(map[string]any{"lastUsedAt": "2026-01-02T03:04:05Z"}),
+		allowed: []who{controller, facade},
+		reason:  "the facade sees a key's use",
+	},
+	{
+		name: "last use and id of an API key", object: keyOf,
+		change:  status(map[string]any{"lastUsedAt": "2026-01-02T03:04:05Z", "keyID": "forged"}),
+		allowed: []who{controller},
+		reason:  "one half that is allowed must not carry the other",
+	},
+}
+
+func TestOnlyTheControllersWriteStatus(t *testing.T) {
+	c := newCast(t, "status")
+	next := nextName()
+	for _, row := range statusChanges {
+		t.Run(row.name, func(t *testing.T) {
+			for _, name := range everyone {
+				for _, form := range forms {
+					t.Run(fmt.Sprintf("%s/%s", name, form.name), func(t *testing.T) {
+						allowed := slices.Contains(row.allowed, name) &&
+							(form.verb != "update" || !slices.Contains(cannotUpdate, name))
+						tryChange(t, c, row, next(), name, form, "status", allowed)
+					})
+				}
+			}
+		})
+	}
+}
+
+// The facade must not take a field away either: absent keyID would revoke a key for good.
+func TestTheFacadeTakesNothingFromAKeysStatus(t *testing.T) {
+	c := newCast(t, "status-removal")
+	key := keyOf("key")
+	key.SetNamespace(c.namespace)
+	live := applied(t.Context(), t, key)
+	filled := status(map[string]any{"keyID": "k", "lastUsedAt": "2026-01-02T03:04:05Z"})
+	if err := sendMergePatch(t.Context(), t, c.as(controller), live, filled, "status"); err != nil {
+		t.Fatal(err)
+	}
+	for _, removal := range []fragment{
+		status(map[string]any{"keyID": nil}), status(map[string]any{"lastUsedAt": nil}), {"status": nil},
+	} {
+		live = read(t.Context(), t, live)
+		if err := sendMergePatch(t.Context(), t, c.as(facade), live, removal, "status"); !isRefusal(err) {
+			t.Errorf("facade sent %s: want a refusal, got %v", removal.json(t), err)
+		}
+	}
+}
+
+// Status that comes with a write of the main resource is dropped, whoever sends it.
+func TestAWriteOfTheMainResourceCarriesNoStatus(t *testing.T) {
+	c := newCast(t, "status-main")
+	next := nextName()
+	for _, name := range []who{scanner, triager, admin} {
+		for _, form := range forms {
+			if form.verb == "update" && slices.Contains(cannotUpdate, name) || form.name == "apply under the owner's name" {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/%s", name, form.name), func(t *testing.T) {
+				fixture := findingOpen(next())
+				fixture.SetNamespace(c.namespace)
+				before := applied(t.Context(), t, fixture)
+				if err := form.send(t.Context(), t, c.as(name), before, status(map[string]any{"state": "closed"}), ""); err != nil {
+					t.Fatal(err)
+				}
+				if got := read(t.Context(), t, before).Object["status"]; got != nil {
+					t.Errorf("status is %v, want none", got)
+				}
+			})
+		}
+	}
+}
