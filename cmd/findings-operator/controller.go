@@ -69,6 +69,8 @@ const (
 	leaseName = "findings-controller"
 	// reconcileTimeout bounds one reconcile, however slow the API server is.
 	reconcileTimeout = 2 * time.Minute
+	// cacheSyncTimeout is what the first list of all findings, 100,000 or more, may take.
+	cacheSyncTimeout = 10 * time.Minute
 	// shutdownTimeout is what reconciles at work get to come to an end.
 	shutdownTimeout = 20 * time.Second
 	// readinessTimeout bounds the look at the caches: they have either synced or not.
@@ -206,6 +208,7 @@ func (o *controllerOptions) run(ctx context.Context) error {
 		options := controller.Options{
 			MaxConcurrentReconciles: c.workers,
 			ReconciliationTimeout:   reconcileTimeout,
+			CacheSyncTimeout:        cacheSyncTimeout,
 		}
 		if n, ok := o.concurrency[c.name]; ok {
 			options.MaxConcurrentReconciles = n

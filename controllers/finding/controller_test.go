@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -168,13 +169,32 @@ func TestStatusSurvivesARestart(t *testing.T) {
 	observed(t, finding)
 	stop()
 
+	// Times are kept to the second, so the clock must move on to tell one from the next.
+	clockPasses := func(at time.Time) {
+		eventually(t, func(g Gomega) { g.Expect(time.Since(at)).To(BeNumerically(">", 2*time.Second)) })
+	}
+	clockPasses(finding.Status.UpdatedAt.Time)
 	mergePatch(t, finding, `{"spec":{"triage":{"userStatus":"active","comments":"real"}}}`)
+	written := newestWrite(finding)
+	clockPasses(written)
 	start(t, SetupWithManager)
 	observed(t, finding)
 	g := NewWithT(t)
+	g.Expect(finding.Status.UpdatedAt.UTC()).To(Equal(written.UTC()), "the time is that of the write, not that of the reconcile")
 	g.Expect(kinds(finding.Status.Transitions)).To(Equal([]v1alpha1.FindingTransitionType{
 		v1alpha1.TransitionCreated, v1alpha1.TransitionTriaged,
 	}), "what happened while no controller ran is recorded, and nothing twice")
+}
+
+// newestWrite is when anybody last wrote to the finding's spec, as the API server noted it.
+func newestWrite(finding *v1alpha1.Finding) time.Time {
+	newest := time.Time{}
+	for _, entry := range finding.ManagedFields {
+		if entry.Subresource == "" && entry.Time.After(newest) {
+			newest = entry.Time.Time
+		}
+	}
+	return newest
 }
 
 func TestAnnouncements(t *testing.T) {
@@ -214,6 +234,38 @@ func TestAnnouncements(t *testing.T) {
 			got = append(got, a.note)
 		}
 		NewWithT(t).Expect(got).To(Equal(c.want), c.reason)
+	}
+}
+
+func TestWorthReconciling(t *testing.T) {
+	finding := func(generation int64, reason string) *v1alpha1.Finding {
+		f := builder.Finding("f").Build()
+		f.Generation = generation
+		if reason != "" {
+			f.Status.Conditions = []v1alpha1.Condition{{Type: v1alpha1.ConditionReady, Reason: reason}}
+		}
+		return f
+	}
+	const waits, ready = v1alpha1.ReasonProjectNotFound, v1alpha1.ReasonReconciled
+	cases := []struct {
+		reason        string
+		before, after *v1alpha1.Finding
+		want          bool
+	}{
+		{"the spec has changed", finding(1, ready), finding(2, ready), true},
+		{"a label, or our own write that all is well", finding(1, ""), finding(1, ready), false},
+		{"it begins to wait: what it waits for may have come meanwhile", finding(1, ""), finding(1, waits), true},
+		{"what was there has gone", finding(1, ready), finding(1, waits), true},
+		{"it waits for something else than before", finding(1, v1alpha1.ReasonRepositoryNotFound), finding(1, waits), true},
+		{"it waits on", finding(1, waits), finding(1, waits), false},
+	}
+	for _, c := range cases {
+		if got := worthReconciling.Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}); got != c.want {
+			t.Errorf("%s: got %t", c.reason, got)
+		}
+	}
+	if !worthReconciling.Create(event.CreateEvent{Object: finding(1, "")}) {
+		t.Error("a new finding is not reconciled")
 	}
 }
 
