@@ -1,0 +1,196 @@
+package fingerprints
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math/rand"
+	"regexp"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+var scope = Scope{Repository: "repo", Project: "proj", Tool: "tool", Category: "Code"}
+
+// resultGen draws from few values, so that everything repeats.
+func resultGen() *rapid.Generator[Result] {
+	return rapid.Custom(func(t *rapid.T) Result {
+		r := Result{
+			Rule:    rapid.SampledFrom([]string{"", "R1", "R1/sub", "R2"}).Draw(t, "rule"),
+			Path:    rapid.SampledFrom([]string{"", "a.go", "b.go"}).Draw(t, "path"),
+			Message: rapid.SampledFrom([]string{"", "m", "n"}).Draw(t, "message"),
+			Snippet: rapid.SampledFrom([]string{"", "x()"}).Draw(t, "snippet"),
+			Line:    rapid.Int32Range(0, 3).Draw(t, "line"),
+			Column:  rapid.Int32Range(0, 2).Draw(t, "column"),
+		}
+		if value := rapid.SampledFrom([]string{"-", "requires login", "h1", "h2"}).Draw(t, "fingerprint"); value != "-" {
+			name := rapid.SampledFrom([]string{"primaryLocationLineHash", "matchBasedId/v1", "commitSha"}).Draw(t, "name")
+			r.Fingerprints = map[string]string{name: value}
+		}
+		r.Digest = sha256.Sum256(fmt.Appendf(nil, "%q", []any{r.Rule, r.Path, r.Message, r.Snippet, r.Line, r.Column, r.Fingerprints}))
+		return r
+	})
+}
+
+func TestNamesAreUniqueWithinAScan(t *testing.T) {
+	label := regexp.MustCompile(`^f-[a-z2-7]{26}$`)
+	rapid.Check(t, func(t *rapid.T) {
+		results := rapid.SliceOf(resultGen()).Draw(t, "results")
+		digests := map[string][32]byte{}
+		for i, identity := range Identify(scope, results) {
+			if !label.MatchString(identity.Name) {
+				t.Fatalf("name %q is not f- and 26 characters", identity.Name)
+			}
+			digest, there := digests[identity.Name]
+			if identity.Duplicate {
+				if !there && !laterHas(results, i) {
+					t.Fatalf("result %d is called a duplicate of none", i)
+				}
+				continue
+			}
+			if there {
+				t.Fatalf("result %d has the name of another: %q (digests %x, %x)", i, identity.Name, digest[:4], results[i].Digest[:4])
+			}
+			digests[identity.Name] = results[i].Digest
+		}
+	})
+}
+
+func laterHas(results []Result, i int) bool {
+	for j := range results {
+		if j != i && results[j].Digest == results[i].Digest {
+			return true
+		}
+	}
+	return false
+}
+
+func TestNamesDoNotDependOnTheOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		results := rapid.SliceOf(resultGen()).Draw(t, "results")
+		names := map[[32]byte]string{}
+		for i, identity := range Identify(scope, results) {
+			names[results[i].Digest] = identity.Name
+		}
+		seed := rapid.Int64().Draw(t, "seed")
+		shuffled := append([]Result(nil), results...)
+		rand.New(rand.NewSource(seed)).Shuffle(len(shuffled), func(i, j int) { //nolint:gosec // a test's order
+			shuffled[i], shuffled[j] = shuffled[j], shuffled[i]
+		})
+		for i, identity := range Identify(scope, shuffled) {
+			if want := names[shuffled[i].Digest]; identity.Name != want {
+				t.Fatalf("result %+v is %s, in another order %s", shuffled[i], identity.Name, want)
+			}
+		}
+	})
+}
+
+// What is reported elsewhere must not change who a result is.
+func TestNamesDoNotDependOnOtherPlaces(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		one := resultGen().Draw(t, "one")
+		one.Fingerprints = nil
+		others := rapid.SliceOf(resultGen()).Draw(t, "others")
+		for i := range others {
+			others[i].Path = "elsewhere/" + others[i].Path
+		}
+		alone := Identify(scope, []Result{one})[0].Name
+		among := Identify(scope, append([]Result{one}, others...))[0].Name
+		if alone != among {
+			t.Fatalf("alone it is %s, among others %s", alone, among)
+		}
+	})
+}
+
+func TestCodeMayMove(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		results := rapid.SliceOfN(resultGen(), 1, 10).Draw(t, "results")
+		by := rapid.Int32Range(1, 1000).Draw(t, "by")
+		moved := append([]Result(nil), results...)
+		for i := range moved {
+			moved[i].Line += by
+		}
+		before, after := Identify(scope, results), Identify(scope, moved)
+		for i := range before {
+			if before[i].Name != after[i].Name {
+				t.Fatalf("result %d was %s and is %s %d lines further down", i, before[i].Name, after[i].Name, by)
+			}
+		}
+	})
+}
+
+func TestEveryPartOfTheScopeCounts(t *testing.T) {
+	result := []Result{{Rule: "R", Path: "a.go", Message: "m"}}
+	name := Identify(scope, result)[0].Name
+	for part, other := range map[string]Scope{
+		"repository": {"x", scope.Project, scope.Tool, scope.Category},
+		"project":    {scope.Repository, "x", scope.Tool, scope.Category},
+		"tool":       {scope.Repository, scope.Project, "x", scope.Category},
+		"category":   {scope.Repository, scope.Project, scope.Tool, "x"},
+	} {
+		if Identify(other, result)[0].Name == name {
+			t.Errorf("another %s gives the same name", part)
+		}
+	}
+}
+
+// The names are in every cluster: a change of this one closes all findings and opens them
+// anew, without their triage.
+func TestTheNameIsForEver(t *testing.T) {
+	got := Identify(scope, []Result{{Rule: "R", Path: "a.go", Message: "m", Fingerprints: map[string]string{"primaryLocationLineHash/v1": "h"}}})[0].Name
+	if want := "f-3yzm5zdw6gvxklddh57s6opume"; got != want {
+		t.Errorf("name %s, want %s", got, want)
+	}
+}
+
+func TestHashKeepsFieldsApart(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := rapid.SliceOf(rapid.SampledFrom([]string{"", "a", "1:a", "ab", ":", "2"})).Draw(t, "a")
+		b := rapid.SliceOf(rapid.SampledFrom([]string{"", "a", "1:a", "ab", ":", "2"})).Draw(t, "b")
+		if same := fmt.Sprintf("%q", a) == fmt.Sprintf("%q", b); same != (Hash(a...) == Hash(b...)) {
+			t.Fatalf("fields %q and %q: same %v, but the hashes are %s and %s", a, b, same, Hash(a...), Hash(b...))
+		}
+	})
+}
+
+func TestUsableFingerprints(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason      string
+		name, value string
+		want        bool
+	}{
+		"line hash":         {"CodeQL's is of the code", "primaryLocationLineHash", "39fa2ee980eb94b0:1", true},
+		"versioned":         {"a version does not change what it is of", "primaryLocationLineHash/v1", "x1", true},
+		"case":              {"tools disagree on the case", "primarylocationlinehash", "x1", true},
+		"no login":          {"Semgrep writes it for every result", "matchBasedId/v1", "requires login", false},
+		"empty":             {"gitleaks writes it outside of git", "primaryLocationLineHash", " ", false},
+		"commit":            {"it would make every finding new at every commit", "commitSha", "39fa2ee980eb94b0", false},
+		"author":            {"it is no content, and personal", "email", "someone@example.com", false},
+		"column":            {"a column is no identity", "primaryLocationStartColumnFingerprint", "4", false},
+		"name not heard of": {"nobody knows what it is of", "fingerprint", "abcdef", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := IsContent(tc.name, tc.value); got != tc.want {
+				t.Errorf("IsContent(%q, %q) = %v, want %v: %s", tc.name, tc.value, got, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+// A value that is the same everywhere says nothing, whatever it is.
+func TestAConstantFingerprintIsNotUsed(t *testing.T) {
+	var with, without []Result
+	for i := range constantFrom {
+		r := Result{Rule: "R", Path: "a.go", Message: fmt.Sprintf("m%d", i)}
+		r.Digest[0] = byte(i)
+		without = append(without, r)
+		r.Fingerprints = map[string]string{"matchBasedId/v1": "please log in"}
+		with = append(with, r)
+	}
+	a, b := Identify(scope, with), Identify(scope, without)
+	for i := range a {
+		if a[i].Name != b[i].Name {
+			t.Errorf("result %d: the constant fingerprint changes its name", i)
+		}
+	}
+}
