@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	. "github.com/onsi/gomega" //nolint:revive // gomega reads as it is meant to this way
+)
+
+// newRunFolder returns options over a fresh folder.
+func newRunFolder(t *testing.T) options {
+	t.Helper()
+	o := options{root: t.TempDir(), runDir: t.TempDir(), port: 8080}
+	lock, err := lockRunDir(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := lock.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return o
+}
+
+func TestAKilledChildIsStartedAgainAndSaidSo(t *testing.T) {
+	g := NewWithT(t)
+	o := newRunFolder(t)
+	said := &lines{}
+	s := &supervisor{options: o, say: newReporter(said)}
+	g.Expect(s.start(t.Context(), command{name: "sleeper", path: "/bin/sh", arguments: []string{"-c", "exec sleep 1000"}})).To(Succeed())
+	first := readPID(g, o, "sleeper")
+
+	g.Expect(syscall.Kill(first, syscall.SIGKILL)).To(Succeed())
+	g.Eventually(func() int { return readPID(g, o, "sleeper") }).WithTimeout(settleTimeout).ShouldNot(Equal(first))
+	g.Expect(said.String()).To(ContainSubstring("sleeper has ended (signal: killed)"))
+
+	second := readPID(g, o, "sleeper")
+	g.Expect(s.stopAll()).To(Succeed())
+	g.Expect(syscall.Kill(second, 0)).To(MatchError(syscall.ESRCH), "a stopped child is gone and not started again")
+}
+
+func TestChildrenAreStoppedLastStartedFirst(t *testing.T) {
+	g := NewWithT(t)
+	o := newRunFolder(t)
+	s := &supervisor{options: o, say: newReporter(io.Discard)}
+	// Each notes its name when it is asked to end.
+	script := `trap 'echo $0 >>"$1"; exit 0' TERM; echo ready; while :; do sleep 0.01; done`
+	ends := o.state("ends")
+	for _, name := range []string{"first", "second", "third"} {
+		g.Expect(s.start(t.Context(), command{name: name, path: "/bin/sh", arguments: []string{"-c", script, name, ends}})).To(Succeed())
+		g.Eventually(func() string { return tail(o.state("logs", name+".log"), 1) }).WithTimeout(settleTimeout).Should(Equal("ready"))
+	}
+	g.Expect(s.stopAll()).To(Succeed())
+	content, err := os.ReadFile(ends)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(strings.Fields(string(content))).To(Equal([]string{"third", "second", "first"}))
+}
+
+func TestAFolderIsRunByOneProcessAtATime(t *testing.T) {
+	g := NewWithT(t)
+	o := newRunFolder(t)
+	_, err := lockRunDir(o)
+	g.Expect(err).To(MatchError(And(ContainSubstring(strconv.Itoa(os.Getpid())), ContainSubstring("RUN_DIR="))))
+}
+
+func readPID(g Gomega, o options, name string) int {
+	content, err := os.ReadFile(o.state("pids", name))
+	g.Expect(err).NotTo(HaveOccurred())
+	pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
+	g.Expect(err).NotTo(HaveOccurred())
+	return pid
+}
+
+// lines is what was said, for a reader beside the writer.
+type lines struct {
+	mutex  sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.buffer.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.buffer.String()
+}
