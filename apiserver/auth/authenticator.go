@@ -1,0 +1,227 @@
+// Package auth says who sends a request. A token's signature tells which APIKey it was issued
+// for; whether the key is good at this moment is read from a view of the APIKeys and
+// Organizations that is at most about a second behind the API server.
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/connrotation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/tokens"
+)
+
+// Defaults of Options.
+const (
+	DefaultStaleness    = 60 * time.Second
+	DefaultListInterval = time.Second
+	DefaultCacheSize    = 4096
+)
+
+// dialTimeout and keepAlive are client-go's own.
+const (
+	dialTimeout = 30 * time.Second
+	keepAlive   = 30 * time.Second
+)
+
+// Options of an Authenticator. What is zero has its default.
+type Options struct {
+	// Config reaches the API server with the rights of the facade.
+	Config *rest.Config
+	// Namespace is the operator's own, which holds the public signing keys.
+	Namespace string
+	// Staleness is how old what is known of keys may be before requests are refused.
+	Staleness time.Duration
+	// ListInterval is how often everything is listed.
+	ListInterval time.Duration
+	// CacheSize is how many tokens' signatures are remembered.
+	CacheSize int
+	// Log gets what an operator should know. It gets no token.
+	Log logr.Logger
+}
+
+// Authenticator identifies requests. It is safe for concurrent use.
+type Authenticator struct {
+	staleness time.Duration
+	interval  time.Duration
+	log       logr.Logger
+
+	keys          *view[*v1alpha1.APIKey]
+	organizations *view[*v1alpha1.Organization]
+	signingKeys   atomic.Pointer[tokens.KeySet]
+	signatures    *signatures
+	usage         *usage
+	feeds         []*feed
+
+	// lister has a connection of its own: a stalled watch does not hold it up, and giving
+	// it up breaks no watch.
+	lister  client.Client
+	watcher client.WithWatch
+	giveUp  func()
+}
+
+// New returns an Authenticator that knows nothing until it runs.
+func New(options Options) (*Authenticator, error) {
+	if options.Config == nil || options.Namespace == "" {
+		return nil, errors.New("auth: the API server's config and the operator's namespace are required")
+	}
+	a := &Authenticator{
+		staleness:  orDefault(options.Staleness, DefaultStaleness),
+		interval:   orDefault(options.ListInterval, DefaultListInterval),
+		log:        options.Log,
+		signatures: newSignatures(orDefault(options.CacheSize, DefaultCacheSize)),
+		usage:      newUsage(),
+	}
+	a.signingKeys.Store(&tokens.KeySet{})
+	a.keys = newView(func(*v1alpha1.APIKey) string { return "" }, nil)
+	a.organizations = newView(func(o *v1alpha1.Organization) string { return o.Status.Namespace }, nil)
+	configMaps := newView(func(*corev1.ConfigMap) string { return "" }, a.useSigningKeys)
+	a.feeds = []*feed{
+		{name: "apikeys", object: &v1alpha1.APIKey{}, newList: func() client.ObjectList { return &v1alpha1.APIKeyList{} }, into: a.keys},
+		{name: "organizations", object: &v1alpha1.Organization{}, newList: func() client.ObjectList { return &v1alpha1.OrganizationList{} }, into: a.organizations},
+		{
+			name: "signing keys", object: &corev1.ConfigMap{}, newList: func() client.ObjectList { return &corev1.ConfigMapList{} }, into: configMaps,
+			selected: []client.ListOption{
+				client.InNamespace(options.Namespace),
+				client.MatchingFields{metav1.ObjectNameField: tokens.SigningKeysConfigMap},
+			},
+		},
+	}
+	return a, a.connect(options.Config)
+}
+
+func orDefault[T ~int | ~int64](value, byDefault T) T {
+	if value == 0 {
+		return byDefault
+	}
+	return value
+}
+
+func (a *Authenticator) connect(config *rest.Config) error {
+	clientOptions, err := knownKinds()
+	if err != nil {
+		return err
+	}
+	config = rest.CopyConfig(config)
+	// Everything here bounds itself; a shared limit would let one part starve another.
+	config.QPS = -1
+	if a.watcher, err = client.NewWithWatch(config, clientOptions); err != nil {
+		return fmt.Errorf("make a client for watches: %w", err)
+	}
+	own := rest.CopyConfig(config)
+	dial := own.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext
+	}
+	dialer := connrotation.NewDialer(dial)
+	own.Dial, a.giveUp = dialer.DialContext, dialer.CloseAll
+	if a.lister, err = client.New(own, clientOptions); err != nil {
+		return fmt.Errorf("make a client for lists: %w", err)
+	}
+	return nil
+}
+
+// knownKinds spares the clients the discovery of what the API server serves.
+func knownKinds() (client.Options, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return client.Options{}, err
+	}
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1alpha1.GroupVersion, corev1.SchemeGroupVersion})
+	mapper.Add(v1alpha1.GroupVersion.WithKind("APIKey"), meta.RESTScopeNamespace)
+	mapper.Add(v1alpha1.GroupVersion.WithKind("Organization"), meta.RESTScopeRoot)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	return client.Options{Scheme: scheme, Mapper: mapper}, nil
+}
+
+// Run keeps the view up to date until the context ends.
+func (a *Authenticator) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	for _, f := range a.feeds {
+		running.Go(func() { f.watch(ctx, a.watcher, a.log) })
+		running.Go(func() { f.poll(ctx, a.lister, a.interval, a.giveUp, a.log) })
+	}
+	running.Go(func() { a.usage.write(ctx, a.watcher, a.keys, a.log) })
+	running.Wait()
+	return nil
+}
+
+// useSigningKeys takes the keys of the ConfigMap into force: of the newest, where one has
+// replaced another.
+func (a *Authenticator) useSigningKeys(configMaps map[types.UID]*corev1.ConfigMap) {
+	var newest *corev1.ConfigMap
+	for _, c := range configMaps {
+		if newest == nil || newer(c.ResourceVersion, newest.ResourceVersion) {
+			newest = c
+		}
+	}
+	set := tokens.KeySet{}
+	if newest != nil {
+		var err error
+		if set, err = tokens.DecodeKeySet(newest.Data); err != nil {
+			a.log.Error(err, "Some public signing keys are unusable; tokens signed by them are refused", "configMap", tokens.SigningKeysConfigMap)
+		}
+	}
+	a.signingKeys.Store(&set)
+}
+
+// Authenticate says who sends a request with that Authorization header. The error is
+// ErrUnauthenticated or ErrStale.
+func (a *Authenticator) Authenticate(header string, now time.Time) (Identity, error) {
+	token, err := bearer(header)
+	if err != nil {
+		return Identity{}, err
+	}
+	if a.stale(now) {
+		return Identity{}, ErrStale
+	}
+	claims, err := a.signatures.verify(*a.signingKeys.Load(), token)
+	if err != nil {
+		return Identity{}, err
+	}
+	key, _ := a.keys.get(claims.KeyUID)
+	var organization *v1alpha1.Organization
+	if key != nil {
+		organization, _ = a.organizations.find(key.Namespace)
+	}
+	return admit(claims, key, organization, now)
+}
+
+// MarkUsed notes in the APIKey's status that it was used now, at most once a minute. It never
+// waits, and what cannot be written is left.
+func (a *Authenticator) MarkUsed(identity Identity) {
+	if key, ok := a.keys.get(identity.KeyUID); ok {
+		a.usage.note(key, time.Now())
+	}
+}
+
+// Age is how old what is known of keys is at most: the greatest duration while nothing is
+// known.
+func (a *Authenticator) Age(now time.Time) time.Duration {
+	var oldest time.Duration
+	for _, f := range a.feeds {
+		oldest = max(oldest, f.age(now))
+	}
+	return oldest
+}
+
+// Ready reports whether keys can be decided upon now.
+func (a *Authenticator) Ready() bool { return !a.stale(time.Now()) }
+
+func (a *Authenticator) stale(now time.Time) bool { return a.Age(now) > a.staleness }

@@ -1,0 +1,103 @@
+package auth
+
+import (
+	"crypto/subtle"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/tokens"
+)
+
+// DefaultRequestsPerMinute holds where neither the key nor its organization names a figure.
+const DefaultRequestsPerMinute = 600
+
+// Identity is who sends a request: a key that was good at that moment.
+type Identity struct {
+	// Organization is the organization's name.
+	Organization string
+	// Namespace is the organization's namespace, and so the key's.
+	Namespace string
+	// KeyName and KeyUID are the APIKey's.
+	KeyName string
+	KeyUID  types.UID
+	// Scopes are what the key is limited to; with none it may do everything.
+	Scopes []v1alpha1.Scope
+	// RequestsPerMinute is how many requests the key may send in a window of 60 seconds.
+	RequestsPerMinute int32
+}
+
+// Allows reports whether the key may do what the scope stands for.
+func (i Identity) Allows(scope v1alpha1.Scope) bool {
+	return len(i.Scopes) == 0 || slices.Contains(i.Scopes, scope)
+}
+
+// admit decides on a token whose signature is good: is it one that its key goes by, and may
+// that key still be used? Key and organization are nil where there is none.
+func admit(claims tokens.Claims, key *v1alpha1.APIKey, organization *v1alpha1.Organization, now time.Time) (Identity, error) {
+	switch {
+	case claims.ExpiredAt(now):
+		return Identity{}, refuse(ReasonExpired)
+	case key == nil:
+		return Identity{}, refuse(ReasonNotFound)
+	case !owns(organization, key.Namespace) || organization.Name != claims.Organization:
+		return Identity{}, refuse(ReasonOrganization)
+	case key.DeletionTimestamp != nil:
+		// Deleted, and waiting for a finalizer.
+		return Identity{}, refuse(ReasonRevoked)
+	case !current(key, claims.ID, now):
+		return Identity{}, refuse(ReasonRevoked)
+	case over(key, now):
+		return Identity{}, refuse(ReasonExpired)
+	case key.Spec.Disabled:
+		return Identity{}, refuse(ReasonDisabled)
+	}
+	return Identity{
+		Organization:      organization.Name,
+		Namespace:         key.Namespace,
+		KeyName:           key.Name,
+		KeyUID:            key.UID,
+		Scopes:            key.Spec.Scopes,
+		RequestsPerMinute: requestsPerMinute(key.Spec.RateLimit, organization.Spec.RateLimit),
+	}, nil
+}
+
+// owns reports whether the organization has adopted the namespace. The controllers name it in
+// the status once it carries the organization's UID, and take it out when it no longer does.
+func owns(organization *v1alpha1.Organization, namespace string) bool {
+	return organization != nil && namespace != "" && organization.Status.Namespace == namespace
+}
+
+// current reports whether the key goes by the token of that identifier: its own, or the one
+// before during the overlap of a rotation.
+func current(key *v1alpha1.APIKey, id string, now time.Time) bool {
+	if same(key.Status.KeyID, id) {
+		return true
+	}
+	previous := key.Status.Previous
+	return previous != nil && same(previous.KeyID, id) && now.Before(previous.ExpiresAt.Time)
+}
+
+func same(a, b string) bool {
+	return a != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
+}
+
+// over reports whether the key's life is over. A key with no expiry in its status was never
+// given a token.
+func over(key *v1alpha1.APIKey, now time.Time) bool {
+	if expiry := key.Spec.ExpiresAt; expiry != nil && !now.Before(expiry.Time) {
+		return true
+	}
+	return key.Status.ExpiresAt == nil || !now.Before(key.Status.ExpiresAt.Time)
+}
+
+func requestsPerMinute(limits ...*v1alpha1.RateLimit) int32 {
+	for _, limit := range limits {
+		if limit != nil && limit.RequestsPerMinute != nil {
+			return *limit.RequestsPerMinute
+		}
+	}
+	return DefaultRequestsPerMinute
+}

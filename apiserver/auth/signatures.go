@@ -1,0 +1,65 @@
+package auth
+
+import (
+	"crypto/sha256"
+	"errors"
+	"strings"
+
+	"k8s.io/utils/lru"
+
+	"github.com/appsec-dev/findings-operator/internal/tokens"
+)
+
+const scheme = "Bearer "
+
+// bearer returns the token of an Authorization header that is exactly "Bearer <token>".
+func bearer(header string) (string, error) {
+	if header == "" {
+		return "", refuse(ReasonMissing)
+	}
+	token, ok := strings.CutPrefix(header, scheme)
+	if !ok || token == "" || len(token) > tokens.MaxLength {
+		return "", refuse(ReasonMalformed)
+	}
+	return token, nil
+}
+
+// signatures remembers which tokens have a good signature, by their hash: a check costs more
+// than all the rest of a request's identification. Bad tokens are not remembered, so that
+// nobody can fill the memory with them; each costs one check at most, and none if it names
+// no signing key of ours.
+type signatures struct {
+	good *lru.Cache
+}
+
+func newSignatures(size int) *signatures { return &signatures{good: lru.New(size)} }
+
+// verify says what a genuine token says, whether or not it is still valid.
+func (s *signatures) verify(keys tokens.KeySet, token string) (tokens.Claims, error) {
+	sum := sha256.Sum256([]byte(token))
+	if found, ok := s.good.Get(sum); ok {
+		verified := found.(tokens.Verified)
+		// The key may have been withdrawn since. Its identifier is its hash: it cannot have
+		// become another.
+		if keys.Has(verified.KeyID) {
+			return verified.Claims, nil
+		}
+		s.good.Remove(sum)
+	}
+	verified, err := keys.VerifySignature(token)
+	if err != nil {
+		return tokens.Claims{}, refuse(reasonFor(err))
+	}
+	s.good.Add(sum, verified)
+	return verified.Claims, nil
+}
+
+func reasonFor(err error) Reason {
+	switch {
+	case errors.Is(err, tokens.ErrUnknownKey):
+		return ReasonUnknownKey
+	case errors.Is(err, tokens.ErrSignature):
+		return ReasonSignature
+	}
+	return ReasonMalformed
+}
