@@ -94,8 +94,8 @@ func TestABlockedRequestDoesNotLengthenTheWindow(t *testing.T) {
 func TestRetryAfterIsNeverShort(t *testing.T) {
 	store := newMemoryStore()
 	rapid.Check(t, func(rt *rapid.T) {
-		before := time.Duration(rapid.Int64Range(0, int64(2*time.Minute)).Draw(rt, "before the window opens"))
-		within := time.Duration(rapid.Int64Range(0, int64(Window)-1).Draw(rt, "into the window"))
+		before := time.Duration(rapid.IntRange(0, 999).Draw(rt, "ms before the window opens")) * time.Millisecond
+		within := time.Duration(rapid.IntRange(0, 59_999).Draw(rt, "ms into the window")) * time.Millisecond
 		var refused, after Decision
 		synctest.Test(t, func(t *testing.T) {
 			l, err := newLimiter(Options{}, store, Window)
@@ -131,12 +131,12 @@ func TestExactlyTheLimitIsAllowedUnderConcurrency(t *testing.T) {
 		clients := rapid.IntRange(1, 8).Draw(rt, "clients")
 		l := newInMemory(t)
 		decisions := takeConcurrently(t, []*Limiter{l}, Key("a", limit), requests, clients)
-		checkShared(rt, decisions, limit)
+		checkOneWindow(rt, decisions, limit)
 	})
 }
 
-// checkShared checks the decisions of one window, in no order.
-func checkShared(t interface{ Errorf(string, ...any) }, decisions []Decision, limit int) {
+// checkOneWindow checks the decisions of one window, in no order.
+func checkOneWindow(t interface{ Errorf(string, ...any) }, decisions []Decision, limit int) {
 	remaining := map[int]int{}
 	allowed := 0
 	for _, d := range decisions {

@@ -169,7 +169,7 @@ func TestTwoReplicasShareACounter(t *testing.T) {
 		decisions = takeConcurrently(t, replicas, Key(fmt.Sprint("round ", round), limit), 3*limit, 6)
 		return inMemorySoFar(replicas[0])+inMemorySoFar(replicas[1]) == before
 	}, patience, interval).Should(BeTrue(), "Redis was never fast enough")
-	checkShared(t, decisions, limit)
+	checkOneWindow(t, decisions, limit)
 }
 
 func TestReplicasShareTheCounterOfAnAddress(t *testing.T) {
@@ -208,6 +208,21 @@ func TestTheWindowInRedisIsNeitherLengthenedNorToldShort(t *testing.T) {
 			t.Fatalf("told to wait %s with %s left: %+v", told, left, refused)
 		}
 		last = left
+	}
+}
+
+// Redis keeps a key to the end of its last millisecond, and a client that was told 60 s is then
+// not to meet it any more.
+func TestAWindowInRedisIsOverWhenItIsToldToBe(t *testing.T) {
+	server := startRedis(t)
+	l := server.limiter(Options{})
+	untilShared(t, l)
+	client := server.client()
+	for i := range 200 {
+		l.Take(t.Context(), Key(fmt.Sprint(i), 1))
+		if left := client.PTTL(t.Context(), fmt.Sprint(keyPrefix, ":key:", i)).Val(); left >= Window {
+			t.Fatalf("%s left of a window that has begun", left)
+		}
 	}
 }
 
@@ -254,6 +269,15 @@ func TestACounterWithoutAnExpiryDoesNotBlockForEver(t *testing.T) {
 		l.Take(t.Context(), Key("a", 1))
 		return client.PTTL(t.Context(), counter).Val()
 	}, patience, interval).Should(And(BeNumerically(">", 0), BeNumerically("<=", Window)))
+}
+
+func TestTheLastMillisecondOfACounterIsNotAWholeWindow(t *testing.T) {
+	cmd := redis.NewCmd(t.Context())
+	cmd.SetVal([]any{int64(7), int64(0)})
+	(&scriptClient{}).mendExpiry(t.Context(), cmd, []string{"counter"}, []any{1, Window.Milliseconds()})
+	if got := cmd.Val().([]any)[1]; got != int64(1) {
+		t.Errorf("%v ms left; the store takes that for %s", got, Window)
+	}
 }
 
 func TestAClientThatHangsUpIsCountedAndNoSignOfADeadRedis(t *testing.T) {
@@ -316,20 +340,40 @@ func TestRedisGoneAndBack(t *testing.T) {
 	untilShared(t, l)
 	server.kill()
 	checkRedisIsNotMissed(t, l)
+	checkOneWindow(t, takeConcurrently(t, []*Limiter{l}, Key("a", 10), 20, 4), 10)
 	server.start()
 	untilShared(t, l)
 	log.check(t)
 }
 
-// checkRedisIsNotMissed keeps a limiter busy while its Redis is away, through the failures that
-// open the breaker and some trials after it.
+// checkRedisIsNotMissed keeps a limiter busy while its Redis is away. A busy machine may be slow
+// by itself, but not each time, so the bound has to hold once in three rounds; in every round it
+// holds apart from what timers were late by.
 func checkRedisIsNotMissed(t *testing.T, l *Limiter) {
 	t.Helper()
-	const clients, trials = 8, 2
+	var slowest time.Duration
+	for range 3 {
+		var late time.Duration
+		slowest, late = slowestRequest(t, l)
+		if slowest > longestDelay+2*late {
+			t.Fatalf("the slowest request took %s, want at most %s; timers were late by no more than %s", slowest, longestDelay, late)
+		}
+		if slowest <= longestDelay {
+			return
+		}
+	}
+	t.Errorf("the slowest request took %s, want at most %s", slowest, longestDelay)
+}
+
+// slowestRequest keeps a limiter busy through failures that open the breaker and some trials
+// after it, and fails if one request is refused. It returns how long the slowest request took,
+// and how late timers were meanwhile.
+func slowestRequest(t *testing.T, l *Limiter) (slowest, late time.Duration) {
+	t.Helper()
+	const clients, trials, limit = 8, 2, 1_000_000
 	failures := testutil.ToFloat64(l.metrics.redisErrors)
 	jitter := measureJitter(t)
-	var slowest atomic.Int64
-	var refused, requests atomic.Int64
+	var longest, refused, requests atomic.Int64
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	// No more than one failure a client can be from before the breaker opened and since; the
@@ -343,12 +387,12 @@ func checkRedisIsNotMissed(t *testing.T, l *Limiter) {
 			tick := time.NewTicker(time.Millisecond)
 			defer tick.Stop()
 			// The limit is the highest that can be declared, so that a refusal is Redis's fault.
-			for caller := Key(fmt.Sprint("client ", client), 1_000_000); !enough() && ctx.Err() == nil; <-tick.C {
+			for caller := Key(fmt.Sprint("client ", client), limit); !enough() && ctx.Err() == nil; <-tick.C {
 				began := time.Now()
 				decision := l.Take(t.Context(), caller)
-				raise(&slowest, int64(time.Since(began)))
+				raise(&longest, time.Since(began))
 				requests.Add(1)
-				if !decision.Allowed {
+				if !decision.Allowed || decision.Limit != limit {
 					refused.Add(1)
 				}
 			}
@@ -361,12 +405,9 @@ func checkRedisIsNotMissed(t *testing.T, l *Limiter) {
 	if n := refused.Load(); n > 0 {
 		t.Errorf("%d requests were refused because Redis is away", n)
 	}
-	// What the machine adds by itself to a wait as long as Redis's is not the limiter's.
-	noise := jitter()
-	t.Logf("%d requests, the slowest took %s; a timer was late by %s", requests.Load(), time.Duration(slowest.Load()), noise)
-	if took := time.Duration(slowest.Load()); took > longestDelay+2*noise {
-		t.Errorf("the slowest request took %s, want at most %s (and twice the %s that a timer was late)", took, longestDelay, noise)
-	}
+	slowest, late = time.Duration(longest.Load()), jitter()
+	t.Logf("%d requests, the slowest took %s; timers were late by %s", requests.Load(), slowest, late)
+	return slowest, late
 }
 
 // measureJitter watches how late timers are on this machine; the function that it returns stops
@@ -381,7 +422,7 @@ func measureJitter(t *testing.T) func() time.Duration {
 		for ctx.Err() == nil {
 			began := time.Now()
 			<-time.After(wait)
-			raise(&worst, int64(time.Since(began)-wait))
+			raise(&worst, time.Since(began)-wait)
 		}
 	})
 	return func() time.Duration {
@@ -391,10 +432,10 @@ func measureJitter(t *testing.T) func() time.Duration {
 	}
 }
 
-func raise(highest *atomic.Int64, to int64) {
+func raise(highest *atomic.Int64, to time.Duration) {
 	for {
 		now := highest.Load()
-		if to <= now || highest.CompareAndSwap(now, to) {
+		if int64(to) <= now || highest.CompareAndSwap(now, int64(to)) {
 			return
 		}
 	}
