@@ -1,0 +1,140 @@
+package readmodel
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+const benchFindings = 100_000
+
+// benchModel is shared by the benchmarks: 100,000 findings of 500 projects and 50 classes.
+var benchModel = sync.OnceValue(func() *Model {
+	m, err := New(Options{Sources: &Sources{}, Log: logr.Discard()})
+	if err != nil {
+		panic(err)
+	}
+	objects := make([]metav1.Object, benchFindings)
+	for i := range objects {
+		objects[i] = benchFinding(i, 10+i)
+	}
+	for k, list := range map[kind][]metav1.Object{
+		organizations: {organization(acme, acmeNamespace, 1)},
+		findings:      objects,
+	} {
+		if err := m.replace(k, list, "1000000"); err != nil {
+			panic(err)
+		}
+	}
+	for m.joinNext(testContext) {
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.publishAll()
+	return m
+})
+
+var benchText = strings.Repeat("if a < b { return }\n", 30)
+
+func benchFinding(i, rv int) *v1alpha1.Finding {
+	random := rand.New(rand.NewPCG(uint64(i), 1))
+	return finding(fmt.Sprintf("f-%08d", i), rv, func(f *v1alpha1.Finding) {
+		f.Spec.DetectedAt = &metav1.Time{Time: epoch.Add(time.Duration(random.IntN(1_000_000)) * time.Second)}
+		f.Status.ObservedGeneration, f.Status.UpdatedAt = 1, f.Spec.DetectedAt
+		project := random.IntN(500)
+		f.Spec.ProjectRef.Name = v1alpha1.ResourceName(fmt.Sprintf("project-%d", project))
+		f.Spec.RepositoryRef.Name = v1alpha1.ResourceName(fmt.Sprintf("repo-%d", project/5))
+		f.Spec.Class = fmt.Sprintf("CWE-%d", random.IntN(50))
+		f.Spec.Details.Severity = []v1alpha1.Level{"high", "medium", "low"}[random.IntN(3)]
+		f.Spec.Details.Description, f.Spec.Details.Code = benchText, benchText
+		if random.IntN(1000) == 0 {
+			muted(f)
+		}
+		if random.IntN(3) == 0 {
+			f.Spec.Closed = &v1alpha1.FindingClosure{At: metav1.NewTime(epoch)}
+		}
+	})
+}
+
+func BenchmarkListFindings(b *testing.B) {
+	text := func(s string) *string { return &s }
+	cases := []struct {
+		name   string
+		filter FindingFilter
+	}{
+		{"unfiltered", FindingFilter{}},
+		{"status", FindingFilter{Status: text("open")}},
+		{"muted", FindingFilter{Status: text("open_muted")}},
+		{"project", FindingFilter{ProjectID: text("project-7")}},
+		{"repo+project", FindingFilter{RepoID: text("repo-1"), ProjectID: text("project-7")}},
+		{"class+severity+status", FindingFilter{Class: text("CWE-7"), Severity: text("high"), Status: text("open")}},
+		{"repo+class", FindingFilter{RepoID: text("repo-1"), Class: text("CWE-7")}},
+		{"nothing", FindingFilter{Class: text("none"), Status: text("open")}},
+	}
+	m := benchModel()
+	for _, c := range cases {
+		for _, place := range []string{"first", "middle"} {
+			b.Run(c.name+"/"+place, func(b *testing.B) {
+				q := FindingQuery{Size: 100, Filter: c.filter}
+				if place == "middle" {
+					q.After = &Position{Value: epoch.Add(500_000 * time.Second).Format(time.RFC3339)}
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := m.ListFindings(acme, q); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkApply(b *testing.B) {
+	m := benchModel()
+	rv := 10_000_000
+	b.ReportAllocs()
+	for b.Loop() {
+		rv++
+		if _, err := m.Apply(benchFinding(rv%benchFindings, rv)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkBurst is what 10,000 watch events cost that are published once.
+func BenchmarkBurst(b *testing.B) {
+	m := benchModel()
+	rv := 100_000_000
+	b.ReportAllocs()
+	for b.Loop() {
+		for range 10_000 {
+			rv++
+			feed(b, m, findings, benchFinding(rv%benchFindings, rv))
+		}
+		m.mu.Lock()
+		m.publishAll()
+		m.mu.Unlock()
+	}
+}
+
+// BenchmarkMemory reports what a finding of 1,200 characters takes.
+func BenchmarkMemory(b *testing.B) {
+	for b.Loop() {
+		m := benchModel()
+		runtime.GC()
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		b.ReportMetric(float64(stats.HeapAlloc)/benchFindings, "B/finding")
+		runtime.KeepAlive(m)
+	}
+}

@@ -1,0 +1,276 @@
+package readmodel_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// patience bounds waiting for what happens within milliseconds on an idle machine.
+const patience = "60s"
+
+// start starts the API server for the first test that asks, so that those that feed the
+// model by hand do not wait for it.
+var start = sync.OnceValues(testenv.Start)
+
+var started atomic.Bool
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if started.Load() {
+		if env, err := start(); err == nil {
+			if err := env.Stop(); err != nil {
+				fmt.Fprintln(os.Stderr, "stop the API server:", err)
+			}
+		}
+	}
+	os.Exit(code) //nolint:forbidigo // the one way to end a test binary with its code
+}
+
+func cluster(t *testing.T) *testenv.Environment {
+	t.Helper()
+	env, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	started.Store(true)
+	return env
+}
+
+// run starts a model as the facade runs it: with its service account, through faults.
+func run(t *testing.T, env *testenv.Environment, f *faults) *readmodel.Model {
+	t.Helper()
+	g := gomega.NewWithT(t)
+	config, err := env.Facade(t.Context())
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	f.install(config)
+	model, err := readmodel.New(readmodel.Options{Config: config})
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- model.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		gomega.NewWithT(t).Eventually(done, patience).Should(gomega.Receive(gomega.BeNil()), "Run returns when its context ends")
+	})
+	g.Eventually(model.Ready, patience).Should(gomega.BeTrue())
+	return model
+}
+
+func create(t *testing.T, env *testenv.Environment, objects ...client.Object) {
+	t.Helper()
+	for _, object := range objects {
+		if err := env.Client.Create(t.Context(), object); err != nil {
+			t.Fatalf("create %T %s: %v", object, object.GetName(), err)
+		}
+	}
+}
+
+func mute(ctx context.Context, env *testenv.Environment, namespace, name string) (*v1alpha1.Finding, error) {
+	patched := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"triage":{"userStatus":"muted"}}}`))
+	return patched, env.Client.Patch(ctx, patched, patch)
+}
+
+func TestKubectlPatchShowsUp(t *testing.T) {
+	g := gomega.NewWithT(t)
+	env := cluster(t)
+	namespace, err := env.NewOrganization(t.Context(), "shows")
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	create(t, env,
+		builder.Repository("repo").In(namespace).Build(),
+		builder.Project("proj").In(namespace).Build(),
+		builder.Finding("f-1").In(namespace).Build())
+	model := run(t, env, &faults{})
+	item, ok := model.Finding("shows", "f-1")
+	g.Expect(ok).To(gomega.BeTrue(), "ready, and the finding is not there")
+	g.Expect(item.UserStatus).To(gomega.Equal("open"))
+	before := item.UpdatedAt
+
+	patched, err := mute(t.Context(), env, namespace, "f-1")
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	g.Eventually(func(g gomega.Gomega) {
+		item, _ := model.Finding("shows", "f-1")
+		g.Expect(item.Object.ResourceVersion).To(gomega.Equal(patched.ResourceVersion))
+		g.Expect(item.Status).To(gomega.Equal("open_muted"))
+		g.Expect(item.UpdatedAt >= before).To(gomega.BeTrue(), "updated_at went back")
+	}, patience).Should(gomega.Succeed())
+
+	rename := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"displayName":"Renamed"}}`))
+	g.Expect(env.Client.Patch(t.Context(), builder.Project("proj").In(namespace).Build(), rename)).To(gomega.Succeed())
+	g.Eventually(func() string {
+		item, _ := model.Finding("shows", "f-1")
+		return string(item.V2)
+	}, patience).Should(gomega.ContainSubstring(`"name":"Renamed"`))
+
+	g.Expect(env.Client.Delete(t.Context(), builder.Finding("f-1").In(namespace).Build())).To(gomega.Succeed())
+	g.Eventually(func() bool {
+		_, ok := model.Finding("shows", "f-1")
+		return ok
+	}, patience).Should(gomega.BeFalse())
+}
+
+// While findings are made, changed, deleted and made again, connections break, watches
+// expire and lists fail. Afterwards the model shows what the API server holds, to the version.
+func TestModelConverges(t *testing.T) {
+	g := gomega.NewWithT(t)
+	env := cluster(t)
+	namespace, err := env.NewOrganization(t.Context(), "converges")
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	f := &faults{}
+	model := run(t, env, f)
+	for i := range 120 {
+		name := fmt.Sprintf("f-%d", i%30)
+		switch {
+		case i < 30 || i%7 == 0:
+			err := env.Client.Create(t.Context(), builder.Finding(name).In(namespace).Build())
+			g.Expect(client.IgnoreAlreadyExists(err)).NotTo(gomega.HaveOccurred())
+		case i%3 == 0:
+			patched, err := mute(t.Context(), env, namespace, name)
+			if !apierrors.IsNotFound(err) {
+				g.Expect(err).NotTo(gomega.HaveOccurred())
+				_, err = model.Apply(patched)
+				g.Expect(err).NotTo(gomega.HaveOccurred())
+			}
+		default:
+			err := env.Client.Delete(t.Context(), builder.Finding(name).In(namespace).Build())
+			g.Expect(client.IgnoreNotFound(err)).NotTo(gomega.HaveOccurred())
+		}
+		switch i % 20 {
+		case 5:
+			f.breakConnections()
+		case 10:
+			f.expire.Store(3)
+			f.breakConnections()
+		case 15:
+			f.fail.Store(3)
+			f.breakConnections()
+		}
+	}
+	g.Eventually(func(g gomega.Gomega) {
+		if f.expire.Load() > 0 || f.fail.Load() > 0 {
+			f.breakConnections() // until each fault has been met
+		}
+		g.Expect(f.expire.Load()).To(gomega.BeNumerically("<=", 0))
+		g.Expect(f.fail.Load()).To(gomega.BeNumerically("<=", 0))
+	}, patience, "2s").Should(gomega.Succeed())
+	g.Eventually(func(g gomega.Gomega) {
+		list := &v1alpha1.FindingList{}
+		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace))).To(gomega.Succeed())
+		want := make([]string, len(list.Items))
+		for i := range list.Items {
+			want[i] = list.Items[i].Name + " " + list.Items[i].ResourceVersion
+		}
+		slices.Sort(want)
+		page, err := model.ListFindings("converges", readmodel.FindingQuery{Size: 1000})
+		g.Expect(err).NotTo(gomega.HaveOccurred())
+		got := make([]string, len(page.Items))
+		for i, item := range page.Items {
+			got[i] = item.ID + " " + item.Object.ResourceVersion
+		}
+		slices.Sort(got)
+		g.Expect(got).To(gomega.Equal(want))
+		g.Expect(page.Total).To(gomega.Equal(len(want)))
+	}, patience).Should(gomega.Succeed())
+}
+
+func TestOrganizationRemoved(t *testing.T) {
+	g := gomega.NewWithT(t)
+	env := cluster(t)
+	namespace, err := env.NewOrganization(t.Context(), "removed")
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	create(t, env, builder.Finding("f-1").In(namespace).Build())
+	model := run(t, env, &faults{})
+	_, ok := model.Finding("removed", "f-1")
+	g.Expect(ok).To(gomega.BeTrue())
+	g.Expect(env.Client.Delete(t.Context(), builder.Organization("removed").Build())).To(gomega.Succeed())
+	g.Eventually(func() error {
+		_, err := model.ListFindings("removed", readmodel.FindingQuery{Size: 1})
+		return err
+	}, patience).Should(gomega.MatchError(readmodel.ErrNoOrganization))
+}
+
+// faults stand between a client and the API server.
+type faults struct {
+	// expire is how many watches get 410 Gone, as they do once etcd is compacted.
+	expire atomic.Int32
+	// fail is how many requests get 503.
+	fail atomic.Int32
+
+	mu          sync.Mutex
+	connections []net.Conn
+}
+
+func (f *faults) install(config *rest.Config) {
+	dialer := &net.Dialer{}
+	config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		connection, err := dialer.DialContext(ctx, network, address)
+		if err == nil {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.connections = append(f.connections, connection)
+		}
+		return connection, err
+	}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			watches := request.URL.Query().Get("watch") == "true"
+			switch {
+			case strings.HasSuffix(request.URL.Path, "/findings") && watches && f.expire.Add(-1) >= 0:
+				return answer(request, apierrors.NewResourceExpired("too old resource version"))
+			case f.fail.Load() > 0 && f.fail.Add(-1) >= 0:
+				return answer(request, apierrors.NewServiceUnavailable("down"))
+			}
+			return next.RoundTrip(request)
+		})
+	})
+}
+
+func (f *faults) breakConnections() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, connection := range f.connections {
+		connection.Close() //nolint:errcheck,gosec // it may be closed already
+	}
+	f.connections = nil
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+
+func answer(request *http.Request, failure *apierrors.StatusError) (*http.Response, error) {
+	status := failure.Status()
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	body, err := json.Marshal(status)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		StatusCode: int(status.Code), ProtoMajor: 1, ProtoMinor: 1, Request: request,
+		Header: http.Header{"Content-Type": []string{"application/json"}},
+		Body:   io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+	}, nil
+}
