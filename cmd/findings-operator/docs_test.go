@@ -1,0 +1,58 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// Every manifest in the pages of the kinds is one that the API server takes, field by field.
+func TestManifestsInTheDocsApply(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join(testenv.RepositoryRoot(), "docs", "kinds", "*.md"))
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("no pages: %v", err)
+	}
+	for _, page := range pages {
+		content, err := os.ReadFile(page) //nolint:gosec // a test names its own files
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, manifest := range manifests(string(content)) {
+			object := &unstructured.Unstructured{}
+			if err := yaml.UnmarshalStrict([]byte(manifest), &object.Object); err != nil {
+				t.Errorf("%s: %v\n%s", filepath.Base(page), err, manifest)
+				continue
+			}
+			if object.GetNamespace() != "" {
+				// The example's namespace is one that an Organization makes; any does for a dry run.
+				object.SetNamespace(metav1.NamespaceDefault)
+			}
+			if err := env.Client.Create(t.Context(), object, client.DryRunAll,
+				client.FieldValidation(metav1.FieldValidationStrict)); err != nil {
+				t.Errorf("%s: %v\n%s", filepath.Base(page), err, manifest)
+			}
+		}
+	}
+}
+
+// manifests are the documents in a page's yaml blocks that name a kind.
+func manifests(page string) []string {
+	var out []string
+	for _, block := range strings.Split(page, "```yaml\n")[1:] {
+		block, _, _ = strings.Cut(block, "```")
+		for document := range strings.SplitSeq(block, "\n---\n") {
+			if strings.Contains(document, "kind:") {
+				out = append(out, document)
+			}
+		}
+	}
+	return out
+}
