@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,15 +37,19 @@ func waitForPolicies(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
+	// A kind that is established may still be missing from discovery, so an error is no verdict.
+	var last error
 	err = eventually(ctx, func(ctx context.Context) (bool, error) {
-		refused, err := forgeryRefused(ctx, facade)
-		if !refused || err != nil {
-			return false, err
+		var refused, stamped bool
+		if refused, last = forgeryRefused(ctx, facade); !refused {
+			return false, nil
 		}
-		return signatureStamped(ctx, person)
+		stamped, last = signatureStamped(ctx, person)
+		return stamped, nil
 	})
 	if err != nil {
-		return fmt.Errorf("wait for the admission policies of config/admission to be in force: %w", err)
+		return fmt.Errorf("wait for the admission policies of config/admission to be in force: %w",
+			errors.Join(err, last))
 	}
 	return nil
 }

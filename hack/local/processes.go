@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// stopGrace is how long a child has to end by itself.
-	stopGrace = 20 * time.Second
+	// stopGrace is how long a child has to end by itself; the REST API answers what has begun.
+	stopGrace = 45 * time.Second
 	// steadyAfter is how long a child must have lived for its next end not to count as one of a series.
 	steadyAfter = 30 * time.Second
 )
