@@ -38,6 +38,9 @@ func inBubble(t *testing.T, test func(t *testing.T, l *Limiter)) {
 	})
 }
 
+// pass lets time go by on the clock of a bubble, which moves at once.
+func pass(d time.Duration) { <-time.After(d) }
+
 func newInMemory(t *testing.T) *Limiter {
 	t.Helper()
 	l, err := New(Options{})
@@ -49,7 +52,7 @@ func newInMemory(t *testing.T) *Limiter {
 
 func TestAWindowOpensWithTheFirstRequestAndEndsAfter60Seconds(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *Limiter) {
-		time.Sleep(17*time.Second + 300*time.Millisecond)
+		pass(17*time.Second + 300*time.Millisecond)
 		caller := Key("a", 2)
 		want := []Decision{
 			{Allowed: true, Limit: 2, Remaining: 1, Reset: 60},
@@ -61,11 +64,11 @@ func TestAWindowOpensWithTheFirstRequestAndEndsAfter60Seconds(t *testing.T) {
 				t.Errorf("request %d (-want +got):\n%s", i+1, diff)
 			}
 		}
-		time.Sleep(Window - time.Millisecond)
+		pass(Window - time.Millisecond)
 		if got := l.Take(t.Context(), caller); got.Allowed || got.RetryAfter != 1 {
 			t.Errorf("a millisecond before the end: %+v", got)
 		}
-		time.Sleep(2 * time.Millisecond)
+		pass(2 * time.Millisecond)
 		if diff := cmp.Diff(want[0], l.Take(t.Context(), caller)); diff != "" {
 			t.Errorf("after the end (-want +got):\n%s", diff)
 		}
@@ -77,12 +80,12 @@ func TestABlockedRequestDoesNotLengthenTheWindow(t *testing.T) {
 		caller := Key("a", 1)
 		l.Take(t.Context(), caller)
 		for range 59 {
-			time.Sleep(time.Second)
+			pass(time.Second)
 			if got := l.Take(t.Context(), caller); got.Allowed {
 				t.Fatalf("allowed within the window: %+v", got)
 			}
 		}
-		time.Sleep(time.Second + time.Millisecond)
+		pass(time.Second + time.Millisecond)
 		if got := l.Take(t.Context(), caller); !got.Allowed {
 			t.Errorf("still blocked 60 s after the first request: %+v", got)
 		}
@@ -103,12 +106,12 @@ func TestRetryAfterIsNeverShort(t *testing.T) {
 				t.Fatal(err)
 			}
 			caller := Key("a", 1)
-			time.Sleep(before)
+			pass(before)
 			l.Take(t.Context(), caller)
-			time.Sleep(within)
+			pass(within)
 			refused = l.Take(t.Context(), caller)
 			// The store's window includes its last nanosecond.
-			time.Sleep(time.Duration(refused.RetryAfter)*time.Second + time.Nanosecond)
+			pass(time.Duration(refused.RetryAfter)*time.Second + time.Nanosecond)
 			after = l.Take(t.Context(), caller)
 		})
 		store = newMemoryStore() // each bubble's clock starts at the same time

@@ -68,7 +68,7 @@ func redisOptions(url, file string) (*redis.Options, error) {
 
 func parseRedisURL(url, file string) (*redis.Options, error) {
 	if file != "" {
-		content, err := os.ReadFile(file)
+		content, err := os.ReadFile(file) //nolint:gosec // Whoever starts the process names the file.
 		if err != nil {
 			return nil, fmt.Errorf("read the file with the Redis URL: %w", err)
 		}

@@ -51,7 +51,7 @@ func newRedis(t *testing.T) *redisServer {
 		}
 		t.Skip("not run: redis-server is not installed (Debian package redis-server)")
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func (s *redisServer) start() {
 	if s.password != "" {
 		args = append(args, "--requirepass", s.password)
 	}
-	s.process = exec.Command("redis-server", args...)
+	s.process = exec.CommandContext(s.t.Context(), "redis-server", args...)
 	s.process.Stdout, s.process.Stderr = log, log
 	if err := s.process.Start(); err != nil {
 		s.t.Fatal(err)
@@ -320,7 +320,7 @@ func TestRedisDeadAtStart(t *testing.T) {
 // A host that takes connections and says nothing is frozen before the first answer.
 func TestRedisMuteAtStart(t *testing.T) {
 	server := newRedis(t)
-	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", server.port))
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", server.port))
 	if err != nil {
 		t.Fatal(err)
 	}
