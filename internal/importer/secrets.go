@@ -31,16 +31,21 @@ const (
 	// shortestQuote is how long a line of a snippet is at least before it is looked for in
 	// the message: "}" is in every message.
 	shortestQuote = 4
+	// mostQuotes bounds how many lines are looked for; of a message about more nothing is kept.
+	mostQuotes = 200
 )
 
-// withoutQuotes takes out of a message what it quotes of the snippets.
-func withoutQuotes(message string, snippets ...string) string {
-	for _, snippet := range snippets {
-		for quoted := range strings.Lines(snippet) {
-			if quoted = strings.TrimSpace(quoted); len(quoted) >= shortestQuote {
-				message = strings.ReplaceAll(message, quoted, notKept)
-			}
+// withoutQuotes takes out of a message what it quotes of the snippet.
+func withoutQuotes(message, snippet string) string {
+	quotes := 0
+	for quoted := range strings.Lines(snippet) {
+		if quoted = strings.TrimSpace(quoted); len(quoted) < shortestQuote {
+			continue
 		}
+		if quotes++; quotes > mostQuotes {
+			return ""
+		}
+		message = strings.ReplaceAll(message, quoted, notKept)
 	}
 	return message
 }

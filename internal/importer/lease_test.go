@@ -1,0 +1,156 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+var env *testenv.Environment
+
+func TestMain(m *testing.M) { testenv.Main(m, &env) }
+
+func newLock(name string, duration time.Duration) *lock {
+	return &lock{
+		client: env.Client, key: client.ObjectKey{Namespace: testenv.SystemNamespace, Name: name},
+		identity: "me", duration: duration, waiting: func(string) {},
+	}
+}
+
+func steal(ctx context.Context, t *testing.T, key client.ObjectKey) {
+	t.Helper()
+	for {
+		lease := &coordinationv1.Lease{}
+		if err := env.Client.Get(ctx, key, lease); err != nil {
+			t.Fatal(err)
+		}
+		lease.Spec.HolderIdentity = ptr.To("thief")
+		if env.Client.Update(ctx, lease) == nil {
+			return
+		}
+	}
+}
+
+func holder(t *testing.T, key client.ObjectKey) string {
+	t.Helper()
+	lease := &coordinationv1.Lease{}
+	if err := env.Client.Get(t.Context(), key, lease); err != nil {
+		t.Fatal(err)
+	}
+	return ptr.Deref(lease.Spec.HolderIdentity, "")
+}
+
+func TestWorkEndsWhenTheLeaseIsLost(t *testing.T) {
+	l := newLock("lost", time.Second)
+	err := l.with(t.Context(), func(ctx context.Context) error {
+		steal(ctx, t, l.key)
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+	if !errors.Is(err, errLeaseLost) {
+		t.Errorf("error %v, want that the Lease was lost", err)
+	}
+	if got := holder(t, l.key); got != "thief" {
+		t.Errorf("holder %q: the Lease of somebody else was released", got)
+	}
+}
+
+func TestALeaseIsKeptWhileItsWorkLasts(t *testing.T) {
+	l := newLock("kept", time.Second)
+	err := l.with(t.Context(), func(ctx context.Context) error {
+		// Longer than the Lease lasts by itself, and nobody else has got it.
+		timer := time.NewTimer(2500 * time.Millisecond)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-timer.C:
+			return nil
+		}
+	})
+	if err != nil {
+		t.Errorf("the Lease was lost while it was renewed: %v", err)
+	}
+	if got := holder(t, l.key); got != "" {
+		t.Errorf("holder %q after the work, want none", got)
+	}
+}
+
+// A holder that was killed must not stand in the way for ever, nor one that lives be
+// pushed aside.
+func TestALeaseIsTakenOverOnceItsHolderIsSilent(t *testing.T) {
+	l := newLock("silent", time.Second)
+	err := env.Client.Create(t.Context(), &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: l.key.Namespace, Name: l.key.Name},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: ptr.To("killed"), LeaseDurationSeconds: ptr.To[int32](1),
+			// A clock that is wrong by a day on the other machine.
+			RenewTime: ptr.To(metav1.NewMicroTime(time.Now().Add(24 * time.Hour))),
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var waitedFor string
+	l.waiting = func(holder string) { waitedFor = holder }
+	if err := l.with(t.Context(), func(context.Context) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if waitedFor != "killed" {
+		t.Errorf("waited for %q, want \"killed\"", waitedFor)
+	}
+}
+
+func TestAtMostOneHolds(t *testing.T) {
+	var mu sync.Mutex
+	holding, most, turns := 0, 0, 0
+	var group sync.WaitGroup
+	for i := range 6 {
+		l := newLock("contended", 2*time.Second)
+		l.identity = string(rune('a' + i))
+		group.Go(func() {
+			err := l.with(t.Context(), func(ctx context.Context) error {
+				mu.Lock()
+				holding++
+				most, turns = max(most, holding), turns+1
+				mu.Unlock()
+				// A request takes some time, in which others try.
+				err := env.Client.Get(ctx, l.key, &coordinationv1.Lease{})
+				mu.Lock()
+				holding--
+				mu.Unlock()
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if most != 1 || turns != 6 {
+		t.Errorf("at most %d held it at a time, %d had their turn; want 1 and 6", most, turns)
+	}
+}
+
+func TestWaitingEndsWithItsContext(t *testing.T) {
+	l := newLock("waiting", 30*time.Second)
+	err := l.with(t.Context(), func(context.Context) error {
+		other := newLock("waiting", 30*time.Second)
+		other.identity = "other"
+		ctx, cancel := context.WithCancel(t.Context())
+		other.waiting = func(string) { cancel() }
+		return other.with(ctx, func(context.Context) error { return errors.New("both hold it") })
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that the context was cancelled", err)
+	}
+}

@@ -1,0 +1,122 @@
+package import_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/importer"
+)
+
+// flaky stands in front of the real API server. Of every few writes it lets one through
+// and loses the answer, turns one away as overloaded and answers one with an error.
+func flaky(t *testing.T) (*rest.Config, *atomic.Int64) {
+	t.Helper()
+	target, err := url.Parse(scanner.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(scanner.CAData)
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+	var writes, faults atomic.Int64
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/findings/") {
+			switch writes.Add(1) % 7 {
+			case 2:
+				faults.Add(1)
+				proxy.ServeHTTP(httptest.NewRecorder(), r)
+				panic(http.ErrAbortHandler) // done, and nobody is told
+			case 4:
+				faults.Add(1)
+				w.Header().Set("Retry-After", "1")
+				w.WriteHeader(http.StatusTooManyRequests)
+				return
+			case 6:
+				faults.Add(1)
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	config := rest.CopyConfig(scanner)
+	config.Host = server.URL
+	config.TLSClientConfig = rest.TLSClientConfig{Insecure: true}
+	return config, &faults
+}
+
+// An API server that stumbles must cost time and nothing else.
+func TestAnImportGetsThroughFaults(t *testing.T) {
+	p := newProject(t)
+	config, faults := flaky(t)
+	c, err := importer.NewClient(config)
+	p.must(err)
+	im := importer.New(c, p.target(), importer.Options{Force: true})
+
+	summaries, err := im.Import(t.Context(), collect(t, importer.Choices{}, document(numbered(12)...)))
+	p.must(err)
+	if s := summaries[0]; s.Created != 12 || len(p.findings()) != 12 {
+		t.Errorf("%+v and %d findings, want 12 created", *s, len(p.findings()))
+	}
+	// Of a closing whose answer was lost a second try finds another version: its own.
+	summaries, err = im.Import(t.Context(), collect(t, importer.Choices{}, document()))
+	p.must(err)
+	if s := summaries[0]; s.Closed != 12 || s.LeftOpen != 0 {
+		t.Errorf("%+v, want 12 closed and none left open", *s)
+	}
+	for _, f := range p.findings() {
+		if f.Spec.Closed == nil {
+			t.Errorf("finding %s is open", f.Name)
+		}
+	}
+	for _, scan := range p.scans() {
+		if scan.Spec.Outcome != appsecv1alpha1.ScanSucceeded {
+			t.Errorf("scan %s: %s", scan.Name, scan.Spec.Outcome)
+		}
+	}
+	if faults.Load() < 9 {
+		t.Errorf("%d faults, want at least 9: nothing was tried", faults.Load())
+	}
+}
+
+// A result of the largest size and of every character must be stored, and known again.
+func TestHugeAndOddTextIsStoredAsItIsCompared(t *testing.T) {
+	p := newProject(t)
+	odd := ""
+	for r := rune(0); r < 0x3000; r++ {
+		odd += string(r)
+	}
+	huge := strings.Repeat("<&>\x01\U0001F600"+odd, 8)
+	file := encode(map[string]any{"version": "2.1.0", "runs": []any{map[string]any{
+		"tool": map[string]any{"driver": map[string]any{"name": "tool " + odd, "version": huge, "rules": []any{map[string]any{
+			"id": huge, "name": huge, "shortDescription": map[string]any{"text": huge}, "fullDescription": map[string]any{"text": "x" + huge},
+			"help": map[string]any{"text": "y" + huge}, "helpUri": huge,
+		}}}},
+		"results": []any{map[string]any{
+			"ruleId": huge, "message": map[string]any{"text": huge},
+			"partialFingerprints": map[string]any{"contextHash/v1": huge, "contextHash/" + odd: "x"},
+			"fixes":               []any{map[string]any{"artifactChanges": []any{map[string]any{"replacements": []any{map[string]any{"insertedContent": map[string]any{"text": huge}}}}}}},
+			"locations": []any{map[string]any{"physicalLocation": map[string]any{
+				"artifactLocation": map[string]any{"uri": huge}, "region": map[string]any{"startLine": 1, "snippet": map[string]any{"text": huge}},
+			}}},
+		}},
+	}}})
+	if s := p.imports(file, commitA); s.Created != 1 {
+		t.Fatalf("%+v, want 1 created", *s)
+	}
+	if s := p.imports(file, commitB); s.Unchanged != 1 {
+		t.Errorf("%+v, want 1 unchanged", *s)
+	}
+}

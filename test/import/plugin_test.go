@@ -1,0 +1,198 @@
+package import_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+
+	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/importer"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// pluginFolder builds the plugin once and returns the folder that it is in.
+var pluginFolder = sync.OnceValues(func() (string, error) {
+	folder, err := os.MkdirTemp("", "kubectl-findings")
+	if err != nil {
+		return "", err
+	}
+	build := exec.Command("go", "build", "-o", folder, "./cmd/kubectl-findings") //nolint:noctx // bounded by the test's own limit
+	build.Dir = testenv.RepositoryRoot()
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", &exec.Error{Name: string(out), Err: err}
+	}
+	return folder, nil
+})
+
+// kubectl returns `kubectl findings import` of a file, as a scanner calls it.
+func (p *project) kubectl(file string, arguments ...string) *exec.Cmd {
+	p.Helper()
+	folder, err := pluginFolder()
+	p.must(err)
+	all := append([]string{"findings", "import", file, "--kubeconfig", testenv.WriteKubeconfig(p, scanner, namespace),
+		"--repository", repositoryName, "--project", p.name}, arguments...)
+	cmd := exec.CommandContext(p.Context(), testenv.Binary(p, "kubectl"), all...)
+	cmd.Env = append(os.Environ(), "PATH="+folder+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return cmd
+}
+
+func (p *project) file(document string) string {
+	p.Helper()
+	path := filepath.Join(p.TempDir(), "results.sarif")
+	p.must(os.WriteFile(path, []byte(document), 0o600))
+	return path
+}
+
+func TestThePluginImports(t *testing.T) {
+	p := newProject(t)
+	file := p.file(document(numbered(3)...))
+
+	out, err := p.kubectl(file, "--dry-run").CombinedOutput()
+	if err != nil || strings.Count(string(out), "create ") != 3 || len(p.findings())+len(p.scans()) != 0 {
+		t.Errorf("dry run: error %v, %d objects written:\n%s", err, len(p.findings())+len(p.scans()), out)
+	}
+	out, err = p.kubectl(file, "--commit", commitA).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "3 results = 3 created + 0 updated + 0 reopened + 0 unchanged + 0 skipped; 0 closed") {
+		t.Errorf("import: error %v:\n%s", err, out)
+	}
+	stdin := p.kubectl("-", "-o", "json")
+	stdin.Stdin = strings.NewReader(document(numbered(3)...))
+	out, err = stdin.Output()
+	var summaries []importer.Summary
+	if jsonErr := json.Unmarshal(out, &summaries); err != nil || jsonErr != nil || len(summaries) != 1 || summaries[0].Unchanged != 3 {
+		t.Errorf("import from standard input: error %v, %v:\n%s", err, jsonErr, out)
+	}
+	if out, err = p.kubectl(file, "--quiet").CombinedOutput(); err != nil || len(out) != 0 {
+		t.Errorf("quiet: error %v, and it says:\n%s", err, out)
+	}
+}
+
+func TestThePluginSaysWhatToDoNext(t *testing.T) {
+	p := newProject(t)
+	good := p.file(document(numbered(1)...))
+	for name, tc := range map[string]struct {
+		reason, file string
+		arguments    []string
+		want         string
+	}{
+		"not SARIF":      {"the reason is in the file", p.file(`{"version":"2.0.0","runs":[]}`), nil, "2.1.0"},
+		"no such file":   {"a typing mistake", "nowhere.sarif", nil, "no such file"},
+		"one of two":     {"no half of a call is done", good, []string{p.file("{")}, "nothing was imported"},
+		"no project":     {"it must be created first", good, []string{"--project", "nowhere"}, `kubectl get project -n ` + namespace},
+		"category":       {"a typing mistake", good, []string{"--category", "Coed"}, "Code, Package or Secret"},
+		"started at":     {"a typing mistake", good, []string{"--started-at", "today"}, "RFC 3339"},
+		"in the future":  {"it would shut out every later scan", good, []string{"--started-at", "2999-01-01T00:00:00Z"}, "future"},
+		"concurrency":    {"a typing mistake", good, []string{"--concurrency", "0"}, "from 1 to 256"},
+		"another's name": {"a role in one namespace is none in another", good, []string{"--namespace", "default"}, "forbidden"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			cmd := (&project{t, p.name}).kubectl(tc.file, tc.arguments...)
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			if err := cmd.Run(); err == nil {
+				t.Errorf("it succeeded: %s", tc.reason)
+			}
+			if !strings.Contains(stderr.String(), tc.want) || stdout.Len() > 0 {
+				t.Errorf("it says %q and prints %q, want %q: %s", stderr.String(), stdout.String(), tc.want, tc.reason)
+			}
+		})
+	}
+	if n := len(p.findings()) + len(p.scans()); n != 0 {
+		t.Errorf("%d objects were written", n)
+	}
+}
+
+// begin starts an import and returns once it has written some findings.
+func (p *project) begin(file string, written int, arguments ...string) (*exec.Cmd, *bytes.Buffer) {
+	p.Helper()
+	var out bytes.Buffer
+	folder, err := pluginFolder()
+	p.must(err)
+	// The plugin itself, not kubectl, gets the signal. One write at a time takes a while.
+	cmd := p.kubectl(file, append([]string{"--concurrency", "1"}, arguments...)...)
+	cmd.Path = filepath.Join(folder, "kubectl-findings")
+	cmd.Args = append([]string{cmd.Path}, cmd.Args[2:]...)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	before := len(p.findings())
+	p.must(cmd.Start())
+	gomega.NewWithT(p).Eventually(func() int { return len(p.findings()) }, time.Minute, 10*time.Millisecond).
+		Should(gomega.BeNumerically(">=", before+written))
+	return cmd, &out
+}
+
+func TestAfterAKillTheNextImportConverges(t *testing.T) {
+	p := newProject(t)
+	results := numbered(600)
+	file := p.file(document(results...))
+	cmd, out := p.begin(file, 20)
+	p.must(cmd.Process.Kill())
+	_ = cmd.Wait()
+	half := len(p.findings())
+	if half == 600 {
+		t.Fatalf("the import was done before it was killed:\n%s", out)
+	}
+	again, err := p.kubectl(file).CombinedOutput()
+	if err != nil || !strings.Contains(string(again), "waiting: another import") {
+		t.Errorf("the next import, which must wait for the Lease of the one killed: error %v:\n%s", err, again)
+	}
+	if n := len(p.findings()); n != 600 {
+		t.Errorf("%d findings, want 600", n)
+	}
+	ended := 0
+	for _, scan := range p.scans() {
+		if scan.Spec.CompletedAt == nil {
+			continue
+		}
+		ended++
+		if c := scan.Spec.Counts; int(c.Unchanged) != half && int(c.Unchanged) != half+1 || c.Created+c.Unchanged != 600 {
+			t.Errorf("scan %s counts %+v; %d were there", scan.Name, *c, half)
+		}
+	}
+	if len(p.scans()) != 2 || ended != 1 {
+		t.Errorf("%d scans, of which %d have an end; want 2 and 1", len(p.scans()), ended)
+	}
+}
+
+func TestAnInterruptedImportEndsInGoodOrder(t *testing.T) {
+	p := newProject(t)
+	old := document(result{rule: "old", path: "old.go", message: "old", level: "error", line: 1})
+	p.imports(old, commitA)
+	file := p.file(document(numbered(600)...))
+	cmd, out := p.begin(file, 20)
+	p.must(cmd.Process.Signal(syscall.SIGINT))
+	if err := cmd.Wait(); err == nil {
+		t.Fatalf("an interrupted import succeeded:\n%s", out)
+	}
+	if !strings.Contains(out.String(), "interrupt") || !strings.Contains(out.String(), "not finished") {
+		t.Errorf("it does not say that it was interrupted:\n%s", out)
+	}
+	if f := p.titled("old"); f.Spec.Closed != nil {
+		t.Error("it closed a finding before all that is there had been seen to")
+	}
+	failed := 0
+	for _, scan := range p.scans() {
+		if scan.Spec.Outcome == appsecv1alpha1.ScanFailed && strings.Contains(scan.Spec.Message, "interrupt") {
+			failed++
+		}
+		if scan.Spec.CompletedAt == nil {
+			t.Errorf("scan %s has no end", scan.Name)
+		}
+	}
+	if failed != 1 {
+		t.Errorf("%d scans are Failed for the interruption, want 1", failed)
+	}
+	// The Lease is free at once.
+	again, err := p.kubectl(file).CombinedOutput()
+	if err != nil || strings.Contains(string(again), "waiting") || len(p.findings()) != 601 {
+		t.Errorf("the next import: error %v, %d findings, want 601:\n%s", err, len(p.findings()), again)
+	}
+}
