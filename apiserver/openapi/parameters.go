@@ -1,11 +1,11 @@
 package openapi
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Parameters are the described parameters of a request, checked, defaults put in.
@@ -46,27 +46,32 @@ func (o *Operation) ParsePath(segments map[string]string) (Parameters, error) {
 }
 
 // ParseQuery takes a request's raw query. Names that the contract does not describe are
-// ignored. Its errors are fit for a client.
+// ignored, whatever their values. Its errors are fit for a client.
 func (o *Operation) ParseQuery(raw string) (Parameters, error) {
-	given, err := url.ParseQuery(raw)
-	if err != nil {
-		return Parameters{}, errors.New("the query is not made of name=value pairs, percent-encoded and joined by &")
-	}
 	values := make(map[string]string, len(o.query))
-	for _, name := range sortedNames(o.query) {
-		schema := o.query[name]
-		switch all := given[name]; len(all) {
-		case 0:
-			if schema.byDefault != "" {
-				values[name] = schema.byDefault
-			}
-		case 1:
-			if err := schema.check(name, all[0]); err != nil {
-				return Parameters{}, err
-			}
-			values[name] = all[0]
-		default:
-			return Parameters{}, fmt.Errorf("%s is given %d times; once is allowed", name, len(all))
+	for raw != "" {
+		var pair string
+		pair, raw, _ = strings.Cut(raw, "&")
+		name, value, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(name)
+		schema, described := o.query[name]
+		if err != nil || !described {
+			continue
+		}
+		if value, err = url.QueryUnescape(value); err != nil {
+			return Parameters{}, fmt.Errorf("%s is not percent-encoded as it should be", name)
+		}
+		if _, again := values[name]; again {
+			return Parameters{}, fmt.Errorf("%s is given more than once", name)
+		}
+		if err := schema.check(name, value); err != nil {
+			return Parameters{}, err
+		}
+		values[name] = value
+	}
+	for name, schema := range o.query {
+		if _, given := values[name]; !given && schema.byDefault != "" {
+			values[name] = schema.byDefault
 		}
 	}
 	return Parameters{values: values}, nil

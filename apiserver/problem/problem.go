@@ -63,12 +63,12 @@ func InvalidQuery(detail string) *Problem {
 	return &Problem{Status: http.StatusBadRequest, Message: messageInvalidQuery, Detail: detail}
 }
 
-// Unauthorized is for a key that is missing or not valid. It is the same for every reason, so
-// that it tells nobody which keys there are.
-func Unauthorized() *Problem {
+// Unauthorized is for a key that is missing or not valid. A client gets the same for every
+// reason, so that it tells nobody which keys there are; the reason is for the log.
+func Unauthorized(reason error) *Problem {
 	return &Problem{
 		Status: http.StatusUnauthorized, Message: messageUnauthorized,
-		Detail: "a valid API key is needed: Authorization: Bearer <API_KEY>",
+		Detail: "a valid API key is needed: Authorization: Bearer <API_KEY>", cause: reason,
 	}
 }
 

@@ -20,6 +20,8 @@ const (
 	attempts = 5
 	// callTimeout bounds a call to the Kubernetes API.
 	callTimeout = 5 * time.Second
+	// writeTimeout bounds all calls of a decision together.
+	writeTimeout = 15 * time.Second
 
 	resource = "findings"
 )
@@ -59,6 +61,8 @@ func NewWriter(config *rest.Config) (*Writer, error) {
 // Its errors are problems. A decision whose outcome is not known may be written again: that
 // changes nothing a second time.
 func (w *Writer) Write(ctx context.Context, known *v1alpha1.Finding, agrees func(*v1alpha1.Finding) bool, decision Decision) (*v1alpha1.Finding, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
 	finding := known
 	for range attempts {
 		if !agrees(finding) {

@@ -1,0 +1,50 @@
+package apiserver
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+)
+
+const jsonContentType = "application/json"
+
+// fail ends a request with the answer for err. It is the one place in which an error becomes
+// a status and a body.
+func fail(c *gin.Context, err error) {
+	p := problem.Of(err)
+	stateOf(c).err = p
+	if p.Status == http.StatusUnauthorized {
+		c.Header("WWW-Authenticate", "Bearer")
+	}
+	// In this order for people: the generated type has the detail first.
+	body, err := json.Marshal(struct {
+		Error  string `json:"error"`
+		Detail string `json:"detail"`
+	}{p.Message, p.Detail})
+	if err != nil {
+		panic(err) // two strings always encode
+	}
+	send(c, p.Status, jsonContentType, body)
+	c.Abort()
+}
+
+// send writes a body whose parts are ready. For HEAD, net/http keeps the headers and drops the body.
+func send(c *gin.Context, status int, contentType string, parts ...[]byte) {
+	length := 0
+	for _, part := range parts {
+		length += len(part)
+	}
+	header := c.Writer.Header()
+	header.Set("Content-Type", contentType)
+	header.Set("Content-Length", strconv.Itoa(length))
+	c.Status(status)
+	for _, part := range parts {
+		if _, err := c.Writer.Write(part); err != nil {
+			return // the client is gone; the log has the status and the size
+		}
+	}
+}

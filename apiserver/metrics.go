@@ -1,0 +1,72 @@
+package apiserver
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/appsec-dev/findings-operator/apiserver/auth"
+)
+
+// metrics count requests by the contract's route, never by path: a client could make up any
+// number of paths.
+type metrics struct {
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	refusals *prometheus.CounterVec
+}
+
+func newMetrics(registry prometheus.Registerer) *metrics {
+	labels := []string{"route", "method", "code"}
+	m := &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "findings_api_requests_total",
+			Help: "Requests that were answered.",
+		}, labels),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "findings_api_request_duration_seconds",
+			Help:    "Time from a request's headers to the end of its answer.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+		}, labels),
+		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "findings_api_unauthenticated_requests_total",
+			Help: "Requests that were answered with 401, by what was wrong with their key.",
+		}, []string{"reason"}),
+	}
+	registry.MustRegister(m.requests, m.duration, m.refusals)
+	return m
+}
+
+// unmatched is the route of requests for paths that there are not.
+const unmatched = "unmatched"
+
+var knownMethods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+	http.MethodDelete, http.MethodOptions,
+}
+
+func (m *metrics) observe(route, method string, code int, took time.Duration) {
+	if route == "" {
+		route = unmatched
+	}
+	if !slices.Contains(knownMethods, method) {
+		method = "other"
+	}
+	labels := []string{route, method, strconv.Itoa(code)}
+	m.requests.WithLabelValues(labels...).Inc()
+	m.duration.WithLabelValues(labels...).Observe(took.Seconds())
+}
+
+func (m *metrics) refused(reason auth.Reason) { m.refusals.WithLabelValues(string(reason)).Inc() }
+
+// newDataAge shows how far authorization lags behind the API server: what clients see in the
+// header x-data-age, and what requests are refused for in the end.
+func newDataAge(authenticator *auth.Authenticator) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "findings_api_authorization_data_age_seconds",
+		Help: "Age of what is known of API keys; very large while nothing is known.",
+	}, func() float64 { return authenticator.Age(time.Now()).Seconds() })
+}

@@ -1,0 +1,235 @@
+package apiserver
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/google/uuid"
+
+	"github.com/appsec-dev/findings-operator/apiserver/auth"
+	"github.com/appsec-dev/findings-operator/apiserver/handlers"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+)
+
+// maxBodyBytes is how long a body may be.
+const maxBodyBytes = 64 << 10
+
+// requestIDHeader names a request in answers and logs.
+const requestIDHeader = "X-Request-Id"
+
+// dataAgeHeader says how old the data is that an answer rests on, in seconds.
+const dataAgeHeader = "X-Data-Age"
+
+// usualAge is how old the data of an answer may be without a word about it.
+const usualAge = 5 * time.Second
+
+// state is what the middlewares of a request tell one another.
+type state struct {
+	requestID string
+	identity  auth.Identity
+	authErr   error
+	request   handlers.Request
+	err       *problem.Problem
+}
+
+const stateKey = "findings.state"
+
+func stateOf(c *gin.Context) *state { return c.MustGet(stateKey).(*state) }
+
+// observe names the request, and logs and counts it once it is answered. It comes before
+// recovery, so that it sees what a panic was answered with.
+func (r *router) observe(c *gin.Context) {
+	start := time.Now()
+	s := &state{requestID: requestID(c.GetHeader(requestIDHeader))}
+	c.Set(stateKey, s)
+	c.Header(requestIDHeader, s.requestID)
+	// Answers belong to one key's holder, and code in them must never be taken for a page.
+	c.Header("Cache-Control", "no-store")
+	c.Header("X-Content-Type-Options", "nosniff")
+	// Deferred, so that an answer that is cut off is logged too.
+	defer r.record(c, s, start)
+	c.Next()
+}
+
+func (r *router) record(c *gin.Context, s *state, start time.Time) {
+	took := time.Since(start)
+	route := r.templates[c.FullPath()]
+	r.metrics.observe(route, c.Request.Method, c.Writer.Status(), took)
+	r.log.LogAttrs(c.Request.Context(), level(s.err), "Request", accessLine(c, s, route, took)...)
+}
+
+// accessLine leaves out the query, headers and bodies: they may hold what is secret.
+func accessLine(c *gin.Context, s *state, route string, took time.Duration) []slog.Attr {
+	line := []slog.Attr{
+		slog.String("requestID", s.requestID),
+		slog.String("method", c.Request.Method),
+		slog.String("path", shorten(c.Request.URL.EscapedPath())),
+		slog.String("route", route),
+		slog.Int("status", c.Writer.Status()),
+		slog.Int("bytes", max(c.Writer.Size(), 0)),
+		slog.Duration("took", took),
+		slog.String("remote", c.Request.RemoteAddr),
+	}
+	if s.identity.Organization != "" {
+		line = append(line, slog.String("organization", s.identity.Organization), slog.String("key", s.identity.KeyName))
+	}
+	if s.err != nil {
+		line = append(line, slog.String("error", s.err.Error()))
+	}
+	return line
+}
+
+// shorten keeps a client from filling the log with one line.
+func shorten(path string) string {
+	const most = 1024
+	if len(path) > most {
+		return path[:most] + "..."
+	}
+	return path
+}
+
+func level(p *problem.Problem) slog.Level {
+	if p != nil && p.Status >= http.StatusInternalServerError {
+		return slog.LevelError
+	}
+	return slog.LevelInfo
+}
+
+var validRequestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// requestID keeps the name that a proxy gave the request, if it is fit for a log.
+func requestID(given string) string {
+	if validRequestID.MatchString(given) {
+		return given
+	}
+	return uuid.NewString()
+}
+
+// recovery answers a panic like any other internal error.
+func recovery(c *gin.Context) {
+	defer func() {
+		cause := recover()
+		if cause == nil {
+			return
+		}
+		stateOf(c).err = problem.Internal("", fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
+		if c.Writer.Written() || cause == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so too
+			// Half an answer must not look like a whole one.
+			panic(http.ErrAbortHandler)
+		}
+		fail(c, problem.Internal("the request could not be answered", stateOf(c).err))
+	}()
+	c.Next()
+}
+
+// identify finds out whose key the request carries. It refuses nothing yet, because requests
+// without a valid key count against a rate limit too.
+func (r *router) identify(c *gin.Context) {
+	s := stateOf(c)
+	// Two keys would make it a matter of taste whose request this is.
+	var header string
+	if values := c.Request.Header.Values("Authorization"); len(values) == 1 {
+		header = values[0]
+	}
+	s.identity, s.authErr = r.auth.Authenticate(header, time.Now())
+}
+
+// refuse lets only requests with a valid key pass.
+func (r *router) refuse(c *gin.Context) {
+	s := stateOf(c)
+	switch {
+	case s.authErr == nil:
+	case errors.Is(s.authErr, auth.ErrStale):
+		fail(c, problem.Internal("authorization data is stale", s.authErr))
+		return
+	default:
+		r.metrics.refused(auth.ReasonOf(s.authErr))
+		fail(c, problem.Unauthorized(s.authErr))
+		return
+	}
+	r.auth.MarkUsed(s.identity)
+	if !r.model.Ready() {
+		fail(c, problem.Internal("the service is starting; try again", nil))
+		return
+	}
+	if age := r.auth.Age(time.Now()); age > usualAge {
+		c.Header(dataAgeHeader, strconv.Itoa(int(age.Seconds())))
+	}
+}
+
+// allow lets only keys pass whose scopes cover the operation.
+func allow(operation handlers.Operation) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if !stateOf(c).identity.Allows(operation.Scope) {
+			fail(c, problem.Forbidden(string(operation.Scope)))
+		}
+	}
+}
+
+// validate checks the request against the contract.
+func validate(described *openapi.Operation, segments map[string]string) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		s := stateOf(c)
+		s.request.Organization = s.identity.Organization
+		s.request.KeyName = s.identity.KeyName
+		path := make(map[string]string, len(segments))
+		for parameter, name := range segments {
+			path[name] = c.Param(parameter)
+		}
+		var err error
+		if s.request.Path, err = described.ParsePath(path); err != nil {
+			fail(c, problem.InvalidBody(err.Error()))
+			return
+		}
+		if s.request.Query, err = described.ParseQuery(c.Request.URL.RawQuery); err != nil {
+			fail(c, problem.InvalidQuery(err.Error()))
+			return
+		}
+		if !described.TakesBody() {
+			return
+		}
+		if s.request.Body, err = readBody(c, described); err != nil {
+			fail(c, problem.InvalidBody(err.Error()))
+		}
+	}
+}
+
+// readBody returns errors that are fit for a client.
+func readBody(c *gin.Context, described *openapi.Operation) (openapi.Body, error) {
+	if err := openapi.CheckContentType(c.GetHeader("Content-Type")); err != nil {
+		return openapi.Body{}, err
+	}
+	if coding := c.GetHeader("Content-Encoding"); coding != "" && coding != "identity" {
+		return openapi.Body{}, errors.New("the body must not be compressed")
+	}
+	content, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, maxBodyBytes))
+	var tooLong *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLong):
+		return openapi.Body{}, fmt.Errorf("the body must be at most %d bytes", maxBodyBytes)
+	case err != nil:
+		return openapi.Body{}, errors.New("the body could not be read to its end")
+	}
+	return described.ParseBody(content)
+}
+
+// perform runs the operation and sends its answer.
+func perform(operation handlers.Operation) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		response, err := operation.Handle(c.Request.Context(), stateOf(c).request)
+		if err != nil {
+			fail(c, err)
+			return
+		}
+		send(c, http.StatusOK, jsonContentType, response...)
+	}
+}

@@ -1,0 +1,61 @@
+package apiserver
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// routerWith serves one handler behind the first two parts of the chain.
+func routerWith(log *bytes.Buffer, handler gin.HandlerFunc) http.Handler {
+	r := &router{metrics: newMetrics(prometheus.NewRegistry()), log: slog.New(slog.NewTextHandler(log, nil))}
+	engine := newEngine()
+	engine.Use(r.observe, recovery)
+	engine.GET("/", handler)
+	return engine
+}
+
+func TestAPanicIsAnInternalErrorAndItsCauseIsForTheLog(t *testing.T) {
+	var log bytes.Buffer
+	answer := httptest.NewRecorder()
+	routerWith(&log, func(*gin.Context) { panic("the cause") }).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+	want := `{"error":"Internal server error","detail":"the request could not be answered"}`
+	if answer.Code != http.StatusInternalServerError || answer.Body.String() != want {
+		t.Errorf("got %d %s, want 500 %s", answer.Code, answer.Body, want)
+	}
+	for _, want := range []string{"level=ERROR", "status=500", "the cause", "recovery_test.go"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %q:\n%s", want, log.String())
+		}
+	}
+}
+
+func TestAPanicInTheMiddleOfAnAnswerCutsItOff(t *testing.T) {
+	var log bytes.Buffer
+	defer func() {
+		if err, _ := recover().(error); !errors.Is(err, http.ErrAbortHandler) {
+			t.Errorf("got %v; net/http must hear of it, or the client takes half an answer for a whole one", err)
+		}
+		if !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), "in the middle") {
+			t.Errorf("the log lacks the cause:\n%s", log.String())
+		}
+	}()
+	routerWith(&log, func(c *gin.Context) {
+		send(c, http.StatusOK, jsonContentType, []byte(`{"items":[`))
+		panic("in the middle")
+	}).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+}
+
+func TestGinPathNamesSegmentsByTheirPlace(t *testing.T) {
+	path, segments := ginPath("/v2/repos/{repo_id}/projects/{project_id}")
+	if path != "/v2/repos/:segment3/projects/:segment5" || segments["segment3"] != "repo_id" || segments["segment5"] != "project_id" {
+		t.Errorf("got %s %v", path, segments)
+	}
+}

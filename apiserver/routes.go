@@ -1,0 +1,115 @@
+package apiserver
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/appsec-dev/findings-operator/apiserver/auth"
+	"github.com/appsec-dev/findings-operator/apiserver/handlers"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
+)
+
+// specPath is where the contract is served, to anybody.
+const specPath = "/openapi.json"
+
+// router is what the middlewares work with.
+type router struct {
+	auth    *auth.Authenticator
+	model   *readmodel.Model
+	metrics *metrics
+	log     *slog.Logger
+	// templates maps Gin's name of a route to the contract's.
+	templates map[string]string
+}
+
+// handler builds the chain of every request:
+//
+//	observe    names, logs and counts the request
+//	recovery   answers a panic
+//	identify   finds out whose key it is
+//	refuse     401 without a valid key; unknown paths and methods end behind it
+//	allow      403 outside of the key's scopes
+//	validate   400 for what the contract does not allow
+//	perform    the operation
+//
+// A rate limit belongs between identify and refuse, where the key is known and requests
+// without one have not been turned away yet.
+func (r *router) handler(operations []handlers.Operation) (http.Handler, error) {
+	spec, err := openapi.Load()
+	if err != nil {
+		return nil, err
+	}
+	described, err := openapi.Operations(spec)
+	if err != nil {
+		return nil, err
+	}
+	contract, err := openapi.JSON()
+	if err != nil {
+		return nil, err
+	}
+
+	engine := newEngine()
+	engine.Use(r.observe, recovery)
+	r.templates = map[string]string{specPath: specPath}
+	sendContract := func(c *gin.Context) { send(c, http.StatusOK, jsonContentType, contract) }
+	engine.GET(specPath, sendContract)
+	engine.HEAD(specPath, sendContract)
+
+	known := []gin.HandlerFunc{r.identify, r.refuse}
+	engine.NoRoute(append(known, func(c *gin.Context) { fail(c, problem.NotFound("path")) })...)
+	engine.NoMethod(append(known, func(c *gin.Context) { fail(c, problem.MethodNotAllowed()) })...)
+	api := engine.Group("", known...)
+	for _, operation := range operations {
+		contract := described[operation.ID]
+		if contract == nil {
+			return nil, fmt.Errorf("operation %q is served and not described in openapi.yaml", operation.ID)
+		}
+		delete(described, operation.ID)
+		path, segments := ginPath(contract.Path)
+		r.templates[path] = contract.Path
+		for _, method := range contract.Methods() {
+			api.Handle(method, path, allow(operation), validate(contract, segments), perform(operation))
+		}
+	}
+	for id := range described {
+		return nil, fmt.Errorf("operation %q is described in openapi.yaml and not served", id)
+	}
+	return engine, nil
+}
+
+// newEngine returns a Gin that routes by the path as it was sent: an encoded slash is part of
+// an id, and no path leads to another by a redirect.
+func newEngine() *gin.Engine {
+	gin.SetMode(gin.ReleaseMode)
+	engine := gin.New()
+	engine.RedirectTrailingSlash = false
+	engine.RedirectFixedPath = false
+	engine.HandleMethodNotAllowed = true
+	engine.UseEscapedPath = true
+	// Gin would decode a plus sign to a space.
+	engine.UnescapePathValues = false
+	return engine
+}
+
+// ginPath turns a template of the contract into one of Gin's. Gin knows one name for a segment
+// and the contract two (`/v2/repos/{id}`, `/v2/repos/{repo_id}`), so a segment is named by its
+// place; segments maps these names to the contract's.
+func ginPath(template string) (path string, segments map[string]string) {
+	segments = map[string]string{}
+	parts := strings.Split(template, "/")
+	for i, part := range parts {
+		if name, ok := strings.CutPrefix(part, "{"); ok {
+			place := "segment" + strconv.Itoa(i)
+			segments[place] = strings.TrimSuffix(name, "}")
+			parts[i] = ":" + place
+		}
+	}
+	return strings.Join(parts, "/"), segments
+}

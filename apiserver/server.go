@@ -1,0 +1,190 @@
+// Package apiserver serves the REST API over the Kubernetes API: findings are read from a
+// model in memory that a watch feeds, and decisions about them are patches.
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+
+	"github.com/appsec-dev/findings-operator/apiserver/auth"
+	"github.com/appsec-dev/findings-operator/apiserver/cursor"
+	"github.com/appsec-dev/findings-operator/apiserver/handlers"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
+	"github.com/appsec-dev/findings-operator/apiserver/triage"
+)
+
+// The bounds of a connection. An answer may hold 1,000 findings and go to a slow client.
+const (
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 30 * time.Second
+	writeTimeout      = 2 * time.Minute
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 32 << 10
+)
+
+// shutdownTimeout is how long requests may take to end once the server is told to stop.
+const shutdownTimeout = 30 * time.Second
+
+// cursorKeysInterval is how often mounted cursor keys are read again.
+const cursorKeysInterval = 30 * time.Second
+
+// Options of a Server.
+type Options struct {
+	// Config reaches the Kubernetes API as the facade's service account.
+	Config *rest.Config
+	// BindAddress is where the REST API listens, for example ":8080".
+	BindAddress string
+	// HealthBindAddress is where health and metrics listen.
+	HealthBindAddress string
+	// Namespace of the operator, where the signing keys are.
+	Namespace string
+	// CursorKeysDir holds the keys of cursors, shared by all replicas. Empty: a key that
+	// lives as long as the process.
+	CursorKeysDir string
+	// KeyStaleness is how old what is known of API keys may be before requests are refused.
+	KeyStaleness time.Duration
+	// Log takes the access log and all else.
+	Log *slog.Logger
+}
+
+// Server serves the REST API.
+type Server struct {
+	log     *slog.Logger
+	auth    *auth.Authenticator
+	model   *readmodel.Model
+	cursors *cursor.Codec
+
+	listener, healthListener net.Listener
+	api, health              *http.Server
+	draining                 atomic.Bool
+}
+
+// New returns a server that listens already and answers once it runs.
+func New(options Options) (*Server, error) {
+	s := &Server{log: options.Log}
+	log := logr.FromSlogHandler(options.Log.Handler())
+	var err error
+	if s.model, err = readmodel.New(readmodel.Options{Config: options.Config, Log: log.WithName("readmodel")}); err != nil {
+		return nil, fmt.Errorf("make the read model: %w", err)
+	}
+	if s.auth, err = auth.New(auth.Options{
+		Config: options.Config, Namespace: options.Namespace, Staleness: options.KeyStaleness, Log: log.WithName("auth"),
+	}); err != nil {
+		return nil, fmt.Errorf("make the authenticator: %w", err)
+	}
+	if s.cursors, err = newCursors(options.CursorKeysDir); err != nil {
+		return nil, err
+	}
+	writer, err := triage.NewWriter(options.Config)
+	if err != nil {
+		return nil, err
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(newDataAge(s.auth))
+	r := &router{auth: s.auth, model: s.model, metrics: newMetrics(registry), log: options.Log}
+	handler, err := r.handler(handlers.Operations(handlers.Backend{Model: s.model, Cursors: s.cursors, Triage: writer}))
+	if err != nil {
+		return nil, err
+	}
+	s.api = s.newHTTPServer(handler)
+	s.health = s.newHTTPServer(s.healthHandler(registry))
+	return s, s.listen(options.BindAddress, options.HealthBindAddress)
+}
+
+func newCursors(folder string) (*cursor.Codec, error) {
+	if folder == "" {
+		return cursor.NewRandom(), nil
+	}
+	return cursor.Load(folder)
+}
+
+func (s *Server) newHTTPServer(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		// OPTIONS * goes the way of every other request: to a 401 or 404.
+		DisableGeneralOptionsHandler: true,
+	}
+}
+
+func (s *Server) listen(address, healthAddress string) error {
+	var err error
+	if s.listener, err = net.Listen("tcp", address); err != nil {
+		return fmt.Errorf("listen for the REST API: %w", err)
+	}
+	if s.healthListener, err = net.Listen("tcp", healthAddress); err != nil {
+		return errors.Join(fmt.Errorf("listen for health and metrics: %w", err), s.listener.Close())
+	}
+	return nil
+}
+
+// Address is where the REST API listens.
+func (s *Server) Address() string { return s.listener.Addr().String() }
+
+// HealthAddress is where health and metrics listen.
+func (s *Server) HealthAddress() string { return s.healthListener.Addr().String() }
+
+// Run serves until ctx ends, then answers what has begun and returns nil. It returns early,
+// with an error, when a part of the server cannot go on.
+func (s *Server) Run(ctx context.Context) error {
+	s.log.Info("Serving", "address", s.Address(), "healthAddress", s.HealthAddress())
+	// The parts outlive ctx: requests that have begun need them to the end.
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	group, running := errgroup.WithContext(running)
+	group.Go(func() error { return s.model.Run(running) })
+	group.Go(func() error { return s.auth.Run(running) })
+	group.Go(func() error {
+		s.cursors.Run(running, cursorKeysInterval, logr.FromSlogHandler(s.log.Handler()).WithName("cursor"))
+		return nil
+	})
+	group.Go(func() error { return serve(s.health, s.healthListener) })
+	group.Go(func() error { return serve(s.api, s.listener) })
+	group.Go(func() error {
+		defer stop()
+		select {
+		case <-ctx.Done():
+		case <-running.Done():
+		}
+		return s.shutdown(context.WithoutCancel(ctx))
+	})
+	return group.Wait()
+}
+
+func serve(server *http.Server, listener net.Listener) error {
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve %s: %w", listener.Addr(), err)
+	}
+	return nil
+}
+
+// shutdown ends health last, so that a probe sees the server as not ready and not as dead.
+func (s *Server) shutdown(ctx context.Context) error {
+	s.log.Info("Stopping: answering the requests that have begun", "timeout", shutdownTimeout)
+	s.draining.Store(true)
+	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
+	defer cancel()
+	err := s.api.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("requests were cut off: %w", err), s.api.Close())
+	}
+	return errors.Join(err, s.health.Close())
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+
+	"github.com/appsec-dev/findings-operator/apiserver"
+)
+
+// apiserverOptions are the flags of `findings-operator apiserver`.
+type apiserverOptions struct {
+	kubeconfig        string
+	bindAddress       string
+	healthBindAddress string
+	namespace         string
+	cursorKeysDir     string
+	keyStaleness      time.Duration
+	logLevel          string
+	logFormat         string
+
+	config *rest.Config
+	log    *slog.Logger
+}
+
+func newAPIServerCommand() *cobra.Command {
+	o := &apiserverOptions{}
+	command := &cobra.Command{
+		Use:   "apiserver",
+		Short: "Serve the REST API",
+		Long: `Serve the REST API of findings.
+
+Findings are read from a model in memory that a watch on the Kubernetes API feeds; what
+clients decide about them is written there. Any number of replicas may run side by side:
+give them the same --cursor-keys-dir, so that each continues the others' lists.
+
+/healthz, /readyz and /metrics are served on a port of their own, without an API key.
+SIGTERM and SIGINT end the server once it has answered the requests that have begun.`,
+		Example: `  # Against the cluster of a kubeconfig file, on port 9000
+  findings-operator apiserver --kubeconfig ./kubeconfig --bind-address :9000`,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := o.validate(); err != nil {
+				return err
+			}
+			if err := o.complete(); err != nil {
+				return err
+			}
+			return o.run(command.Context())
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "",
+		"kubeconfig file; without it $KUBECONFIG, ~/.kube/config, or the pod's service account")
+	flags.StringVar(&o.bindAddress, "bind-address", ":8080", "address that the REST API listens on")
+	flags.StringVar(&o.healthBindAddress, "health-bind-address", ":8081", "address that health and metrics listen on")
+	flags.StringVar(&o.namespace, "namespace", "findings-system", "namespace of the operator, where the public signing keys are")
+	flags.StringVar(&o.cursorKeysDir, "cursor-keys-dir", "",
+		"folder of the keys that authenticate cursors, each a file of 32 or more random bytes; the file\n"+
+			"whose name sorts last signs. Without it the key is made anew at each start, and cursors end with it")
+	flags.DurationVar(&o.keyStaleness, "key-staleness", time.Minute,
+		"how old what is known of API keys may become before requests are refused")
+	flags.StringVar(&o.logLevel, "log-level", "info", "least severe messages that are logged: debug, info, warn or error")
+	flags.StringVar(&o.logFormat, "log-format", "json", "form of the log on standard error: json or text")
+	return command
+}
+
+func (o *apiserverOptions) validate() error {
+	var problems []error
+	if o.bindAddress == o.healthBindAddress && !strings.HasSuffix(o.bindAddress, ":0") {
+		problems = append(problems, errors.New("--bind-address and --health-bind-address must differ"))
+	}
+	if o.namespace == "" {
+		problems = append(problems, errors.New("--namespace must not be empty"))
+	}
+	if o.keyStaleness < time.Second {
+		problems = append(problems, errors.New("--key-staleness must be at least 1s"))
+	}
+	if err := new(slog.LevelVar).UnmarshalText([]byte(o.logLevel)); err != nil {
+		problems = append(problems, fmt.Errorf("--log-level must be debug, info, warn or error, not %q", o.logLevel))
+	}
+	if o.logFormat != "json" && o.logFormat != "text" {
+		problems = append(problems, fmt.Errorf("--log-format must be json or text, not %q", o.logFormat))
+	}
+	return errors.Join(problems...)
+}
+
+func (o *apiserverOptions) complete() error {
+	var level slog.LevelVar
+	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
+		return err
+	}
+	handlerOptions := &slog.HandlerOptions{Level: &level}
+	var handler slog.Handler = slog.NewJSONHandler(os.Stderr, handlerOptions)
+	if o.logFormat == "text" {
+		handler = slog.NewTextHandler(os.Stderr, handlerOptions)
+	}
+	o.log = slog.New(handler)
+	klog.SetSlogLogger(o.log) // client-go's
+
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return fmt.Errorf("read how to reach the Kubernetes API (see --kubeconfig): %w", err)
+	}
+	config.UserAgent = "findings-operator/apiserver"
+	config.QPS = -1
+	o.config = config
+	return nil
+}
+
+func (o *apiserverOptions) run(ctx context.Context) error {
+	server, err := apiserver.New(apiserver.Options{
+		Config:            o.config,
+		BindAddress:       o.bindAddress,
+		HealthBindAddress: o.healthBindAddress,
+		Namespace:         o.namespace,
+		CursorKeysDir:     o.cursorKeysDir,
+		KeyStaleness:      o.keyStaleness,
+		Log:               o.log,
+	})
+	if err != nil {
+		return err
+	}
+	return server.Run(ctx)
+}

@@ -1,0 +1,167 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// Every curl command of docs/rest.md is sent, in order, and answered as the page says.
+func TestTheExamplesOfTheDocumentation(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(testenv.RepositoryRoot(), "docs", "rest.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := documentedOrganization(t)
+	key := o.key("ci")
+	o.documentedFindings(key)
+	variables := map[string]string{"FINDINGS_URL": facade.url(""), "FINDINGS_API_KEY": key.token}
+	commands := 0
+	for _, example := range examples(t, string(page)) {
+		for _, command := range example.commands {
+			commands++
+			method, path, body, changes := curl(t, os.Expand(command, func(name string) string { return variables[name] }))
+			a := (&caller{t: t, server: facade}).do(method, path, body, changes...)
+			a.wants(example.status, command)
+			if example.answer != "" {
+				if diff := cmp.Diff(settled(t, example.answer), settled(t, string(a.body))); diff != "" {
+					t.Errorf("%s\nanswer (-documented +got):\n%s\ngot:\n%s", command, diff, a.body)
+				}
+			}
+		}
+	}
+	if commands < 8 {
+		t.Errorf("found %d commands; did the form of the page change?", commands)
+	}
+}
+
+func documentedOrganization(t *testing.T) *organization {
+	t.Helper()
+	namespace, err := env.NewOrganization(t.Context(), "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &organization{t: t, name: "acme", namespace: namespace, server: facade}
+	o.create(builder.Repository("payments").In(namespace).Mutate(func(r *v1alpha1.Repository) {
+		r.Spec.Provider, r.Spec.URL, r.Spec.FullName = "github", "https://github.com/acme/payments", "acme/payments"
+	}).Build())
+	o.create(builder.Project("payments-api").In(namespace).Repository("payments").Mutate(func(p *v1alpha1.Project) {
+		p.Spec.DisplayName, p.Spec.Owner, p.Spec.Purpose = "Payments API", "team-payments", "Takes payments."
+		p.Spec.Scanner.BusinessCriticality, p.Spec.User.Exposure = "high", "public"
+		p.Spec.Deployments = map[string]v1alpha1.DeploymentTarget{"production": "eu-west-1"}
+	}).Build())
+	return o
+}
+
+func (o *organization) documentedFindings(key *caller) {
+	at := time.Date(2026, 3, 1, 8, 30, 0, 0, time.UTC)
+	o.finding(key, builder.Finding("f-weak-hash").Project("payments", "payments-api").
+		Severity(v1alpha1.LevelMedium).Title("MD5 protects a receipt").DetectedAt(at))
+	o.finding(key, builder.Finding("f-path-traversal").Project("payments", "payments-api").
+		Severity(v1alpha1.LevelHigh).Title("Path traversal in the download handler").DetectedAt(at.Add(24*time.Hour)).
+		Mutate(func(f *v1alpha1.Finding) {
+			f.Spec.Class, f.Spec.Confidence = "CWE-22", v1alpha1.LevelHigh
+			f.Spec.Agent = &v1alpha1.FindingAgent{Name: "gosec"}
+			f.Spec.Details.Location = &v1alpha1.FileLocation{FilePath: "api/download.go", LineNumber: 42, MethodName: "download"}
+			f.Spec.Details.EndpointLocations = []v1alpha1.EndpointLocation{{Type: v1alpha1.EndpointHTTP, Action: "GET", Path: "/download"}}
+		}))
+}
+
+// example is a block of commands and the answer of each.
+type example struct {
+	commands []string
+	status   int
+	answer   string
+}
+
+var fence = regexp.MustCompile("(?ms)^```(sh|json (\\d{3}))\n(.*?)^```$")
+
+func examples(t *testing.T, page string) []example {
+	t.Helper()
+	var all []example
+	for _, block := range fence.FindAllStringSubmatch(page, -1) {
+		if block[1] == "sh" {
+			text := strings.ReplaceAll(block[3], "\\\n", " ")
+			all = append(all, example{commands: strings.Split(strings.TrimSpace(text), "\n"), status: http.StatusOK})
+			continue
+		}
+		status, err := strconv.Atoi(block[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := &all[len(all)-1]
+		last.status, last.answer = status, block[3]
+	}
+	return all
+}
+
+var word = regexp.MustCompile(`"[^"]*"|'[^']*'|[^\s"']+`)
+
+// curl reads as much of curl's command line as the page uses.
+func curl(t *testing.T, command string) (method, path, body string, changes []change) {
+	t.Helper()
+	words := word.FindAllString(command, -1)
+	for i := range words {
+		words[i] = strings.Trim(words[i], `"'`)
+	}
+	if len(words) == 0 || words[0] != "curl" {
+		t.Fatalf("%q is no curl command", command)
+	}
+	method = http.MethodGet
+	for i := 1; i < len(words); i++ {
+		switch words[i] {
+		case "-X":
+			i++
+			method = words[i]
+		case "-d":
+			i++
+			body = words[i]
+		case "-H":
+			i++
+			name, value, _ := strings.Cut(words[i], ": ")
+			changes = append(changes, header(name, value))
+		default:
+			path = strings.TrimPrefix(words[i], facade.url(""))
+		}
+	}
+	return method, path, body, changes
+}
+
+// settled decodes an answer and takes out what differs from run to run.
+func settled(t *testing.T, text string) any {
+	t.Helper()
+	var value any
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatalf("%v in:\n%s", err, text)
+	}
+	var settle func(any)
+	settle = func(value any) {
+		switch v := value.(type) {
+		case map[string]any:
+			for name, member := range v {
+				if text, ok := member.(string); ok && text != "" && (name == "updated_at" || name == "next_cursor") {
+					v[name] = "..."
+				}
+				settle(member)
+			}
+		case []any:
+			for _, member := range v {
+				settle(member)
+			}
+		}
+	}
+	settle(value)
+	return value
+}

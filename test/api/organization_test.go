@@ -1,0 +1,170 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/tokens"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+var organizations atomic.Int64
+
+// organization is a test's own, with a key.
+type organization struct {
+	t         testing.TB
+	name      string
+	namespace string
+	server    *server
+}
+
+func newOrganization(t testing.TB) *organization {
+	t.Helper()
+	name := fmt.Sprintf("test-%d", organizations.Add(1))
+	namespace, err := env.NewOrganization(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &organization{t: t, name: name, namespace: namespace, server: facade}
+	o.create(builder.Repository("repo").In(namespace).Mutate(func(r *v1alpha1.Repository) {
+		r.Spec.Provider, r.Spec.URL, r.Spec.FullName = "github", "https://github.com/acme/repo", "acme/repo"
+	}).Build())
+	o.create(builder.Project("proj").In(namespace).Build())
+	return o
+}
+
+func (o *organization) create(object client.Object) {
+	o.t.Helper()
+	if err := env.Client.Create(o.t.Context(), object); err != nil {
+		o.t.Fatalf("create %T %s: %v", object, object.GetName(), err)
+	}
+}
+
+// key makes an API key as its controller would, and returns a caller with it that the
+// facade knows.
+func (o *organization) key(name string, scopes ...v1alpha1.Scope) *caller {
+	o.t.Helper()
+	c := &caller{t: o.t, server: o.server, token: o.issue(name, scopes...)}
+	o.eventually(func(g Gomega) {
+		a, err := c.try("GET", "/v1/findings?size=0", "")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(a.status).To(BeElementOf(400, 403), "the facade does not know the key yet")
+	})
+	return c
+}
+
+func (o *organization) issue(name string, scopes ...v1alpha1.Scope) (token string) {
+	o.t.Helper()
+	key := builder.APIKey(name).In(o.namespace).Scopes(scopes...).Build()
+	o.create(key)
+	claims := tokens.Claims{
+		KeyUID: key.UID, Organization: o.name, ID: "token-of-" + string(key.UID),
+		IssuedAt: time.Now().Truncate(time.Second), ExpiresAt: time.Now().Add(time.Hour).Truncate(time.Second),
+	}
+	token, err := signingKey.Sign(claims)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	key.Status.KeyID = claims.ID
+	key.Status.IssuedAt = &metav1.Time{Time: claims.IssuedAt}
+	key.Status.ExpiresAt = &metav1.Time{Time: claims.ExpiresAt}
+	if err := controller.Status().Update(o.t.Context(), key); err != nil {
+		o.t.Fatal(err)
+	}
+	return token
+}
+
+// finding makes a finding and waits until the facade shows it.
+func (o *organization) finding(c *caller, b *builder.FindingBuilder) *v1alpha1.Finding {
+	o.t.Helper()
+	finding := b.In(o.namespace).Build()
+	o.create(finding)
+	o.shows(c, finding)
+	return finding
+}
+
+// findings makes n findings of ascending detectedAt and waits until the facade shows them.
+func (o *organization) findings(c *caller, n int) []string {
+	o.t.Helper()
+	ids := make([]string, n)
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("f-%03d", i)
+		o.create(builder.Finding(ids[i]).In(o.namespace).DetectedAt(start.Add(time.Duration(i) * time.Minute)).Build())
+	}
+	o.eventually(func(g Gomega) {
+		g.Expect(decoded[listOf[shown]](c.get("/v1/findings?size=1")).Total).To(Equal(n))
+	})
+	return ids
+}
+
+func (o *organization) shows(c *caller, finding *v1alpha1.Finding) {
+	o.t.Helper()
+	path := pathOf(finding)
+	o.eventually(func(g Gomega) { g.Expect(c.get(path).status).To(Equal(200)) })
+}
+
+func (o *organization) eventually(check func(Gomega)) {
+	o.t.Helper()
+	NewWithT(o.t).Eventually(check).WithTimeout(patience).WithPolling(10 * time.Millisecond).Should(Succeed())
+}
+
+// stored is the finding as the API server has it.
+func (o *organization) stored(name string) *v1alpha1.Finding {
+	o.t.Helper()
+	finding := &v1alpha1.Finding{}
+	if err := env.Client.Get(o.t.Context(), types.NamespacedName{Namespace: o.namespace, Name: name}, finding); err != nil {
+		o.t.Fatal(err)
+	}
+	return finding
+}
+
+// kubectlPatch patches a finding as an administrator does.
+func (o *organization) kubectlPatch(ctx context.Context, name, patch string) error {
+	finding := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: name}}
+	return env.Client.Patch(ctx, finding, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("kubectl-patch"))
+}
+
+// pathOf is where v2 shows a finding.
+func pathOf(finding *v1alpha1.Finding) string {
+	return strings.Join([]string{
+		"/v2/repos", string(finding.Spec.RepositoryRef.Name), "projects", string(finding.Spec.ProjectRef.Name), "findings", finding.Name,
+	}, "/")
+}
+
+// listOf is a list's envelope.
+type listOf[T any] struct {
+	Items      []T    `json:"items"`
+	HasMore    bool   `json:"has_more"`
+	NextCursor string `json:"next_cursor"`
+	Total      int    `json:"total"`
+}
+
+// shown is what tests look at of an item in either shape.
+type shown struct {
+	ID             string `json:"id"`
+	OrganizationID string `json:"organization_id"`
+	Status         string `json:"status"`
+	UserStatus     string `json:"user_status"`
+	Comments       string `json:"comments"`
+	CreatedAt      string `json:"created_at"`
+	UpdatedAt      string `json:"updated_at"`
+}
+
+func idsOf(items []shown) []string {
+	ids := make([]string, len(items))
+	for i, item := range items {
+		ids[i] = item.ID
+	}
+	return ids
+}

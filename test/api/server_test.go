@@ -1,0 +1,345 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+
+	"github.com/appsec-dev/findings-operator/apiserver"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// ownServer starts a facade for one test.
+func ownServer(t *testing.T, options apiserver.Options, alter func(*rest.Config)) *server {
+	t.Helper()
+	config, err := env.Facade(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if alter != nil {
+		alter(config)
+	}
+	if options.KeyStaleness == 0 {
+		options.KeyStaleness = time.Minute
+	}
+	s, err := newServer(config, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.stop = sync.OnceValue(s.stop)
+	t.Cleanup(func() {
+		if err := s.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// line is a network line to the API server that can be cut.
+type line struct {
+	mu    sync.Mutex
+	cut   bool
+	conns map[net.Conn]struct{}
+}
+
+func (l *line) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cut {
+		return nil, fmt.Errorf("the line is cut")
+	}
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, network, address)
+	if err == nil {
+		l.conns[conn] = struct{}{}
+	}
+	return conn, err
+}
+
+func (l *line) set(cut bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut = cut
+	if cut {
+		for conn := range l.conns {
+			conn.Close() //nolint:errcheck,gosec // that is what cutting it means
+		}
+		l.conns = map[net.Conn]struct{}{}
+	}
+}
+
+// While the API server does not answer, reads go on with a word about their age until it is
+// not known any more whose keys are valid; writes fail. Then all is as before.
+func TestWithoutTheAPIServerReadsGoOnUntilKeysAreStale(t *testing.T) {
+	l := &line{conns: map[net.Conn]struct{}{}}
+	s := ownServer(t, apiserver.Options{KeyStaleness: 8 * time.Second}, func(config *rest.Config) { config.Dial = l.dial })
+	o := newOrganization(t)
+	o.server = s
+	c := o.key("ci")
+	f := o.finding(c, builder.Finding("f-1"))
+	if age := c.get("/v1/findings").wants(200, "all is well").header.Get("X-Data-Age"); age != "" {
+		t.Errorf("all is well, and x-data-age is %q", age)
+	}
+	l.set(true)
+	c.patch("/v1/findings/f-1", `{"user_status":"muted"}`).wantsError(500, "Internal server error", "a write that cannot be stored")
+	aged := false
+	o.eventually(func(g Gomega) {
+		a := c.get(pathOf(f))
+		if a.status == 200 && a.header.Get("X-Data-Age") != "" {
+			aged = true
+		}
+		g.Expect(a.status).To(Equal(500))
+		g.Expect(string(a.body)).To(ContainSubstring("authorization data is stale"))
+	})
+	if !aged {
+		t.Error("no answer said how old its data was")
+	}
+	c.get("/nowhere").wants(500, "nobody can tell whether the key is valid")
+	l.set(false)
+	o.eventually(func(g Gomega) { g.Expect(c.get(pathOf(f)).status).To(Equal(200)) })
+	c.patch("/v1/findings/f-1", `{"user_status":"muted"}`).wants(200, "a write again")
+}
+
+func TestHealthIsOnAPortOfItsOwn(t *testing.T) {
+	for path, want := range map[string]string{
+		"/healthz": "ok",
+		"/readyz":  "[+] keys\n[+] read model\n[+] not stopping\n",
+	} {
+		status, body, err := facade.health(t.Context(), path)
+		if err != nil || status != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%s: %d %q, %v", path, status, body, err)
+		}
+	}
+	if status, _, err := facade.health(t.Context(), "/v1/findings"); err != nil || status != http.StatusNotFound {
+		t.Errorf("the REST API on the health port: %d, %v", status, err)
+	}
+}
+
+func TestAFacadeThatCannotReachTheAPIServerIsNotReady(t *testing.T) {
+	l := &line{cut: true, conns: map[net.Conn]struct{}{}}
+	s := ownServer(t, apiserver.Options{}, func(config *rest.Config) { config.Dial = l.dial })
+	status, body, err := s.health(t.Context(), "/readyz")
+	if err != nil || status != http.StatusServiceUnavailable || !strings.Contains(body, "[-] read model") {
+		t.Errorf("readyz: %d %q, %v", status, body, err)
+	}
+	if status, _, err := s.health(t.Context(), "/healthz"); err != nil || status != http.StatusOK {
+		t.Errorf("healthz: %d, %v", status, err)
+	}
+	c := &caller{t: t, server: s, token: newOrganization(t).issue("ci")}
+	c.get("/v1/findings").wants(500, "a facade that knows no keys yet")
+	l.set(false)
+	if err := s.waitUntilReady(t.Context()); err != nil {
+		t.Error(err)
+	}
+	c.get("/v1/findings").wants(200, "a facade that is ready")
+}
+
+func TestMetricsCountRequestsByRoute(t *testing.T) {
+	s := ownServer(t, apiserver.Options{}, nil)
+	if err := s.waitUntilReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o := newOrganization(t)
+	o.server = s
+	c := o.key("ci")
+	f := o.finding(c, builder.Finding("f-1"))
+	c.get(pathOf(f))
+	c.get("/made/up/by/a/client")
+	c.do("MADEUP", "/v1/findings", "")
+	_, body, err := s.health(t.Context(), "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`findings_api_requests_total{code="200",method="GET",route="/v2/repos/{repo_id}/projects/{project_id}/findings/{finding_id}"}`,
+		`findings_api_requests_total{code="404",method="GET",route="unmatched"} 1`,
+		`findings_api_requests_total{code="405",method="other",route="unmatched"} 1`,
+		`findings_api_request_duration_seconds_bucket{code="404",method="GET",route="unmatched",le="+Inf"} 1`,
+		`go_goroutines`,
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("/metrics lacks %s", want)
+		}
+	}
+	for _, secret := range []string{"made/up", "MADEUP", "f-1"} {
+		if strings.Contains(body, secret) {
+			t.Errorf("/metrics has a label of a client's making: %s", secret)
+		}
+	}
+}
+
+// lockedBuffer is a log that may be read while it is written.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+func TestTheLogNamesRequestsAndHoldsNoSecrets(t *testing.T) {
+	log := &lockedBuffer{}
+	s := ownServer(t, apiserver.Options{Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}, nil)
+	o := newOrganization(t)
+	o.server = s
+	c := o.key("ci-bot")
+	o.finding(c, builder.Finding("f-1"))
+	given := c.get("/v1/findings?class=from-the-query", header("X-Request-Id", "from-the-proxy.1"))
+	if got := given.header.Get("X-Request-Id"); got != "from-the-proxy.1" {
+		t.Errorf("the request's name is now %q", got)
+	}
+	if got := c.get("/v1/findings", header("X-Request-Id", "no name\tof ours")).header.Get("X-Request-Id"); strings.Contains(got, "ours") {
+		t.Errorf("the log takes %q", got)
+	}
+	c.patch("/v2/findings/f-1", `{"comments":"from-the-body"}`)
+	c.get("/v1/findings?cursor=x")
+	(&caller{t: t, server: s, token: "from-the-header"}).get("/v1/findings")
+	text := log.String()
+	for _, want := range []string{
+		`"requestID":"from-the-proxy.1"`, `"route":"/v2/findings/{id}"`, `"key":"ci-bot"`, `"organization":"` + o.name + `"`,
+		`"status":401`, `"status":400`, `"error":"Invalid query parameter: cursor`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the log lacks %s", want)
+		}
+	}
+	for _, secret := range append(strings.Split(c.token, "."), "from-the-query", "from-the-body", "from-the-header") {
+		if strings.Contains(text, secret) {
+			t.Errorf("the log holds %q", secret)
+		}
+	}
+}
+
+// What is sent in raw bytes here, no HTTP client would send.
+func TestRequestsOfOddForm(t *testing.T) {
+	c := newOrganization(t).key("ci")
+	authorization := "Authorization: Bearer " + c.token + "\r\n"
+	for _, test := range []struct {
+		reason, head string
+		status       int
+	}{
+		{"an absolute target", "GET http://elsewhere/v1/findings HTTP/1.1\r\nHost: x\r\n" + authorization, 200},
+		{"OPTIONS of the server", "OPTIONS * HTTP/1.1\r\nHost: x\r\n" + authorization, 404},
+		{"OPTIONS of the server without a key", "OPTIONS * HTTP/1.1\r\nHost: x\r\n", 401},
+		{"CONNECT", "CONNECT elsewhere:443 HTTP/1.1\r\nHost: elsewhere:443\r\n" + authorization, 404},
+		{"a method of the client's own", "X GET /v1/findings HTTP/1.1\r\nHost: x\r\n", 400},
+		{"bytes that are no UTF-8", "GET /v2/repos/r/projects/p/findings/\xff HTTP/1.1\r\nHost: x\r\n" + authorization, 400},
+		{"a percent sign that encodes nothing", "GET /v1/findings/%zz HTTP/1.1\r\nHost: x\r\n" + authorization, 400},
+		{"a long target", "GET /v1/findings/" + strings.Repeat("a", 20_000) + " HTTP/1.1\r\nHost: x\r\n" + authorization, 405},
+		{"headers without end", "GET /v1/findings HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("a", 64<<10) + "\r\n", 431},
+		{"a body cut short", "PATCH /v1/findings/f-1 HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 5\r\n" + authorization + "\r\n{}", 400},
+		{"no HTTP", "hello", 400},
+	} {
+		if got := rawStatus(t, facade.Address(), test.head+"\r\n\r\n"); got != test.status {
+			t.Errorf("%s: got %d, want %d", test.reason, got, test.status)
+		}
+	}
+}
+
+func rawStatus(t *testing.T, address, request string) int {
+	t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close() //nolint:errcheck // a test's own
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, request); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatalf("%.60q: %v", request, err)
+	}
+	defer response.Body.Close() //nolint:errcheck // only the status counts
+	return response.StatusCode
+}
+
+// A request that has begun when the server is told to stop is answered, and stored.
+func TestStoppingAnswersWhatHasBegun(t *testing.T) {
+	s := ownServer(t, apiserver.Options{}, nil)
+	o := newOrganization(t)
+	o.server = s
+	c := o.key("ci")
+	o.finding(c, builder.Finding("f-1"))
+	body := `{"user_status":"muted"}`
+	reader, writer := io.Pipe()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, s.url("/v1/findings/f-1"), reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Authorization", "Bearer "+c.token)
+	request.Header.Set("Expect", "100-continue") // answered when the handler reads: it has begun
+	begun := make(chan struct{})
+	request = request.WithContext(onContinue(t.Context(), func() { close(begun) }))
+	transport := &http.Transport{ExpectContinueTimeout: patience}
+	defer transport.CloseIdleConnections()
+	answered := make(chan int, 1)
+	go func() {
+		response, err := transport.RoundTrip(request)
+		if err != nil {
+			t.Error(err)
+			answered <- 0
+			return
+		}
+		response.Body.Close() //nolint:errcheck,gosec // only the status counts
+		answered <- response.StatusCode
+	}()
+	select {
+	case <-begun:
+	case <-time.After(patience):
+		t.Fatal("the request did not begin")
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.stop() }()
+	NewWithT(t).Eventually(func(g Gomega) {
+		conn, err := net.DialTimeout("tcp", s.Address(), time.Second)
+		if err == nil {
+			conn.Close() //nolint:errcheck,gosec // it should not be there
+		}
+		g.Expect(err).To(HaveOccurred(), "the server still takes new connections")
+	}).WithTimeout(patience).WithPolling(5 * time.Millisecond).Should(Succeed())
+	status, report, err := s.health(t.Context(), "/readyz")
+	if err != nil || status != http.StatusServiceUnavailable || !strings.Contains(report, "[-] not stopping") {
+		t.Errorf("readyz while stopping: %d %q, %v", status, report, err)
+	}
+	if _, err := io.WriteString(writer, body); err != nil {
+		t.Fatal(err)
+	}
+	writer.Close() //nolint:errcheck,gosec // never fails
+	if got := <-answered; got != 200 {
+		t.Errorf("the request that had begun got %d", got)
+	}
+	if err := <-stopped; err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	if got := o.stored("f-1").Spec.Triage.UserStatus; got != "muted" {
+		t.Errorf("the finding is %s", got)
+	}
+}

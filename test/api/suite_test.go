@@ -1,0 +1,167 @@
+// Package api tests the REST API: the real server, through its real router, over a real
+// kube-apiserver, with the rights of its own service account.
+package api_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/appsec-dev/findings-operator/apiserver"
+	"github.com/appsec-dev/findings-operator/internal/tokens"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// patience bounds everything that a test waits for. Nothing takes near as long.
+const patience = 30 * time.Second
+
+var (
+	env *testenv.Environment
+	// facade is the server that tests share; each has organizations of its own in it.
+	facade *server
+	// controller writes what the controllers would.
+	controller client.Client
+	signingKey tokens.SigningKey
+)
+
+func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+
+func runTests(m *testing.M) int {
+	started, err := testenv.Start()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "testenv:", err)
+		return 1
+	}
+	env = started
+	log.SetLogger(logr.Discard())
+	defer func() {
+		if err := env.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "testenv:", err)
+		}
+	}()
+	stop, err := startFacade()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "facade:", err)
+		return 1
+	}
+	code := m.Run()
+	if err := stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "facade:", err)
+		return 1
+	}
+	return code
+}
+
+func startFacade() (stop func() error, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	config, err := env.Controller(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if controller, err = env.NewClient(config); err != nil {
+		return nil, err
+	}
+	if err := publishSigningKey(ctx); err != nil {
+		return nil, err
+	}
+	if config, err = env.Facade(ctx); err != nil {
+		return nil, err
+	}
+	facade, err = newServer(config, apiserver.Options{KeyStaleness: time.Minute})
+	if err != nil {
+		return nil, err
+	}
+	if err := facade.waitUntilReady(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("wait for readiness: %w", err), facade.stop())
+	}
+	return facade.stop, nil
+}
+
+func publishSigningKey(ctx context.Context) error {
+	var err error
+	if signingKey, err = tokens.GenerateSigningKey(); err != nil {
+		return err
+	}
+	data, err := tokens.EncodeKeySet(signingKey.Public())
+	if err != nil {
+		return err
+	}
+	return env.Client.Create(ctx, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: testenv.SystemNamespace, Name: tokens.SigningKeysConfigMap},
+		Data:       data,
+	})
+}
+
+// server is a running facade.
+type server struct {
+	*apiserver.Server
+	stop func() error
+}
+
+// newServer starts a facade on ports of its own.
+func newServer(config *rest.Config, options apiserver.Options) (*server, error) {
+	options.Config = config
+	options.BindAddress = "127.0.0.1:0"
+	options.HealthBindAddress = "127.0.0.1:0"
+	options.Namespace = testenv.SystemNamespace
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
+	started, err := apiserver.New(options)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- started.Run(ctx) }()
+	return &server{Server: started, stop: func() error {
+		cancel()
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(patience):
+			return errors.New("the server did not stop")
+		}
+	}}, nil
+}
+
+// url of a path of the REST API.
+func (s *server) url(path string) string { return "http://" + s.Address() + path }
+
+func (s *server) waitUntilReady(ctx context.Context) error {
+	return wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		status, _, err := s.health(ctx, "/readyz")
+		return status == http.StatusOK, err
+	})
+}
+
+// health asks the port of health and metrics.
+func (s *server) health(ctx context.Context, path string) (status int, body string, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.HealthAddress()+path, http.NoBody)
+	if err != nil {
+		return 0, "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close() //nolint:errcheck // only read from
+	var content strings.Builder
+	_, err = copyBounded(&content, response.Body)
+	return response.StatusCode, content.String(), err
+}
