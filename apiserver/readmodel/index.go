@@ -24,7 +24,7 @@ func facetOf(i *Item) facet {
 	return facet{status: i.Status, userStatus: i.UserStatus, severity: i.Severity}
 }
 
-// field is one by which findings are kept apart.
+// field is one, or a combination, by which findings are kept apart.
 type field uint8
 
 const (
@@ -34,12 +34,14 @@ const (
 	repoField
 	projectField
 	classField
+	repoClassField
+	projectClassField
 	// repoProjectField only counts: it tells whether a project's findings are all in a repository.
 	repoProjectField
 )
 
-// places is how many buckets hold a finding: everything, anyValue, repo, project, class.
-const places = 5
+// places is how many buckets hold a finding: one for each field but the last.
+const places = int(repoProjectField)
 
 // bucketKey names the findings that have a value of a field, and a facet.
 type bucketKey struct {
@@ -72,15 +74,17 @@ func placesOf(i *Item) [places]bucketKey {
 		{field: repoField, value: i.RepoID, facet: facet},
 		{field: projectField, value: i.ProjectID, facet: facet},
 		{field: classField, value: i.Class, facet: facet},
+		{field: repoClassField, value: both(i.RepoID, i.Class), facet: facet},
+		{field: projectClassField, value: both(i.ProjectID, i.Class), facet: facet},
 	}
 }
 
 func repoProjectKey(i *Item) bucketKey {
-	return bucketKey{field: repoProjectField, value: repoProjectValue(i.RepoID, i.ProjectID), facet: facetOf(i)}
+	return bucketKey{field: repoProjectField, value: both(i.RepoID, i.ProjectID), facet: facetOf(i)}
 }
 
-// repoProjectValue needs no escapes: resource names hold no slash.
-func repoProjectValue(repo, project string) string { return repo + "/" + project }
+// both is a value of a combination. It needs no escapes: resource names hold no slash.
+func both(resource, other string) string { return resource + "/" + other }
 
 // entry places an item in a bucket of a sorted tree.
 type entry struct {

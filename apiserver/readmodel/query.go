@@ -38,10 +38,8 @@ type Page struct {
 	Total int
 }
 
-// list answers a query from an index that does not change meanwhile.
-//
-// Its cost is that of the page, except that a class with another high-cardinality filter
-// looks at each finding of the rarest value to count those that match.
+// list answers a query from an index that does not change meanwhile. Its cost is that of the
+// page, whatever the filter, except where a project has findings in several repositories.
 func (x *index) list(q FindingQuery) Page {
 	q.Sort = cmp.Or(q.Sort, SortCreatedAt)
 	q.Order = cmp.Or(q.Order, OrderDesc)
@@ -65,77 +63,71 @@ func (x *index) list(q FindingQuery) Page {
 // selection is the buckets that hold what a filter matches, and perhaps more.
 type selection struct {
 	buckets []uint64
-	// rest is what the buckets do not already make sure of.
-	rest FindingFilter
+	// repo is what the buckets do not make sure of; nil where they hold just what matches.
+	repo *string
 	// count is how many findings match.
 	count int
 }
 
-func (s *selection) matches(i *Item) bool {
-	return matches(s.rest.RepoID, i.RepoID) && matches(s.rest.ProjectID, i.ProjectID) && matches(s.rest.Class, i.Class)
-}
+func (s *selection) matches(i *Item) bool { return matches(s.repo, i.RepoID) }
 
 func matches(want *string, value string) bool { return want == nil || *want == value }
 
-// choose picks the buckets of the field that leaves the fewest findings to look at.
+// choose picks the buckets that hold what a filter matches.
 func (x *index) choose(filter FindingFilter) selection {
-	var best *selection
-	consider := func(f field, value *string, rest FindingFilter) {
-		if value == nil {
-			return
-		}
-		s := x.pick(f, *value, filter)
-		s.rest = rest
-		if best == nil || s.count < best.count {
-			best = &s
-		}
+	switch {
+	case filter.ProjectID != nil:
+		return x.chooseProject(filter)
+	case filter.RepoID != nil && filter.Class != nil:
+		return x.pick(repoClassField, both(*filter.RepoID, *filter.Class), filter)
+	case filter.RepoID != nil:
+		return x.pick(repoField, *filter.RepoID, filter)
+	case filter.Class != nil:
+		return x.pick(classField, *filter.Class, filter)
+	case filter == FindingFilter{}:
+		return x.pick(everything, "", filter)
+	default:
+		return x.pick(anyValue, "", filter)
 	}
-	consider(repoField, filter.RepoID, FindingFilter{ProjectID: filter.ProjectID, Class: filter.Class})
-	consider(projectField, filter.ProjectID, FindingFilter{RepoID: filter.RepoID, Class: filter.Class})
-	consider(classField, filter.Class, FindingFilter{RepoID: filter.RepoID, ProjectID: filter.ProjectID})
-	if best == nil {
-		none := ""
-		if filter == (FindingFilter{}) {
-			return x.pick(everything, none, filter)
-		}
-		return x.pick(anyValue, none, filter)
-	}
-	x.settle(best, filter)
-	return *best
 }
 
-// settle makes the count exact where the buckets hold more than what matches.
-func (x *index) settle(s *selection, filter FindingFilter) {
-	if filter.RepoID != nil && filter.ProjectID != nil {
-		// A project is in one repository, so as a rule one of the two says it all.
-		both := x.pick(repoProjectField, repoProjectValue(*filter.RepoID, *filter.ProjectID), filter)
-		if both.count == 0 {
-			*s = selection{}
-			return
-		}
-		if filter.Class == nil {
-			if both.count == s.count {
-				s.rest = FindingFilter{}
-			}
-			s.count = both.count
-			return
-		}
+// chooseProject picks the buckets of a project. A project is in one repository, so as a rule
+// the repository asks for nothing more, or for something else.
+func (x *index) chooseProject(filter FindingFilter) selection {
+	project := x.pick(projectField, *filter.ProjectID, filter)
+	selected := project
+	if filter.Class != nil {
+		selected = x.pick(projectClassField, both(*filter.ProjectID, *filter.Class), filter)
 	}
-	if s.rest == (FindingFilter{}) {
-		return
+	if filter.RepoID == nil {
+		return selected
 	}
-	s.count = 0
+	inRepo := x.pick(repoProjectField, both(*filter.RepoID, *filter.ProjectID), filter)
+	switch inRepo.count {
+	case project.count:
+	case 0:
+		return selection{}
+	default:
+		selected.repo = filter.RepoID
+		selected.count = x.countMatches(selected)
+	}
+	return selected
+}
+
+// countMatches looks at each finding.
+func (x *index) countMatches(s selection) (count int) {
 	for _, id := range s.buckets {
 		x.byCreated.Ascend(entry{bucket: id, item: &Item{}}, func(e entry) bool {
 			if e.bucket != id {
 				return false
 			}
 			if s.matches(e.item) {
-				s.count++
+				count++
 			}
 			return true
 		})
 	}
+	return count
 }
 
 // pick returns the buckets of a field's value whose facets match.
