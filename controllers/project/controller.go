@@ -51,10 +51,8 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Project{}, repositoryField, repositoryOfProject); err != nil {
 		return fmt.Errorf("index projects by repository: %w", err)
 	}
-	// Our own status writes are let through: a project is reconciled seldom, and so a repository
-	// that came while it was being found missing is seen at the second look.
 	return ctrl.NewControllerManagedBy(mgr).
-		For(&v1alpha1.Project{}).
+		For(&v1alpha1.Project{}, builder.WithPredicates(worthReconciling)).
 		Watches(&v1alpha1.Finding{}, r.findings.Handler(countDelay)).
 		Watches(&v1alpha1.Scan{}, handler.EnqueueRequestsFromMapFunc(scanOwner)).
 		Watches(&v1alpha1.Repository{}, handler.EnqueueRequestsFromMapFunc(r.projectsOf),

@@ -2,6 +2,7 @@ package project
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -34,6 +35,25 @@ func projectOfScan(object client.Object) []string {
 
 func repositoryOfProject(object client.Object) []string {
 	return []string{string(object.(*v1alpha1.Project).Spec.RepositoryRef.Name)}
+}
+
+// worthReconciling passes over our own status writes. Each would bring the next look at once,
+// which would find the next few findings of an import counted and write again: no count would
+// ever be held back. The one that it lets through is that of a project that begins to wait
+// for its repository, which may have come while that was being written.
+var worthReconciling = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*v1alpha1.Project), e.ObjectNew.(*v1alpha1.Project)
+		return waits(after) && !waits(before) || !slices.Equal(before.Finalizers, after.Finalizers)
+	},
+	// Create and Delete are the other predicate's to judge.
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+})
+
+func waits(project *v1alpha1.Project) bool {
+	ready := v1alpha1.FindCondition(project.Status.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.Reason == v1alpha1.ReasonRepositoryNotFound
 }
 
 // createdOrDeleted passes over updates: a project refers to a name, not to what is behind it.

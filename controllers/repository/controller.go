@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -51,7 +52,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		return fmt.Errorf("index scans by repository: %w", err)
 	}
 	return ctrl.NewControllerManagedBy(mgr).
-		For(&v1alpha1.Repository{}).
+		For(&v1alpha1.Repository{}, builder.WithPredicates(worthReconciling)).
 		Watches(&v1alpha1.Finding{}, r.findings.Handler(countDelay)).
 		Watches(&v1alpha1.Scan{}, handler.EnqueueRequestsFromMapFunc(scanOwner)).
 		Watches(&v1alpha1.Project{}, r.projects.Handler(countDelay)).

@@ -2,9 +2,12 @@ package repository
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -32,6 +35,18 @@ func everyProject(object client.Object) (tally.Share, bool) {
 		Owner: types.NamespacedName{Namespace: project.Namespace, Name: string(project.Spec.RepositoryRef.Name)},
 	}, true
 }
+
+// worthReconciling passes over our own status writes. Each would bring the next look at once,
+// which would find the next few findings of an import counted and write again: no count would
+// ever be held back.
+var worthReconciling = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return !slices.Equal(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers())
+	},
+	// Create and Delete are the other predicate's to judge.
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+})
 
 func repositoryOfScan(object client.Object) []string {
 	return []string{string(object.(*v1alpha1.Scan).Spec.RepositoryRef.Name)}

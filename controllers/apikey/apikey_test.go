@@ -1,0 +1,535 @@
+package apikey
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/tokens"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+func TestKeyGetsATokenInItsSecret(t *testing.T) {
+	start(t)
+	namespace := newOrganization(t, "issued")
+	key := builder.APIKey("ci").In(namespace).Build()
+	create(t, key)
+	_, claims := waitUntilIssued(t, key)
+
+	g := NewWithT(t)
+	g.Expect(claims.KeyUID).To(Equal(key.UID))
+	g.Expect(claims.Organization).To(Equal("issued"))
+	g.Expect(key.Status.ExpiresAt.Sub(key.Status.IssuedAt.Time)).To(Equal(90 * 24 * time.Hour))
+	g.Expect(key.Status.IssuedAt.Time).To(BeTemporally("==", claims.IssuedAt))
+	g.Expect(key.Status.ExpiresAt.Time).To(BeTemporally("==", claims.ExpiresAt))
+	g.Expect(key.Status.SecretRef.Name).To(BeEquivalentTo("ci-token"))
+	g.Expect(v1alpha1.IsConditionTrue(key.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
+	secret := get(t, g, tokenSecret(key))
+	g.Expect(secret.Type).To(Equal(corev1.SecretTypeOpaque))
+	g.Expect(metav1.IsControlledBy(secret, key)).To(BeTrue())
+}
+
+// Whoever may read keys and events, but no Secrets, must not come by a token.
+func TestTokenIsNowhereButInTheSecret(t *testing.T) {
+	start(t)
+	namespace := newOrganization(t, "secretive")
+	key := builder.APIKey("ci").In(namespace).Build()
+	create(t, key)
+	token, _ := waitUntilIssued(t, key)
+	signature := token[strings.LastIndex(token, ".")+1:]
+	eventually(t, func(g Gomega) {
+		events := &eventsv1.EventList{}
+		g.Expect(env.Client.List(t.Context(), events, client.InNamespace(namespace))).To(Succeed())
+		g.Expect(events.Items).NotTo(BeEmpty(), "an issue is announced")
+		for _, object := range []any{events, get(t, g, key), get(t, g, signingConfigMap())} {
+			text, err := json.Marshal(object)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(string(text)).NotTo(ContainSubstring(signature))
+		}
+	})
+}
+
+func TestOrganizationBoundsTheLifeOfItsKeys(t *testing.T) {
+	start(t)
+	namespace := newOrganization(t, "bounded")
+	organization := get(t, NewWithT(t), builder.Organization("bounded").Build())
+	setMaximum := func(maximum time.Duration) {
+		t.Helper()
+		organization.Spec.APIKeys = &v1alpha1.OrganizationAPIKeys{MaxLifetime: &metav1.Duration{Duration: maximum}}
+		if err := env.Client.Update(t.Context(), organization); err != nil {
+			t.Fatal(err)
+		}
+	}
+	setMaximum(2 * time.Hour)
+	byDefault := builder.APIKey("default").In(namespace).Build()
+	greedy := builder.APIKey("greedy").In(namespace).Mutate(func(k *v1alpha1.APIKey) {
+		k.Spec.ExpiresAt = ptr.To(metav1.NewTime(time.Now().Add(1000 * time.Hour)))
+	}).Build()
+	create(t, byDefault, greedy)
+	for _, key := range []*v1alpha1.APIKey{byDefault, greedy} {
+		waitUntilIssued(t, key, func(g Gomega) {
+			g.Expect(key.Status.ExpiresAt.Sub(key.Status.IssuedAt.Time)).To(Equal(2 * time.Hour))
+		})
+	}
+	// A bound that is drawn closer holds for tokens that were issued before.
+	setMaximum(time.Hour)
+	for _, key := range []*v1alpha1.APIKey{byDefault, greedy} {
+		id := key.Status.KeyID
+		waitUntilIssued(t, key, func(g Gomega) {
+			g.Expect(key.Status.ExpiresAt.Sub(key.Status.IssuedAt.Time)).To(Equal(time.Hour))
+			g.Expect(key.Status.KeyID).To(Equal(id))
+		})
+	}
+}
+
+func TestExpiryComesAtItsTime(t *testing.T) {
+	start(t)
+	namespace := newOrganization(t, "expiring")
+	key := builder.APIKey("short").In(namespace).Mutate(func(k *v1alpha1.APIKey) {
+		k.Spec.ExpiresAt = ptr.To(metav1.NewTime(time.Now().Add(4 * time.Second)))
+	}).Build()
+	create(t, key)
+	waitForReason(t, key, v1alpha1.ReasonReconciled)
+	waitForReason(t, key, v1alpha1.ReasonExpired)
+	if now := time.Now(); now.Before(key.Status.ExpiresAt.Time) {
+		t.Errorf("expired %v early", key.Status.ExpiresAt.Sub(now))
+	}
+	if !v1alpha1.IsConditionTrue(key.Status.Conditions, v1alpha1.ConditionStalled) {
+		t.Error("an expired key is not Stalled")
+	}
+	// A longer life takes a new token.
+	id := key.Status.KeyID
+	change(t, key, func(s *v1alpha1.APIKeySpec) {
+		s.ExpiresAt = ptr.To(metav1.NewTime(time.Now().Add(time.Hour)))
+		s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1}
+	})
+	waitForReason(t, key, v1alpha1.ReasonReconciled)
+	if key.Status.KeyID == id {
+		t.Error("the token that expired is in force again")
+	}
+}
+
+func TestKeyThatIsOverFromTheStartGetsNoToken(t *testing.T) {
+	start(t)
+	namespace := newOrganization(t, "late")
+	key := builder.APIKey("late").In(namespace).Mutate(func(k *v1alpha1.APIKey) {
+		k.Spec.ExpiresAt = ptr.To(metav1.NewTime(time.Now().Add(-time.Hour)))
+	}).Build()
+	create(t, key)
+	waitForReason(t, key, v1alpha1.ReasonExpired)
+	if key.Status.KeyID != "" || !gone(t, tokenSecret(key)) {
+		t.Errorf("token %q was issued for a life that is over", key.Status.KeyID)
+	}
+}
+
+func TestDisabledKeyIsRotatedAllTheSame(t *testing.T) {
+	start(t)
+	namespace := newOrganization(t, "disabled")
+	key := builder.APIKey("leaked").In(namespace).Build()
+	create(t, key)
+	_, leaked := waitUntilIssued(t, key)
+	change(t, key, func(s *v1alpha1.APIKeySpec) {
+		s.Disabled = true
+		s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1}
+	})
+	waitForReason(t, key, v1alpha1.ReasonDisabled)
+	if key.Status.KeyID == leaked.ID {
+		t.Error("the leaked token would be good again once the key is enabled")
+	}
+	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled = false })
+	waitForReason(t, key, v1alpha1.ReasonReconciled)
+}
+
+func TestRotationLeavesTheTokenBeforeForTheOverlap(t *testing.T) {
+	start(t)
+	namespace := newOrganization(t, "rotating")
+	key := builder.APIKey("ci").In(namespace).Build()
+	create(t, key)
+	_, first := waitUntilIssued(t, key)
+
+	change(t, key, func(s *v1alpha1.APIKeySpec) {
+		s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1, Overlap: &metav1.Duration{Duration: time.Hour}}
+	})
+	_, second := waitUntilIssued(t, key, func(g Gomega) {
+		g.Expect(key.Status.RotationSerial).To(Equal(int64(1)))
+		g.Expect(key.Status.Previous).NotTo(BeNil())
+		g.Expect(key.Status.Previous.KeyID).To(Equal(first.ID))
+		g.Expect(key.Status.Previous.ExpiresAt.Sub(key.Status.IssuedAt.Time)).To(Equal(time.Hour))
+	})
+	if second.ID == first.ID {
+		t.Fatal("a rotation gave the same token")
+	}
+	// An overlap that is cut short ends by itself, at its time.
+	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation.Overlap = &metav1.Duration{Duration: 2 * time.Second} })
+	waitUntilIssued(t, key, func(g Gomega) {
+		g.Expect(key.Status.Previous).To(BeNil())
+		g.Expect(key.Status.KeyID).To(Equal(second.ID))
+	})
+	// And does not come back.
+	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation.Overlap = &metav1.Duration{Duration: time.Hour} })
+	eventually(t, func(g Gomega) { g.Expect(get(t, g, key).Status.ObservedGeneration).To(Equal(key.Generation)) })
+	if key.Status.Previous != nil {
+		t.Errorf("token %s is valid again", key.Status.Previous.KeyID)
+	}
+}
+
+func TestRotationWithoutOverlapEndsTheTokenBefore(t *testing.T) {
+	start(t)
+	namespace := newOrganization(t, "cut")
+	key := builder.APIKey("ci").In(namespace).Build()
+	create(t, key)
+	_, first := waitUntilIssued(t, key)
+	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation = &v1alpha1.APIKeyRotation{Serial: 7} })
+	waitUntilIssued(t, key, func(g Gomega) {
+		g.Expect(key.Status.KeyID).NotTo(Equal(first.ID))
+		g.Expect(key.Status.Previous).To(BeNil())
+	})
+	// A lower serial asks for nothing.
+	_, second := waitUntilIssued(t, key)
+	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation.Serial = 3 })
+	eventually(t, func(g Gomega) { g.Expect(get(t, g, key).Status.ObservedGeneration).To(Equal(key.Generation)) })
+	if key.Status.KeyID != second.ID {
+		t.Error("a lowered serial gave a new token")
+	}
+}
+
+func TestSecretThatIsLostOrSpoiltGivesANewToken(t *testing.T) {
+	start(t)
+	namespace := newOrganization(t, "lost")
+	key := builder.APIKey("ci").In(namespace).Build()
+	create(t, key)
+	update := func(apply func(*corev1.Secret)) func(g Gomega) {
+		return func(g Gomega) {
+			secret := get(t, g, tokenSecret(key))
+			apply(secret)
+			g.Expect(env.Client.Update(t.Context(), secret)).To(Succeed())
+		}
+	}
+	first, _ := waitUntilIssued(t, key)
+	cases := []struct {
+		reason string
+		spoil  func(g Gomega)
+	}{
+		{"deleting the Secret revokes the token", func(g Gomega) { g.Expect(env.Client.Delete(t.Context(), tokenSecret(key))).To(Succeed()) }},
+		{"an emptied Secret is filled anew", update(func(s *corev1.Secret) { s.Data = nil })},
+		{"what is no token is replaced", update(func(s *corev1.Secret) { s.Data[v1alpha1.APIKeyTokenKey] = []byte("hello") })},
+		{"a token that was revoked and is put back stays revoked", update(func(s *corev1.Secret) { s.Data[v1alpha1.APIKeyTokenKey] = []byte(first) })},
+		{"a frozen Secret is replaced", update(func(s *corev1.Secret) { s.Data[v1alpha1.APIKeyTokenKey] = nil; s.Immutable = ptr.To(true) })},
+	}
+	for _, tc := range cases {
+		_, before := waitUntilIssued(t, key)
+		// Tokens of the same second cannot be told apart by age.
+		eventually(t, func(g Gomega) { g.Expect(time.Now()).To(BeTemporally(">", before.IssuedAt.Add(time.Second))) })
+		tc.spoil(NewWithT(t))
+		_, after := waitUntilIssued(t, key, func(g Gomega) {
+			g.Expect(key.Status.KeyID).NotTo(Equal(before.ID), tc.reason)
+			g.Expect(key.Status.Previous).To(BeNil(), tc.reason)
+		})
+		if after.ID == before.ID {
+			t.Error(tc.reason)
+		}
+	}
+}
+
+func TestSecretOfAnotherIsNotTouched(t *testing.T) {
+	start(t)
+	namespace := newOrganization(t, "taken")
+	other := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ci-token"},
+		Data:       map[string][]byte{"token": []byte("someone's")},
+	}
+	create(t, other)
+	key := builder.APIKey("ci").In(namespace).Build()
+	create(t, key)
+	waitForReason(t, key, v1alpha1.ReasonSecretConflict)
+	if secret := get(t, NewWithT(t), tokenSecret(key)); string(secret.Data["token"]) != "someone's" || secret.ResourceVersion != other.ResourceVersion {
+		t.Error("another's Secret was written")
+	}
+	if key.Status.KeyID != "" {
+		t.Errorf("token %q is in force that nobody can have", key.Status.KeyID)
+	}
+	if err := env.Client.Delete(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	waitUntilIssued(t, key)
+}
+
+func TestKeyOutsideAnOrganizationGetsNoToken(t *testing.T) {
+	start(t)
+	stray := builder.APIKey("stray").In("default").Build()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-notyet"}}
+	early := builder.APIKey("early").In("org-notyet").Build()
+	create(t, stray, namespace, early)
+	for _, key := range []*v1alpha1.APIKey{stray, early} {
+		waitForReason(t, key, v1alpha1.ReasonOrganizationNotFound)
+		if !gone(t, tokenSecret(key)) {
+			t.Errorf("key %s got a Secret", key.Name)
+		}
+	}
+	// As soon as the namespace is an organization's, its keys are served.
+	organization := builder.Organization("notyet").Build()
+	create(t, organization)
+	organization.Status.Namespace = "org-notyet"
+	if err := asController(t).Status().Update(t.Context(), organization); err != nil {
+		t.Fatal(err)
+	}
+	waitUntilIssued(t, early)
+}
+
+// forget sets the status back, as if the controller had died before it wrote the one after.
+func forget(t *testing.T, key *v1alpha1.APIKey, to v1alpha1.APIKeyStatus) {
+	t.Helper()
+	get(t, NewWithT(t), key)
+	key.Status = to
+	if err := asController(t).Status().Update(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTokenWhoseStatusWasLostIsTakenOver(t *testing.T) {
+	stop := start(t)
+	namespace := newOrganization(t, "crashed")
+	key := builder.APIKey("ci").In(namespace).Build()
+	create(t, key)
+	before, _ := waitUntilIssued(t, key)
+	stop()
+	forget(t, key, v1alpha1.APIKeyStatus{})
+	start(t)
+	if after, _ := waitUntilIssued(t, key); after != before {
+		t.Error("the client's token was replaced")
+	}
+}
+
+func TestRotationWhoseStatusWasLostIsTakenOver(t *testing.T) {
+	stop := start(t)
+	namespace := newOrganization(t, "crashed-rotation")
+	key := builder.APIKey("ci").In(namespace).Build()
+	create(t, key)
+	_, first := waitUntilIssued(t, key)
+	unrotated := *key.Status.DeepCopy()
+	change(t, key, func(s *v1alpha1.APIKeySpec) {
+		s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1, Overlap: &metav1.Duration{Duration: time.Hour}}
+	})
+	before, _ := waitUntilIssued(t, key, func(g Gomega) { g.Expect(key.Status.RotationSerial).To(Equal(int64(1))) })
+	stop()
+	forget(t, key, unrotated)
+	start(t)
+	after, _ := waitUntilIssued(t, key, func(g Gomega) {
+		g.Expect(key.Status.RotationSerial).To(Equal(int64(1)))
+		g.Expect(key.Status.Previous).NotTo(BeNil())
+		g.Expect(key.Status.Previous.KeyID).To(Equal(first.ID))
+	})
+	if after != before {
+		t.Error("the rotation was done twice")
+	}
+}
+
+func TestRotationAskedForDuringACrashComesAfterTheTakeOver(t *testing.T) {
+	stop := start(t)
+	namespace := newOrganization(t, "crashed-twice")
+	key := builder.APIKey("ci").In(namespace).Build()
+	create(t, key)
+	waitUntilIssued(t, key)
+	unrotated := *key.Status.DeepCopy()
+	overlap := &metav1.Duration{Duration: time.Hour}
+	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1, Overlap: overlap} })
+	_, second := waitUntilIssued(t, key, func(g Gomega) { g.Expect(key.Status.RotationSerial).To(Equal(int64(1))) })
+	stop()
+	forget(t, key, unrotated)
+	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation.Serial = 2 })
+	start(t)
+	waitUntilIssued(t, key, func(g Gomega) {
+		g.Expect(key.Status.RotationSerial).To(Equal(int64(2)))
+		g.Expect(key.Status.Previous).NotTo(BeNil())
+		g.Expect(key.Status.Previous.KeyID).To(Equal(second.ID))
+	})
+}
+
+func TestSecretOfAnEarlierKeyIsReplaced(t *testing.T) {
+	start(t)
+	namespace := newOrganization(t, "again")
+	key := builder.APIKey("ci").In(namespace).Build()
+	create(t, key)
+	before, _ := waitUntilIssued(t, key)
+	// No garbage collector runs here, so that the Secret stays.
+	if err := env.Client.Delete(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	again := builder.APIKey("ci").In(namespace).Build()
+	create(t, again)
+	after, claims := waitUntilIssued(t, again)
+	if after == before || claims.KeyUID != again.UID {
+		t.Error("the new key goes by the token of the one before")
+	}
+}
+
+func TestSecretGoesWithItsKey(t *testing.T) {
+	env.StartControllerManager(t, "garbage-collector-controller")
+	start(t)
+	namespace := newOrganization(t, "collected")
+	key := builder.APIKey("ci").In(namespace).Build()
+	create(t, key)
+	waitUntilIssued(t, key)
+	if err := env.Client.Delete(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func(g Gomega) { g.Expect(gone(t, tokenSecret(key))).To(BeTrue()) })
+}
+
+func TestSettledKeyIsNotWritten(t *testing.T) {
+	stop := start(t)
+	namespace := newOrganization(t, "calm")
+	key := builder.APIKey("ci").In(namespace).Build()
+	create(t, key)
+	waitUntilIssued(t, key)
+	versions := func() [4]string {
+		g := NewWithT(t)
+		return [4]string{
+			get(t, g, key).ResourceVersion, get(t, g, tokenSecret(key)).ResourceVersion,
+			get(t, g, signingSecret()).ResourceVersion, get(t, g, signingConfigMap()).ResourceVersion,
+		}
+	}
+	before := versions()
+	stop()
+	// A start reconciles everything; the new key shows that it has come that far.
+	start(t)
+	marker := builder.APIKey("marker").In(namespace).Build()
+	create(t, marker)
+	waitUntilIssued(t, marker)
+	if after := versions(); before != after {
+		t.Errorf("written without need: before %v, after %v", before, after)
+	}
+}
+
+// The facade writes it, and the controller's write must not take it back.
+func TestLastUseSurvivesAReconcile(t *testing.T) {
+	start(t)
+	namespace := newOrganization(t, "used")
+	key := builder.APIKey("ci").In(namespace).Build()
+	create(t, key)
+	waitUntilIssued(t, key)
+	used := metav1.NewTime(time.Now().UTC().Truncate(time.Second))
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"lastUsedAt":%q}}`, used.Format(time.RFC3339)))
+	if err := asController(t).Status().Patch(t.Context(), key, patch); err != nil {
+		t.Fatal(err)
+	}
+	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1} })
+	waitUntilIssued(t, key, func(g Gomega) {
+		g.Expect(key.Status.RotationSerial).To(Equal(int64(1)))
+		g.Expect(key.Status.LastUsedAt).NotTo(BeNil())
+		g.Expect(key.Status.LastUsedAt.Time).To(BeTemporally("==", used.Time))
+	})
+}
+
+func TestLostPublicKeyIsPublishedAgain(t *testing.T) {
+	start(t)
+	namespace := newOrganization(t, "published")
+	key := builder.APIKey("ci").In(namespace).Build()
+	create(t, key)
+	before, _ := waitUntilIssued(t, key)
+	private := get(t, NewWithT(t), signingSecret())
+	if err := env.Client.Delete(t.Context(), signingConfigMap()); err != nil {
+		t.Fatal(err)
+	}
+	after, _ := waitUntilIssued(t, key)
+	if again := get(t, NewWithT(t), signingSecret()); again.UID != private.UID || after != before {
+		t.Error("a lost ConfigMap cost the signing key or a token")
+	}
+	// A key that someone adds is as good as a signature on any token.
+	stranger, err := tokens.GenerateSigningKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	added, err := tokens.EncodeKeySet(stranger.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	configMap := get(t, NewWithT(t), signingConfigMap())
+	for name, text := range added {
+		configMap.Data[name] = text
+	}
+	if err := env.Client.Update(t.Context(), configMap); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func(g Gomega) { g.Expect(get(t, g, signingConfigMap()).Data).To(HaveLen(1)) })
+}
+
+// Removing the signing key is what one does when it has leaked.
+func TestRemovedSigningKeyEndsEveryToken(t *testing.T) {
+	start(t)
+	namespace := newOrganization(t, "resigned")
+	keys := []*v1alpha1.APIKey{builder.APIKey("a").In(namespace).Build(), builder.APIKey("b").In(namespace).Build()}
+	before := map[string]string{}
+	for _, key := range keys {
+		create(t, key)
+		before[key.Name], _ = waitUntilIssued(t, key)
+	}
+	if err := env.Client.Delete(t.Context(), signingSecret()); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range keys {
+		waitUntilIssued(t, key, func(g Gomega) {
+			token, _ := read(t, g, key)
+			g.Expect(token).NotTo(Equal(before[key.Name]))
+		})
+	}
+}
+
+func TestReplicasMakeOneSigningKey(t *testing.T) {
+	for range 5 {
+		_ = env.Client.Delete(t.Context(), signingSecret())
+		_ = env.Client.Delete(t.Context(), signingConfigMap())
+		c := asController(t)
+		const replicas = 8
+		var (
+			running sync.WaitGroup
+			ids     [replicas]string
+			errs    [replicas]error
+		)
+		for i := range replicas {
+			running.Go(func() {
+				key, err := signingKeys{client: c, live: c, namespace: testenv.SystemNamespace}.ensure(t.Context())
+				ids[i], errs[i] = key.ID(), err
+			})
+		}
+		running.Wait()
+		for i := range replicas {
+			if errs[i] != nil || ids[i] != ids[0] {
+				t.Fatalf("replica %d has key %s (%v), replica 0 has %s", i, ids[i], errs[i], ids[0])
+			}
+		}
+		set, err := tokens.DecodeKeySet(get(t, NewWithT(t), signingConfigMap()).Data)
+		if err != nil || len(set.IDs()) != 1 || set.IDs()[0] != ids[0] {
+			t.Fatalf("published are %v (%v), want %s", set.IDs(), err, ids[0])
+		}
+	}
+}
+
+func TestSpoiltSigningKeyIsNotWrittenOver(t *testing.T) {
+	_ = env.Client.Delete(t.Context(), signingSecret())
+	spoilt := signingSecret()
+	spoilt.Data = map[string][]byte{tokens.SigningKeyDataKey: []byte("half a key")}
+	create(t, spoilt)
+	t.Cleanup(func() { _ = env.Client.Delete(t.Context(), spoilt) })
+	c := asController(t)
+	_, err := signingKeys{client: c, live: c, namespace: testenv.SystemNamespace}.ensure(t.Context())
+	if err == nil || strings.Contains(err.Error(), "half a key") {
+		t.Errorf("error is %v; want one that quotes nothing", err)
+	}
+	if now := get(t, NewWithT(t), signingSecret()); string(now.Data[tokens.SigningKeyDataKey]) != "half a key" {
+		t.Error("the Secret was written over")
+	}
+}
