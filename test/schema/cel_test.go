@@ -1,0 +1,249 @@
+package schema_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// edit changes an unstructured object: member names apart by dots, and nil to take away.
+type edit map[string]any
+
+func (e edit) apply(object map[string]any) {
+	for path, value := range e {
+		parts := strings.Split(path, ".")
+		if value == nil {
+			unstructured.RemoveNestedField(object, parts...)
+			continue
+		}
+		if err := unstructured.SetNestedField(object, value, parts...); err != nil {
+			panic(err)
+		}
+	}
+}
+
+func content(t *testing.T, object client.Object) *unstructured.Unstructured {
+	t.Helper()
+	out, err := kruntime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(out, "status")
+	return &unstructured.Unstructured{Object: out}
+}
+
+const (
+	at    = "2026-01-02T03:04:05Z"
+	later = "2026-01-02T03:05:05Z"
+)
+
+func organization() client.Object { return builder.Organization("cel").Build() }
+func key() client.Object          { return builder.APIKey("cel").In("default").Build() }
+func repository() client.Object   { return builder.Repository("cel").In("default").Build() }
+func project() client.Object      { return builder.Project("cel").In("default").Build() }
+func finding() client.Object      { return builder.Finding("cel").In("default").Build() }
+func scan() client.Object {
+	return builder.Scan("cel", time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)).In("default").Build()
+}
+
+func review() client.Object {
+	return raw("Review", map[string]any{"repositoryRef": map[string]any{"name": "repo"}, "prNumber": int64(1), "prStatus": "open"})
+}
+
+func issue() client.Object {
+	return raw("ReviewIssue", map[string]any{
+		"reviewRef": map[string]any{"name": "review"}, "title": "t", "severity": "low", "seenInCommits": []any{"abc"},
+	})
+}
+
+func delivery() client.Object {
+	return raw("WebhookDelivery", map[string]any{
+		"endpointRef": map[string]any{"name": "endpoint"}, "payload": "{}",
+		"event": map[string]any{
+			"id": "1", "type": "webhook.ping", "time": at,
+			"subject": map[string]any{"kind": "WebhookEndpoint", "name": "endpoint"},
+		},
+	})
+}
+
+func raw(kind string, spec map[string]any) client.Object {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": appsecv1alpha1.GroupVersion.String(), "kind": kind,
+		"metadata": map[string]any{"name": "cel", "namespace": "default"}, "spec": spec,
+	}}
+}
+
+var rulesAtCreate = []struct {
+	name    string
+	object  func() client.Object
+	edit    edit
+	refused string // part of the message; "" where the object is taken
+	reason  string
+}{
+	{"organization of 59 characters", organization, edit{"metadata.name": strings.Repeat("a", 59)}, "", "org-<name> is at most 63 characters"},
+	{"organization of 60 characters", organization, edit{"metadata.name": strings.Repeat("a", 60)}, "at most 59 characters", "its namespace's name would be too long"},
+	{"organization with a dot", organization, edit{"metadata.name": "acme.example"}, "hold no dot", "a namespace's name has none"},
+	{"key life of a minute", organization, edit{"spec.apiKeys": map[string]any{"maxLifetime": "1m"}}, "", "the shortest"},
+	{"key life of a second", organization, edit{"spec.apiKeys": map[string]any{"maxLifetime": "1s"}}, "maxLifetime must be at least 1m", "over before it is used"},
+	{"no retention of findings", organization, edit{"spec.retention": map[string]any{"closedFindings": "0s"}}, "", "at once is a choice"},
+	{"negative retention of findings", organization, edit{"spec.retention": map[string]any{"closedFindings": "-1s"}}, "closedFindings must not be negative", "no one can mean it"},
+	{"negative retention of scans", organization, edit{"spec.retention": map[string]any{"finishedScans": "-1s"}}, "finishedScans must not be negative", "no one can mean it"},
+	{"negative retention of deliveries", organization, edit{"spec.retention": map[string]any{"finishedDeliveries": "-1s"}}, "finishedDeliveries must not be negative", "no one can mean it"},
+	{"overlap of 30 days", key, edit{"spec.rotation": map[string]any{"serial": int64(1), "overlap": "720h"}}, "", "the longest"},
+	{"overlap of more", key, edit{"spec.rotation": map[string]any{"serial": int64(1), "overlap": "721h"}}, "overlap must be between", "a token that was replaced must end"},
+	{"negative overlap", key, edit{"spec.rotation": map[string]any{"serial": int64(1), "overlap": "-1s"}}, "overlap must be between", "no one can mean it"},
+	{"clone URL with a user", repository, edit{"spec.cloneURL": "ssh://git@example.com/a.git"}, "", "a user's name is no secret"},
+	{"clone URL with a password", repository, edit{"spec.cloneURL": "https://u:p@example.com/a.git"}, "cloneURL must not hold a password", "everyone who reads the resource would read it"},
+	{"language of 64 characters", repository, edit{"spec.languages": map[string]any{strings.Repeat("a", 64): int64(1)}}, "", "the longest"},
+	{"language of 65 characters", repository, edit{"spec.languages": map[string]any{strings.Repeat("a", 65): int64(1)}}, "at most 64 characters", "keys of maps take room too"},
+	{"deployment of 65 characters", project, edit{"spec.deployments": map[string]any{strings.Repeat("a", 65): "x"}}, "at most 64 characters", "keys of maps take room too"},
+	{"scan that runs", scan, edit{}, "", "neither end is there"},
+	{"scan that has ended", scan, edit{"spec.completedAt": later, "spec.outcome": "Succeeded"}, "", "both ends are there"},
+	{"scan with an end and no outcome", scan, edit{"spec.completedAt": later}, "set together", "did it succeed?"},
+	{"scan with an outcome and no end", scan, edit{"spec.outcome": "Failed"}, "set together", "since when?"},
+}
+
+func TestRulesAtCreate(t *testing.T) {
+	for _, row := range rulesAtCreate {
+		t.Run(row.name, func(t *testing.T) {
+			object := content(t, row.object())
+			row.edit.apply(object.Object)
+			wantAnswer(t, env.Client.Create(t.Context(), object, client.DryRunAll), row.refused, row.reason)
+		})
+	}
+}
+
+var (
+	ended    = edit{"spec.completedAt": later, "spec.outcome": "Succeeded"}
+	detected = edit{"spec.detectedAt": at}
+)
+
+var rulesAtUpdate = []struct {
+	name    string
+	object  func() client.Object
+	before  edit
+	edit    edit
+	refused string
+	reason  string
+}{
+	{"finding to another repository", finding, nil, edit{"spec.repositoryRef.name": "other"}, "spec.repositoryRef and spec.projectRef are immutable", "its name is derived from it"},
+	{"finding to another project", finding, nil, edit{"spec.projectRef.name": "other"}, "spec.repositoryRef and spec.projectRef are immutable", "its name is derived from it"},
+	{"finding without a project", finding, nil, edit{"spec.projectRef": nil}, "spec.projectRef: Required", "taken away, it could be added anew with another value"},
+	{"finding without a repository", finding, nil, edit{"spec.repositoryRef": nil}, "spec.repositoryRef: Required", "taken away, it could be added anew with another value"},
+	{"finding without a project's name", finding, nil, edit{"spec.projectRef.name": nil}, "spec.projectRef.name: Required", "taken away, it could be added anew with another value"},
+	{"finding without a spec", finding, nil, edit{"spec": nil}, "spec: Required", "with the spec every rule in it would go"},
+	{"finding detected at another time", finding, detected, edit{"spec.detectedAt": later}, "spec.detectedAt is immutable", "REST's created_at"},
+	{"finding detected at no time", finding, detected, edit{"spec.detectedAt": nil}, "spec.detectedAt is immutable", "taken away, it could be added anew with another value"},
+	{"finding detected late", finding, nil, edit{"spec.detectedAt": later}, "spec.detectedAt is immutable", "absent means the creation, and that is a value"},
+	{"finding with another severity", finding, detected, edit{"spec.details.severity": "high"}, "", "facts change"},
+	{"project to another repository", project, nil, edit{"spec.repositoryRef.name": "other"}, "immutable", "its findings would not follow"},
+	{"project without a repository", project, nil, edit{"spec.repositoryRef": nil}, "spec.repositoryRef: Required", "taken away, it could be added anew with another value"},
+	{"project without a spec", project, nil, edit{"spec": nil}, "spec: Required", "with the spec every rule in it would go"},
+	{"project with another owner", project, nil, edit{"spec.owner": "other"}, "", "metadata changes"},
+	{"scan of another repository", scan, nil, edit{"spec.repositoryRef.name": "other"}, "immutable", "a scan is of one thing"},
+	{"scan of another project", scan, nil, edit{"spec.projectRef.name": "other"}, "immutable", "a scan is of one thing"},
+	{"scan by another tool", scan, nil, edit{"spec.tool": "other"}, "immutable", "a scan is by one tool"},
+	{"scan of another category", scan, nil, edit{"spec.category": "Secret"}, "immutable", "a scan is of one category"},
+	{"scan started at another time", scan, nil, edit{"spec.startedAt": later}, "immutable", "imports are ordered by it"},
+	{"scan without a start", scan, nil, edit{"spec.startedAt": nil}, "spec.startedAt: Required", "taken away, it could be added anew with another value"},
+	{"scan without a tool", scan, nil, edit{"spec.tool": nil}, "spec.tool: Required", "taken away, it could be added anew with another value"},
+	{"scan without a spec", scan, nil, edit{"spec": nil}, "spec: Required", "with the spec every rule in it would go"},
+	{"scan that ends", scan, nil, ended, "", "once"},
+	{"scan that ends otherwise", scan, ended, edit{"spec.outcome": "Failed"}, "a scan that has ended is immutable", "once"},
+	{"scan that begins again", scan, ended, edit{"spec.outcome": nil, "spec.completedAt": nil}, "a scan that has ended is immutable", "taken away, it could be added anew with another value"},
+	{"scan with late counts", scan, ended, edit{"spec.counts": map[string]any{"created": int64(1)}}, "a scan that has ended is immutable", "the end is the last thing written"},
+	{"review of another pull request", review, nil, edit{"spec.prNumber": int64(2)}, "are immutable", "a review is of one pull request"},
+	{"review without a number", review, nil, edit{"spec.prNumber": nil}, "spec.prNumber: Required", "taken away, it could be added anew with another value"},
+	{"review without a repository", review, nil, edit{"spec.repositoryRef": nil}, "spec.repositoryRef: Required", "taken away, it could be added anew with another value"},
+	{"review without a spec", review, nil, edit{"spec": nil}, "spec: Required", "with the spec every rule in it would go"},
+	{"review that is merged", review, nil, edit{"spec.prStatus": "merged"}, "", "pull requests are merged"},
+	{"review that is no longer merged", review, edit{"spec.prStatus": "merged"}, edit{"spec.prStatus": "open"}, "a merged pull request stays merged", "no provider unmerges"},
+	{"review without a status", review, edit{"spec.prStatus": "merged"}, edit{"spec.prStatus": nil}, "spec.prStatus: Required", "taken away, it could be added anew with another value"},
+	{"issue of another review", issue, nil, edit{"spec.reviewRef.name": "other"}, "spec.reviewRef is immutable", "an issue is of one review"},
+	{"issue without a review", issue, nil, edit{"spec.reviewRef": nil}, "spec.reviewRef: Required", "taken away, it could be added anew with another value"},
+	{"issue without a spec", issue, nil, edit{"spec": nil}, "spec: Required", "with the spec every rule in it would go"},
+	{"delivery of another payload", delivery, nil, edit{"spec.payload": "{ }"}, "spec is immutable", "the bytes that were sent"},
+	{"delivery without a payload", delivery, nil, edit{"spec.payload": nil}, "spec.payload: Required", "taken away, it could be added anew with another value"},
+	{"delivery without a spec", delivery, nil, edit{"spec": nil}, "spec: Required", "with the spec every rule in it would go"},
+}
+
+func TestRulesAtUpdate(t *testing.T) {
+	for _, row := range rulesAtUpdate {
+		t.Run(row.name, func(t *testing.T) {
+			object := content(t, row.object())
+			row.before.apply(object.Object)
+			create(t, object)
+			t.Cleanup(func() {
+				if err := env.Client.Delete(context.WithoutCancel(t.Context()), object); err != nil {
+					t.Error(err)
+				}
+			})
+			changed := object.DeepCopy()
+			row.edit.apply(changed.Object)
+			wantAnswer(t, env.Client.Update(t.Context(), changed, client.DryRunAll), row.refused, row.reason)
+		})
+	}
+}
+
+func wantAnswer(t *testing.T, err error, refused, reason string) {
+	t.Helper()
+	switch {
+	case refused == "" && err != nil:
+		t.Errorf("refused: %v\nreason it must be taken: %s", err, reason)
+	case refused != "" && (err == nil || !strings.Contains(err.Error(), refused)):
+		t.Errorf("want a refusal that says %q, got %v\nreason: %s", refused, err, reason)
+	}
+}
+
+// A rule without a case above could be lost without a test noticing.
+func TestEveryRuleRefusesSomethingInATable(t *testing.T) {
+	for kind, crd := range crds(t) {
+		for _, rule := range rules(schemaOf(t, crd)) {
+			if !slices.ContainsFunc(refusals(t)[kind], func(refused string) bool { return strings.Contains(rule.Message, refused) }) {
+				t.Errorf("%s: no case is refused with %q", kind, rule.Message)
+			}
+		}
+	}
+}
+
+// refusals are what the tables expect to be refused with, by kind.
+func refusals(t *testing.T) map[string][]string {
+	out := map[string][]string{}
+	add := func(object func() client.Object, refused string) {
+		if refused != "" {
+			kind := content(t, object()).GetKind()
+			out[kind] = append(out[kind], refused)
+		}
+	}
+	for _, row := range rulesAtCreate {
+		add(row.object, row.refused)
+	}
+	for _, row := range rulesAtUpdate {
+		add(row.object, row.refused)
+	}
+	return out
+}
+
+func rules(schema *apiextensionsv1.JSONSchemaProps) []apiextensionsv1.ValidationRule {
+	out := slices.Clone([]apiextensionsv1.ValidationRule(schema.XValidations))
+	for _, member := range schema.Properties {
+		out = append(out, rules(&member)...)
+	}
+	if schema.Items != nil {
+		out = append(out, rules(schema.Items.Schema)...)
+	}
+	if schema.AdditionalProperties != nil {
+		out = append(out, rules(schema.AdditionalProperties.Schema)...)
+	}
+	return out
+}

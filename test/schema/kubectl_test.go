@@ -1,0 +1,86 @@
+package schema_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// kubectl runs it as the administrator in the namespace and returns what it prints.
+func kubectl(t *testing.T, namespace string, args ...string) string {
+	t.Helper()
+	kubeconfig := testenv.WriteKubeconfig(t, env.Config, namespace)
+	command := exec.CommandContext(t.Context(), testenv.Binary(t, "kubectl"), append([]string{"--kubeconfig", kubeconfig}, args...)...) //nolint:gosec // a test names its own arguments
+	out, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+func TestKubectlFiltersAndShowsFindings(t *testing.T) {
+	const namespace = "kubectl-findings"
+	if err := env.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		t.Fatal(err)
+	}
+	for name, severity := range map[string]appsecv1alpha1.Level{"grave": appsecv1alpha1.LevelHigh, "slight": appsecv1alpha1.LevelLow} {
+		create(t, content(t, builder.Finding(name).In(namespace).Severity(severity).Build()))
+	}
+	if got, want := kubectl(t, namespace, "get", "findings", "--field-selector", "spec.details.severity=high", "-o", "name"), "finding.appsec.dev/grave\n"; got != want {
+		t.Errorf("by severity: got %q, want %q", got, want)
+	}
+	if got, want := kubectl(t, namespace, "get", "fnd", "--field-selector", "spec.triage.userStatus=muted", "-o", "name"), ""; got != want {
+		t.Errorf("by user status: got %q, want %q", got, want)
+	}
+	if got := kubectl(t, namespace, "get", "appsec"); !strings.Contains(got, "finding.appsec.dev/grave") {
+		t.Errorf("the category shows no finding:\n%s", got)
+	}
+	narrow, wide := kubectl(t, namespace, "get", "findings"), kubectl(t, namespace, "get", "findings", "-o", "wide")
+	if !strings.Contains(narrow, "SEVERITY") || strings.Contains(narrow, "REPOSITORY") || !strings.Contains(wide, "REPOSITORY") {
+		t.Errorf("columns:\n%s\nand with -o wide:\n%s", narrow, wide)
+	}
+}
+
+func TestEverySelectableFieldSelects(t *testing.T) {
+	for kind, crd := range crds(t) {
+		for _, field := range crd.Spec.Versions[0].SelectableFields {
+			path := strings.TrimPrefix(field.JSONPath, ".")
+			list := &unstructured.UnstructuredList{}
+			list.SetAPIVersion(appsecv1alpha1.GroupVersion.String())
+			list.SetKind(crd.Spec.Names.ListKind)
+			if err := env.Client.List(t.Context(), list, client.MatchingFields{path: "no-such-value"}); err != nil {
+				t.Errorf("%s by %s: %v", kind, path, err)
+			}
+			if len(list.Items) != 0 {
+				t.Errorf("%s by %s: %d objects have a value that none has", kind, path, len(list.Items))
+			}
+		}
+	}
+}
+
+// What a cluster is given must be all there is: a CRD left out of the kustomization is not installed.
+func TestTheDefaultKustomizationHoldsEverything(t *testing.T) {
+	out := kubectl(t, "default", "kustomize", testenv.RepositoryRoot()+"/config/default")
+	for _, crd := range crds(t) {
+		if !strings.Contains(out, "\n  name: "+crd.Name+"\n") {
+			t.Errorf("config/default lacks %s", crd.Name)
+		}
+	}
+	for _, want := range []string{
+		"kind: Namespace\n", "kind: ValidatingAdmissionPolicyBinding\n", "kind: MutatingAdmissionPolicyBinding\n",
+		"name: findings-viewer\n", "name: findings-triager\n", "name: findings-scanner\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("config/default lacks %q", want)
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package schema_test
+
+import (
+	"errors"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// violation is a value that one bound of a part refuses.
+type violation struct {
+	path  string
+	bound string
+	value any
+}
+
+// violations are one for each bound of the schema.
+func violations(schema *apiextensionsv1.JSONSchemaProps, path string) []violation {
+	var out []violation
+	add := func(bound string, value any) { out = append(out, violation{path, bound, value}) }
+	switch schema.Type {
+	case "string":
+		if schema.MaxLength != nil && schema.Format != "duration" {
+			add("maxLength", strings.Repeat("a", int(*schema.MaxLength)+1))
+		}
+		if schema.MinLength != nil && *schema.MinLength > 0 {
+			add("minLength", "")
+		}
+		if len(schema.Enum) > 0 {
+			add("enum", "no-such-value")
+		}
+		if schema.Pattern != "" {
+			add("pattern", "-")
+		}
+		if schema.Format == "date-time" || schema.Format == "duration" {
+			add("format", "yesterday")
+		}
+	case "integer":
+		if schema.Minimum != nil {
+			add("minimum", int64(*schema.Minimum)-1)
+		}
+		if schema.Maximum != nil {
+			add("maximum", int64(*schema.Maximum)+1)
+		}
+	case "array":
+		add("maxItems", slices.Repeat([]any{filler(schema.Items.Schema)}, int(*schema.MaxItems)+1))
+		out = append(out, violations(schema.Items.Schema, path)...)
+	case "object":
+		if schema.AdditionalProperties != nil {
+			members := map[string]any{}
+			for i := range *schema.MaxProperties + 1 {
+				members[unique("a", 8, i+1)] = filler(schema.AdditionalProperties.Schema)
+			}
+			add("maxProperties", members)
+			add("key length", map[string]any{strings.Repeat("a", int(maxKeyLength(schema))+1): filler(schema.AdditionalProperties.Schema)})
+			out = append(out, violations(schema.AdditionalProperties.Schema, path+".*")...)
+		}
+		for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+			member := schema.Properties[name]
+			out = append(out, violations(&member, path+"."+name)...)
+		}
+	}
+	return out
+}
+
+// filler is any value of the type; whether it is valid beyond that is another bound's business.
+func filler(schema *apiextensionsv1.JSONSchemaProps) any {
+	switch schema.Type {
+	case "string":
+		return "a"
+	case "integer":
+		return int64(1)
+	default:
+		return map[string]any{}
+	}
+}
+
+var indexes = regexp.MustCompile(`\[[^]]*\]`)
+
+func TestEachBoundIsKeptAndTheErrorNamesTheField(t *testing.T) {
+	as := controller(t)
+	for kind, crd := range crds(t) {
+		schema := schemaOf(t, crd)
+		holder := newObject(crd, "status-holder")
+		holder.Object["spec"] = withPart(t, schema, "spec", "", nil)
+		create(t, holder)
+		for _, part := range []string{"spec", "status"} {
+			member := schema.Properties[part]
+			for _, v := range violations(&member, part) {
+				if kind == "Finding" && v.path == "spec.triage.by" {
+					continue // stamped by the API server, whatever is sent
+				}
+				t.Run(kind+"/"+v.path+"/"+v.bound, func(t *testing.T) {
+					var err error
+					if part == "spec" {
+						object := newObject(crd, "refused")
+						object.Object["spec"] = withPart(t, schema, part, v.path, v.value)
+						err = env.Client.Create(t.Context(), object, client.DryRunAll)
+					} else {
+						object := holder.DeepCopy()
+						object.Object["status"] = withPart(t, schema, part, v.path, v.value)
+						err = as.Status().Update(t.Context(), object, client.DryRunAll)
+					}
+					wantInvalid(t, err, v.path)
+				})
+			}
+		}
+	}
+}
+
+// wantInvalid checks that the API server refused the object and named the field.
+func wantInvalid(t *testing.T, err error, path string) {
+	t.Helper()
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) {
+		t.Fatalf("want an object that is refused as invalid, got error %v", err)
+	}
+	path = strings.TrimSuffix(path, ".*")
+	var fields []string
+	for _, cause := range status.Status().Details.Causes {
+		field := indexes.ReplaceAllString(cause.Field, "")
+		fields = append(fields, field)
+		if field == path || strings.HasPrefix(field, path+".") {
+			return
+		}
+	}
+	t.Errorf("the error names %v, want %s: %v", fields, path, err)
+}
+
+func TestRequiredPartsAreRequired(t *testing.T) {
+	for kind, crd := range crds(t) {
+		schema := schemaOf(t, crd)
+		spec := schema.Properties["spec"]
+		for _, path := range requiredParts(&spec, "spec") {
+			t.Run(kind+"/"+path, func(t *testing.T) {
+				object := newObject(crd, "refused")
+				object.Object["spec"] = withPart(t, schema, "spec", path, nil)
+				remove(object.Object, strings.Split(path, "."))
+				wantInvalid(t, env.Client.Create(t.Context(), object, client.DryRunAll), path)
+			})
+		}
+	}
+}
+
+func requiredParts(schema *apiextensionsv1.JSONSchemaProps, path string) []string {
+	var out []string
+	if schema.Items != nil {
+		return requiredParts(schema.Items.Schema, path)
+	}
+	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+		member := schema.Properties[name]
+		if slices.Contains(schema.Required, name) {
+			out = append(out, path+"."+name)
+		}
+		out = append(out, requiredParts(&member, path+"."+name)...)
+	}
+	return out
+}
+
+// remove takes the member at the path away, in every item of the lists on the way.
+func remove(value any, path []string) {
+	switch v := value.(type) {
+	case []any:
+		for _, item := range v {
+			remove(item, path)
+		}
+	case map[string]any:
+		if len(path) == 1 {
+			delete(v, path[0])
+			return
+		}
+		remove(v[path[0]], path[1:])
+	}
+}

@@ -1,0 +1,115 @@
+package schema_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestAnObjectFilledToItsBoundsIsStored(t *testing.T) {
+	for kind, crd := range crds(t) {
+		t.Run(kind, func(t *testing.T) {
+			schema := schemaOf(t, crd)
+			g := &generator{t: t, full: true}
+			object := newObject(crd, "filled")
+			for _, part := range []string{"spec", "status"} {
+				member := schema.Properties[part]
+				object.Object[part] = g.value(&member, part, 0)
+			}
+			want := object.DeepCopy()
+
+			// As an importer writes it: with an owner recorded for every field.
+			spec := object.DeepCopy()
+			unstructured.RemoveNestedField(spec.Object, "status")
+			apply := client.ApplyConfigurationFromUnstructured(spec)
+			if err := env.Client.Apply(t.Context(), apply, client.FieldOwner("schema-test"), client.ForceOwnership); err != nil {
+				t.Fatalf("store the spec: %v", err)
+			}
+			stored := get(t, object)
+			stored.Object["status"] = object.Object["status"]
+			if err := controller(t).Status().Update(t.Context(), stored); err != nil {
+				t.Fatalf("store the status: %v", err)
+			}
+			label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))
+			if err := env.Client.Patch(t.Context(), stored, label); err != nil {
+				t.Fatalf("the policies' comparison of the whole spec must stay within their budget: %v", err)
+			}
+
+			stored = get(t, object)
+			if kind == "Finding" { // the signature is the API server's
+				unstructured.RemoveNestedField(want.Object, "spec", "triage", "by")
+				unstructured.RemoveNestedField(stored.Object, "spec", "triage", "by")
+			}
+			for _, part := range []string{"spec", "status"} {
+				if diff := cmp.Diff(want.Object[part], stored.Object[part]); diff != "" {
+					t.Errorf("%s (-sent +stored):\n%.2000s", part, diff)
+				}
+			}
+		})
+	}
+}
+
+// A default would be a difference for good between what GitOps declares and what is there.
+func TestTheServerInjectsNoDefaultButTriage(t *testing.T) {
+	for kind, crd := range crds(t) {
+		t.Run(kind, func(t *testing.T) {
+			for _, full := range []bool{false, true} {
+				object := newObject(crd, map[bool]string{false: "default-minimal", true: "default-nested"}[full])
+				spec := schemaOf(t, crd).Properties["spec"]
+				object.Object["spec"] = (&generator{t: t, full: full}).value(&spec, "spec", 0)
+				if full {
+					// Every object is there and holds nothing that it need not.
+					object.Object["spec"] = hollow(&spec, object.Object["spec"])
+				}
+				want := object.DeepCopy()
+				if kind == "Finding" {
+					if err := unstructured.SetNestedField(want.Object, "open", "spec", "triage", "userStatus"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				create(t, object)
+				got := get(t, object)
+				if diff := cmp.Diff(want.Object["spec"], got.Object["spec"]); diff != "" {
+					t.Errorf("spec (-sent +stored):\n%s", diff)
+				}
+				if got.Object["status"] != nil {
+					t.Errorf("status is %v, want none", got.Object["status"])
+				}
+			}
+		})
+	}
+}
+
+// hollow takes away every member that is not required and holds no other.
+func hollow(schema *apiextensionsv1.JSONSchemaProps, value any) any {
+	object, ok := value.(map[string]any)
+	if !ok || schema.AdditionalProperties != nil {
+		return value
+	}
+	out := map[string]any{}
+	for name, member := range object {
+		memberSchema := schema.Properties[name]
+		required := false
+		for _, r := range schema.Required {
+			required = required || r == name
+		}
+		if required || memberSchema.Type == "object" && memberSchema.AdditionalProperties == nil {
+			out[name] = hollow(&memberSchema, member)
+		}
+	}
+	return out
+}
+
+func get(t *testing.T, object *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	out := &unstructured.Unstructured{}
+	out.SetGroupVersionKind(object.GroupVersionKind())
+	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

@@ -1,0 +1,89 @@
+// Package schema_test checks the generated CRDs: their bounds by walking them, and what the
+// API server makes of them by storing objects in a real one.
+package schema_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+var env *testenv.Environment
+
+func TestMain(m *testing.M) { testenv.Main(m, &env) }
+
+// crds are the generated CRDs by kind.
+func crds(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(testenv.RepositoryRoot(), "config", "crd", "bases", "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("config/crd/bases holds %d files, error %v", len(files), err)
+	}
+	out := map[string]*apiextensionsv1.CustomResourceDefinition{}
+	for _, file := range files {
+		content, err := os.ReadFile(file) //nolint:gosec // a test names its own files
+		if err != nil {
+			t.Fatal(err)
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(content, crd); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		out[crd.Spec.Names.Kind] = crd
+	}
+	return out
+}
+
+func schemaOf(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.JSONSchemaProps {
+	t.Helper()
+	if len(crd.Spec.Versions) != 1 {
+		t.Fatalf("%s has %d versions, want 1", crd.Name, len(crd.Spec.Versions))
+	}
+	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+}
+
+// newObject is an object of the kind, in namespace default where the kind has one.
+func newObject(crd *apiextensionsv1.CustomResourceDefinition, name string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetAPIVersion(appsecv1alpha1.GroupVersion.String())
+	object.SetKind(crd.Spec.Names.Kind)
+	object.SetName(name)
+	if crd.Spec.Scope == apiextensionsv1.NamespaceScoped {
+		object.SetNamespace("default")
+	}
+	return object
+}
+
+// controller is a client with the name of the one account that may write a status, and with
+// every right, so that the schema alone refuses.
+func controller(t *testing.T) client.Client {
+	t.Helper()
+	config := rest.CopyConfig(env.Config)
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: testenv.ServiceAccountUsername(testenv.SystemNamespace, testenv.ControllerServiceAccount),
+		Groups:   []string{user.SystemPrivilegedGroup},
+	}
+	as, err := env.NewClient(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return as
+}
+
+// create makes the object as the administrator.
+func create(t *testing.T, object *unstructured.Unstructured) {
+	t.Helper()
+	if err := env.Client.Create(t.Context(), object); err != nil {
+		t.Fatalf("create %s %s: %v", object.GetKind(), object.GetName(), err)
+	}
+}
