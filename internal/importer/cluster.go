@@ -41,6 +41,9 @@ func NewClient(config *rest.Config) (client.Client, error) {
 // pageSize of a list.
 const pageSize = 500
 
+// mostExpired is how often a list that took too long is begun again.
+const mostExpired = 3
+
 // Target is where findings go.
 type Target struct {
 	Namespace, Repository, Project string
@@ -79,19 +82,17 @@ func (im *Importer) get(ctx context.Context, kind, name string, into client.Obje
 func (im *Importer) findings(ctx context.Context, b *Batch) ([]appsecv1alpha1.Finding, error) {
 	var out []appsecv1alpha1.Finding
 	page := ""
-	for {
+	for expired := 0; ; {
 		list := &appsecv1alpha1.FindingList{}
 		err := retry(ctx, func(ctx context.Context) error {
 			return im.client.List(ctx, list, client.InNamespace(im.target.Namespace), im.selector(b),
 				client.Limit(pageSize), client.Continue(page))
 		})
 		switch {
-		case apierrors.IsResourceExpired(err):
+		case apierrors.IsResourceExpired(err) && expired < mostExpired:
 			// The list took longer than the API server keeps old versions: begin again.
 			out, page = nil, ""
-			if ctx.Err() != nil {
-				return nil, err
-			}
+			expired++
 			continue
 		case err != nil:
 			return nil, fmt.Errorf("list the findings of project %s: %w", im.target.Project, err)

@@ -102,10 +102,15 @@ func (im *Importer) Import(ctx context.Context, batches []*Batch) ([]*Summary, e
 	return summaries, im.locked(ctx, jobs, func(ctx context.Context) error {
 		err := im.run(ctx, jobs)
 		if err != nil && ctx.Err() != nil {
-			err = context.Cause(ctx)
+			err = stopped(ctx)
 		}
 		return errors.Join(err, im.fail(ctx, jobs, err))
 	})
+}
+
+// stopped says why a context ended; whatever failed after that did so because of it.
+func stopped(ctx context.Context) error {
+	return fmt.Errorf("stopped before its end (%w): import again, what has been written will be found as it is", context.Cause(ctx))
 }
 
 // locked holds the Leases of all jobs while do runs. The batches are sorted, so that two

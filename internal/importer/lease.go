@@ -23,7 +23,7 @@ const DefaultLeaseDuration = 15 * time.Second
 
 // errLeaseLost ends an import that could not renew its Lease in time: another may have
 // begun by then.
-var errLeaseLost = errors.New("the import's Lease was lost (the API server did not answer in time, or somebody else took it): import again")
+var errLeaseLost = errors.New("the import's Lease was lost (the API server did not answer in time, or somebody else took it)")
 
 // lock is a Lease that this process holds or wants. At most one import of a repository,
 // project, tool and category is at work at a time, so that two cannot cross.
@@ -108,7 +108,7 @@ func (l *lock) acquire(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return context.Cause(ctx)
+			return fmt.Errorf("stopped while waiting for another import (%s), nothing was written: %w", holder, context.Cause(ctx))
 		case <-timer.C:
 		}
 	}
