@@ -389,7 +389,7 @@ func slowestRequest(t *testing.T, l *Limiter) (slowest, late time.Duration) {
 			// The limit is the highest that can be declared, so that a refusal is Redis's fault.
 			for caller := Key(fmt.Sprint("client ", client), limit); !enough() && ctx.Err() == nil; <-tick.C {
 				began := time.Now()
-				decision := l.Take(t.Context(), caller)
+				decision := l.Take(ctx, caller)
 				raise(&longest, time.Since(began))
 				requests.Add(1)
 				if !decision.Allowed || decision.Limit != limit {
