@@ -144,7 +144,9 @@ func knownKinds() (client.Options, error) {
 		return client.Options{}, err
 	}
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1alpha1.GroupVersion, corev1.SchemeGroupVersion})
-	mapper.Add(v1alpha1.GroupVersion.WithKind("APIKey"), meta.RESTScopeNamespace)
+	// By name: Add would guess the plural "apikeies".
+	mapper.AddSpecific(v1alpha1.GroupVersion.WithKind("APIKey"), v1alpha1.GroupVersion.WithResource("apikeys"),
+		v1alpha1.GroupVersion.WithResource("apikey"), meta.RESTScopeNamespace)
 	mapper.Add(v1alpha1.GroupVersion.WithKind("Organization"), meta.RESTScopeRoot)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	return client.Options{Scheme: scheme, Mapper: mapper}, nil
