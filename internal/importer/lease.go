@@ -92,15 +92,16 @@ func (l *lock) acquire(ctx context.Context) error {
 		duration := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
 		if holder == "" || holder == l.identity || time.Since(seenAt) > duration {
 			err := l.take(ctx, lease)
-			if err == nil {
+			switch {
+			case err == nil:
 				return nil
-			}
-			if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+			case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+				continue // somebody was faster; see who
+			case ctx.Err() != nil || !passes(err):
 				return fmt.Errorf("take the Lease %s: %w", l.key, err)
 			}
-			continue // somebody was faster; see who
 		}
-		if first {
+		if first && holder != "" {
 			l.waiting(holder)
 			first = false
 		}

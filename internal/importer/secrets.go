@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -35,7 +36,11 @@ const (
 	mostQuotes = 200
 )
 
-// withoutQuotes takes out of a message what it quotes of the snippet.
+// literal finds in a line of code what may be the credential: a string, or a value that is
+// not quoted.
+var literal = regexp.MustCompile("[\"'`]([^\"'`]{4,})[\"'`]|[=:]\\s*([^\\s\"'`;,)]{6,})")
+
+// withoutQuotes takes out of a message what it quotes of the snippet: a line, or a value.
 func withoutQuotes(message, snippet string) string {
 	quotes := 0
 	for quoted := range strings.Lines(snippet) {
@@ -46,6 +51,11 @@ func withoutQuotes(message, snippet string) string {
 			return ""
 		}
 		message = strings.ReplaceAll(message, quoted, notKept)
+		for _, match := range literal.FindAllStringSubmatch(quoted, mostQuotes) {
+			if value := match[1] + match[2]; value != "" {
+				message = strings.ReplaceAll(message, value, notKept)
+			}
+		}
 	}
 	return message
 }

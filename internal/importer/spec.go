@@ -54,7 +54,7 @@ func (c *scanContext) details(r *sarif.Result) appsecv1alpha1.FindingDetails {
 		// A secret scanner may quote the secret anywhere in its message.
 		message = ""
 	case secret:
-		message = withoutQuotes(message, r.Location.Snippet)
+		message = withoutQuotes(message, firstOf(r.Location.Snippet, r.Location.Context))
 	}
 	details := appsecv1alpha1.FindingDetails{
 		Title:       cut(title(r, message), maxTitle),

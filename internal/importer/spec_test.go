@@ -70,17 +70,20 @@ func TestSecretsAreNotKept(t *testing.T) {
 		category appsecv1alpha1.FindingCategory
 		rule     sarif.Rule
 		cwes     []string
+		snippet  string
 	}{
-		"secret scanner":      {"that is what it quotes", appsecv1alpha1.CategorySecret, sarif.Rule{Name: "x"}, nil},
-		"secret of trivy":     {"it looks for secrets beside packages", appsecv1alpha1.CategoryPackage, sarif.Rule{Name: "Secret"}, nil},
-		"rule about secrets":  {"the tag says so", appsecv1alpha1.CategoryCode, sarif.Rule{Name: "x", Tags: []string{"Secrets"}}, nil},
-		"hard-coded password": {"CWE-798 shows it", appsecv1alpha1.CategoryCode, sarif.Rule{Name: "x"}, []string{"CWE-798"}},
+		"secret scanner":      {"that is what it quotes", appsecv1alpha1.CategorySecret, sarif.Rule{Name: "x"}, nil, secret},
+		"secret of trivy":     {"it looks for secrets beside packages", appsecv1alpha1.CategoryPackage, sarif.Rule{Name: "Secret"}, nil, secret + "\n"},
+		"rule about secrets":  {"the tag says so", appsecv1alpha1.CategoryCode, sarif.Rule{Name: "x", Tags: []string{"Secrets"}}, nil, "\tpw := `" + secret + "`\n"},
+		"hard-coded password": {"CWE-798 shows it", appsecv1alpha1.CategoryCode, sarif.Rule{Name: "x"}, []string{"CWE-798"}, `const pw = "` + secret + `" // TODO`},
+		"in a setting":        {"it is not quoted", appsecv1alpha1.CategoryCode, sarif.Rule{Name: "x"}, []string{"CWE-259"}, "password=" + secret},
+		"around it":           {"the tool gives no snippet but of what is around", appsecv1alpha1.CategoryCode, sarif.Rule{Name: "x"}, []string{"CWE-798"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := testContext(tc.category).spec(&sarif.Result{
 				RuleID: "generic-key", Rule: &tc.rule, CWEs: tc.cwes, Severity: appsecv1alpha1.LevelHigh,
 				Message:      "found " + secret + " in config",
-				Location:     sarif.Location{Path: "a.env", Line: 1, Snippet: secret + "\n", Context: "x\nKEY=" + secret},
+				Location:     sarif.Location{Path: "a.env", Line: 1, Snippet: tc.snippet, Context: "x\nKEY=" + secret},
 				Fixes:        []sarif.Fix{{Description: "remove " + secret, Inserted: []string{secret}}},
 				Fingerprints: map[string]string{"secret": secret},
 			})
