@@ -95,9 +95,8 @@ type controllerOptions struct {
 	sharedProcess bool
 }
 
-func newControllerCommand() *cobra.Command { return newControllerCommandOf(&controllerOptions{}) }
-
-func newControllerCommandOf(o *controllerOptions) *cobra.Command {
+func newControllerCommand() *cobra.Command {
+	o := &controllerOptions{}
 	command := &cobra.Command{
 		Use:   "controller",
 		Short: "Run the controllers",
@@ -109,6 +108,10 @@ func newControllerCommandOf(o *controllerOptions) *cobra.Command {
 			if err := o.validate(); err != nil {
 				return err
 			}
+			// Loggers belong to the process, so they are set here and not in run.
+			logger := zap.New(zap.UseFlagOptions(&o.zap))
+			ctrl.SetLogger(logger)
+			klog.SetLogger(logger)
 			return o.run(cmd.Context())
 		},
 	}
@@ -196,10 +199,6 @@ func (o *controllerOptions) validate() error {
 
 // run keeps the controllers at work until the context ends, and returns once they have stopped.
 func (o *controllerOptions) run(ctx context.Context) error {
-	logger := zap.New(zap.UseFlagOptions(&o.zap))
-	ctrl.SetLogger(logger)
-	klog.SetLogger(logger)
-
 	mgr, err := o.manager()
 	if err != nil {
 		return fmt.Errorf("make the manager: %w", err)

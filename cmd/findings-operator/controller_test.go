@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -12,12 +13,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	"github.com/spf13/pflag"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -28,7 +32,10 @@ import (
 
 var env *testenv.Environment
 
-func TestMain(m *testing.M) { testenv.Main(m, &env) }
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	testenv.Main(m, &env)
+}
 
 const patience = 60 * time.Second
 
@@ -47,20 +54,25 @@ func controllerFlags(t *testing.T, probeAddress string, more ...string) []string
 	}
 	return append([]string{
 		"--kubeconfig", testenv.WriteKubeconfig(t, config, testenv.SystemNamespace),
-		"--metrics-bind-address", "0", "--health-probe-bind-address", probeAddress, "--zap-log-level", "error",
+		"--metrics-bind-address", "0", "--health-probe-bind-address", probeAddress,
 	}, more...)
 }
 
-// startController runs `findings-operator controller` until stop is called.
+// startController does what `findings-operator controller` does, until stop is called.
 func startController(t *testing.T, args ...string) (stop func()) {
 	t.Helper()
 	o := &controllerOptions{sharedProcess: true}
-	command := newControllerCommandOf(o)
-	command.SetArgs(args)
-	command.SilenceUsage = true
+	flags := pflag.NewFlagSet("controller", pflag.ContinueOnError)
+	o.addFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(o.complete(), o.validate()); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- command.ExecuteContext(ctx) }()
+	go func() { done <- o.run(ctx) }()
 	stopped := false
 	stop = func() {
 		if stopped {
@@ -69,7 +81,7 @@ func startController(t *testing.T, args ...string) (stop func()) {
 		stopped = true
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("the command ended with %v", err)
+			t.Errorf("the controllers ended with %v", err)
 		}
 	}
 	t.Cleanup(stop)
