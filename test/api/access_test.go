@@ -2,12 +2,14 @@ package api_test
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -70,12 +72,9 @@ func TestADisabledKeyIsRefusedAndMayComeBack(t *testing.T) {
 		disabled bool
 		status   int
 	}{{true, 401}, {false, 200}} {
-		key := &v1alpha1.APIKey{}
-		if err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: o.namespace, Name: "ci"}, key); err != nil {
-			t.Fatal(err)
-		}
-		key.Spec.Disabled = step.disabled
-		if err := env.Client.Update(t.Context(), key); err != nil {
+		key := builder.APIKey("ci").In(o.namespace).Build()
+		patch := fmt.Appendf(nil, `{"spec":{"disabled":%t}}`, step.disabled)
+		if err := env.Client.Patch(t.Context(), key, client.RawPatch(types.MergePatchType, patch)); err != nil {
 			t.Fatal(err)
 		}
 		o.eventually(func(g Gomega) { g.Expect(c.get("/v1/findings").status).To(Equal(step.status)) })
