@@ -65,14 +65,26 @@ func TestWorkEndsWhenTheLeaseIsLost(t *testing.T) {
 }
 
 func TestALeaseIsKeptWhileItsWorkLasts(t *testing.T) {
-	l := newLock("kept", time.Second)
+	l, other := newLock("kept", time.Second), newLock("kept", time.Second)
+	other.identity = "other"
+	waits, taken := make(chan struct{}), make(chan struct{})
+	other.waiting = func(string) { close(waits) }
+	var group sync.WaitGroup
 	err := l.with(t.Context(), func(ctx context.Context) error {
-		// Longer than the Lease lasts by itself, and nobody else has got it.
-		timer := time.NewTimer(2500 * time.Millisecond)
+		group.Go(func() {
+			if err := other.with(t.Context(), func(context.Context) error { close(taken); return nil }); err != nil {
+				t.Error(err)
+			}
+		})
+		<-waits
+		// Longer than the Lease lasts by itself.
+		timer := time.NewTimer(3 * l.duration)
 		defer timer.Stop()
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		case <-taken:
+			return errors.New("somebody else got it")
 		case <-timer.C:
 			return nil
 		}
@@ -80,8 +92,9 @@ func TestALeaseIsKeptWhileItsWorkLasts(t *testing.T) {
 	if err != nil {
 		t.Errorf("the Lease was lost while it was renewed: %v", err)
 	}
+	group.Wait()
 	if got := holder(t, l.key); got != "" {
-		t.Errorf("holder %q after the work, want none", got)
+		t.Errorf("holder %q after all work, want none", got)
 	}
 }
 

@@ -3,6 +3,7 @@ package import_test
 import (
 	"sync"
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,7 +32,11 @@ func TestConcurrentImportsFollowEachOther(t *testing.T) {
 		s, err := p.tryImport(importer.Options{OnProgress: func(int, int) {
 			first.Do(func() {
 				close(begun)
-				<-waiting // hold the Lease until the other one stands in line
+				select { // hold the Lease until the other one stands in line
+				case <-waiting:
+				case <-time.After(time.Minute):
+					t.Error("the second import does not wait")
+				}
 				if n := len(p.scans()); n != 1 {
 					t.Errorf("%d scans while the second import waits, want 1", n)
 				}
