@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -102,7 +103,9 @@ func checkFindings(t *testing.T, rest *restClient) {
 		t.Fatalf("GET /v1/findings lists %d findings; gosec finds more in the sample service", len(findings))
 	}
 	files := map[string]bool{}
+	listed := map[string]bool{}
 	for _, finding := range findings {
+		listed[finding.text("id")] = true
 		members := make([]string, 0, len(finding))
 		for member := range finding {
 			members = append(members, member)
@@ -121,6 +124,22 @@ func checkFindings(t *testing.T, rest *restClient) {
 	if len(files) < 4 {
 		t.Errorf("the findings are in the files %v; the sample service has weaknesses in more", files)
 	}
+	for _, id := range idsInREADME(t) {
+		if !listed[id] {
+			t.Errorf("the README shows %s, and the list does not", id)
+		}
+	}
+}
+
+func idsInREADME(t *testing.T) []string {
+	t.Helper()
+	content, err := os.ReadFile(repositoryFile(t, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := regexp.MustCompile(`\bf-[a-z2-7]{26}\b`).FindAllString(string(content), -1)
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }
 
 func checkRESTToKubectl(t *testing.T, r *run, rest *restClient, id string) {
