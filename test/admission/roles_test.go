@@ -31,6 +31,7 @@ func TestRights(t *testing.T) {
 		{facade, "get", "", "secrets", "", ours, "key", false, "the facade reads no Secret"},
 		{facade, "list", "", "secrets", "", ours, "", false, "the facade reads no Secret"},
 		{facade, "watch", "", "secrets", "", system, "", false, "the facade reads no Secret"},
+		{facade, "get", "", "secrets", "", system, "findings-signing-key", false, "who has the private key makes tokens"},
 		{facade, "get", "", "configmaps", "", system, "findings-signing-keys", true, "public keys check tokens"},
 		{facade, "watch", "", "configmaps", "", system, "findings-signing-keys", true, "a new signing key is seen at once"},
 		{facade, "get", "", "configmaps", "", system, "other", false, "no other ConfigMap is its business"},
