@@ -1,0 +1,396 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/tokens"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+func TestKeySaysWhoSends(t *testing.T) {
+	a := start(t)
+	namespace := newOrganization(t, "who")
+	key := builder.APIKey("ci").In(namespace).Scopes(v1alpha1.ScopeFindingsRead).Build()
+	identity := waitUntilAccepted(t, a, issue(t, key, "who"))
+
+	g := NewWithT(t)
+	g.Expect(identity).To(Equal(Identity{
+		Organization: "who", Namespace: namespace, KeyName: "ci", KeyUID: key.UID,
+		Scopes: []v1alpha1.Scope{v1alpha1.ScopeFindingsRead}, RequestsPerMinute: 600,
+	}))
+	g.Expect(identity.Allows(v1alpha1.ScopeFindingsRead)).To(BeTrue())
+	g.Expect(identity.Allows(v1alpha1.ScopeFindingsTriage)).To(BeFalse())
+	g.Expect(Identity{}.Allows(v1alpha1.ScopeFindingsTriage)).To(BeTrue())
+}
+
+func TestRevocationActsByItself(t *testing.T) {
+	a := start(t)
+	namespace := newOrganization(t, "revoked")
+	cases := map[string]struct {
+		revoke func(t *testing.T, key *v1alpha1.APIKey)
+		want   Reason
+	}{
+		"disabled": {func(t *testing.T, key *v1alpha1.APIKey) {
+			setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled = true })
+		}, ReasonDisabled},
+		"deleted": {func(t *testing.T, key *v1alpha1.APIKey) {
+			if err := env.Client.Delete(t.Context(), key); err != nil {
+				t.Fatal(err)
+			}
+		}, ReasonNotFound},
+		"expired": {func(t *testing.T, key *v1alpha1.APIKey) {
+			setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.ExpiresAt = ptr.To(metav1.NewTime(time.Now().Add(2 * time.Second))) })
+		}, ReasonExpired},
+		"rotated": {func(t *testing.T, key *v1alpha1.APIKey) {
+			setStatus(t, key, func(s *v1alpha1.APIKeyStatus) { s.KeyID = "the-next" })
+		}, ReasonRevoked},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			key := builder.APIKey(name).In(namespace).Build()
+			header := issue(t, key, "revoked")
+			waitUntilAccepted(t, a, header)
+			tc.revoke(t, key)
+			waitUntilRefused(t, a, header, tc.want)
+		})
+	}
+}
+
+func TestDisablingCanBeTakenBack(t *testing.T) {
+	a := start(t)
+	key := builder.APIKey("ci").In(newOrganization(t, "forgiven")).Disabled().Build()
+	header := issue(t, key, "forgiven")
+	waitUntilRefused(t, a, header, ReasonDisabled)
+	setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled = false })
+	waitUntilAccepted(t, a, header)
+}
+
+func TestOverlapEndsAtItsTime(t *testing.T) {
+	a := start(t)
+	key := builder.APIKey("ci").In(newOrganization(t, "overlap")).Build()
+	before := issue(t, key, "overlap")
+	waitUntilAccepted(t, a, before)
+	end := time.Now().Add(time.Hour).Truncate(time.Second)
+	setStatus(t, key, func(s *v1alpha1.APIKeyStatus) {
+		s.Previous = &v1alpha1.PreviousToken{KeyID: s.KeyID, ExpiresAt: metav1.NewTime(end)}
+		s.KeyID = "the-next"
+		s.ExpiresAt = ptr.To(metav1.NewTime(end.Add(time.Hour)))
+	})
+	claims := tokens.Claims{KeyUID: key.UID, Organization: "overlap", ID: "the-next", IssuedAt: time.Now(), ExpiresAt: end.Add(time.Hour)}
+	waitUntilAccepted(t, a, header(t, claims))
+	waitUntilAccepted(t, a, before)
+}
+
+// A key that was copied to another organization's namespace, or that names another
+// organization, opens nothing there.
+func TestKeyHoldsForItsOwnOrganizationAlone(t *testing.T) {
+	a := start(t)
+	namespace := newOrganization(t, "home")
+	newOrganization(t, "abroad")
+	key := builder.APIKey("ci").In(namespace).Build()
+	good := issue(t, key, "home")
+	waitUntilAccepted(t, a, good)
+	now := time.Now()
+	foreign := tokens.Claims{KeyUID: key.UID, Organization: "abroad", ID: key.Status.KeyID, IssuedAt: now, ExpiresAt: now.Add(time.Hour)}
+	waitUntilRefused(t, a, header(t, foreign), ReasonOrganization)
+
+	// A namespace that the organization has lost is no longer its own.
+	controller := asController(t)
+	organization := builder.Organization("home").Build()
+	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(organization), organization); err != nil {
+		t.Fatal(err)
+	}
+	organization.Status.Namespace = ""
+	if err := controller.Status().Update(t.Context(), organization); err != nil {
+		t.Fatal(err)
+	}
+	waitUntilRefused(t, a, good, ReasonOrganization)
+}
+
+func TestWithdrawnSigningKeyEndsItsTokensThoughTheyAreRemembered(t *testing.T) {
+	a := start(t)
+	key := builder.APIKey("ci").In(newOrganization(t, "withdrawn")).Build()
+	header := issue(t, key, "withdrawn")
+	waitUntilAccepted(t, a, header)
+	ours, _ := signer()
+	t.Cleanup(func() {
+		if err := publish(context.Background(), ours.Public()); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := publish(t.Context(), tokens.KeySet{}); err != nil {
+		t.Fatal(err)
+	}
+	waitUntilRefused(t, a, header, ReasonUnknownKey)
+	if err := publish(t.Context(), ours.Public()); err != nil {
+		t.Fatal(err)
+	}
+	waitUntilAccepted(t, a, header)
+}
+
+func TestBadHeadersAreRefused(t *testing.T) {
+	a := start(t)
+	key := builder.APIKey("ci").In(newOrganization(t, "headers")).Build()
+	good := issue(t, key, "headers")
+	waitUntilAccepted(t, a, good)
+	token := good[len("Bearer "):]
+	cases := map[string]struct {
+		header string
+		want   Reason
+	}{
+		"none":          {"", ReasonMissing},
+		"scheme alone":  {"Bearer", ReasonMalformed},
+		"no token":      {"Bearer ", ReasonMalformed},
+		"token alone":   {token, ReasonMalformed},
+		"lower case":    {"bearer " + token, ReasonMalformed},
+		"other scheme":  {"Basic " + token, ReasonMalformed},
+		"two spaces":    {"Bearer  " + token, ReasonMalformed},
+		"tab":           {"Bearer\t" + token, ReasonMalformed},
+		"trailing":      {good + " ", ReasonMalformed},
+		"two tokens":    {good + "," + token, ReasonMalformed},
+		"no signature":  {"Bearer " + token[:len(token)-86], ReasonSignature},
+		"no JWT":        {"Bearer hello", ReasonMalformed},
+		"very long":     {"Bearer " + string(make([]byte, 1<<20)), ReasonMalformed},
+		"another's jti": {header(t, tokens.Claims{KeyUID: key.UID, Organization: "headers", ID: "x", IssuedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour)}), ReasonRevoked},
+		"no such key":   {header(t, tokens.Claims{KeyUID: "nobody", Organization: "headers", ID: "x", IssuedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour)}), ReasonNotFound},
+		"token expired": {header(t, tokens.Claims{KeyUID: key.UID, Organization: "headers", ID: key.Status.KeyID, IssuedAt: time.Unix(1, 0), ExpiresAt: time.Unix(2, 0)}), ReasonExpired},
+	}
+	for name, tc := range cases {
+		if _, err := a.Authenticate(tc.header, time.Now()); !errors.Is(err, ErrUnauthenticated) || ReasonOf(err) != tc.want {
+			t.Errorf("%s: got %v, want reason %s", name, err, tc.want)
+		}
+	}
+}
+
+func TestNothingIsDecidedUponOldKnowledge(t *testing.T) {
+	key := builder.APIKey("ci").In(newOrganization(t, "stale")).Build()
+	idle, err := New(Options{Config: env.Config, Namespace: "findings-system"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := issue(t, key, "stale")
+	if _, err := idle.Authenticate(header, time.Now()); !errors.Is(err, ErrStale) || idle.Ready() {
+		t.Errorf("before anything is known: %v, want ErrStale and not ready", err)
+	}
+	if _, err := idle.Authenticate("", time.Now()); !errors.Is(err, ErrUnauthenticated) {
+		t.Errorf("a request without a key: %v, want ErrUnauthenticated whatever is known", err)
+	}
+
+	var broken atomic.Bool
+	a := start(t, withTransport(func(c *rest.Config) {
+		c.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				if broken.Load() {
+					return nil, errors.New("the API server is away")
+				}
+				return next.RoundTrip(r)
+			})
+		})
+	}), func(o *Options) { o.Staleness = 3 * time.Second })
+	waitUntilAccepted(t, a, header)
+	broken.Store(true)
+	if _, err := a.Authenticate(header, time.Now()); err != nil {
+		t.Errorf("young knowledge holds while the API server is away: %v", err)
+	}
+	eventually(t, func(g Gomega) {
+		_, err := a.Authenticate(header, time.Now())
+		g.Expect(err).To(MatchError(ErrStale))
+		g.Expect(a.Ready()).To(BeFalse())
+	})
+	if age := a.Age(time.Now()); age <= 3*time.Second {
+		t.Errorf("stale at an age of %v", age)
+	}
+	broken.Store(false)
+	waitUntilAccepted(t, a, header)
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// silent swallows every watch, as a middlebox that has forgotten the connection would.
+func silent(seen *atomic.Int32) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Query().Get("watch") == "" {
+				return next.RoundTrip(r)
+			}
+			seen.Add(1)
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})
+	}
+}
+
+func TestStalledWatchHidesNoRevocation(t *testing.T) {
+	var watches atomic.Int32
+	a := start(t, withTransport(func(c *rest.Config) { c.Wrap(silent(&watches)) }))
+	key := builder.APIKey("ci").In(newOrganization(t, "stalled")).Build()
+	header := issue(t, key, "stalled")
+	waitUntilAccepted(t, a, header)
+	setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled = true })
+	waitUntilRefused(t, a, header, ReasonDisabled)
+	if watches.Load() == 0 {
+		t.Error("no watch was stalled: the test shows nothing")
+	}
+}
+
+func TestWatchAloneShowsARevocation(t *testing.T) {
+	a := start(t, func(o *Options) { o.ListInterval = time.Hour })
+	key := builder.APIKey("ci").In(newOrganization(t, "watched")).Build()
+	header := issue(t, key, "watched")
+	waitUntilAccepted(t, a, header)
+	if err := env.Client.Delete(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	waitUntilRefused(t, a, header, ReasonNotFound)
+}
+
+// hole is a network whose connections can be made to go silent.
+type hole struct {
+	mu    sync.Mutex
+	conns []*holeConn
+}
+
+type holeConn struct {
+	net.Conn
+	silent, closed chan struct{}
+	once           sync.Once
+}
+
+func (h *hole) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	c := &holeConn{Conn: conn, silent: make(chan struct{}), closed: make(chan struct{})}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.conns = append(h.conns, c)
+	return c, nil
+}
+
+// swallow makes every connection of now go silent; new ones work.
+func (h *hole) swallow() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.conns {
+		close(c.silent)
+	}
+	h.conns = nil
+}
+
+func (c *holeConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	select {
+	case <-c.silent:
+		<-c.closed
+		return 0, net.ErrClosed
+	default:
+		return n, err
+	}
+}
+
+func (c *holeConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// HTTP/2 itself would notice after some 45 seconds, which is longer than this test waits.
+func TestSilentConnectionIsGivenUp(t *testing.T) {
+	network := &hole{}
+	a := start(t, withTransport(func(c *rest.Config) { c.Dial = network.dial }))
+	key := builder.APIKey("ci").In(newOrganization(t, "silent")).Build()
+	header := issue(t, key, "silent")
+	waitUntilAccepted(t, a, header)
+	network.swallow()
+	setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled = true })
+	waitUntilRefused(t, a, header, ReasonDisabled)
+}
+
+func TestConcurrentRequestsSeeOneTruth(t *testing.T) {
+	a := start(t)
+	key := builder.APIKey("ci").In(newOrganization(t, "busy")).Build()
+	header := issue(t, key, "busy")
+	waitUntilAccepted(t, a, header)
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	for range 8 {
+		running.Go(func() {
+			refused := false
+			for ctx.Err() == nil {
+				identity, err := a.Authenticate(header, time.Now())
+				if err == nil {
+					a.MarkUsed(identity)
+					if refused {
+						t.Error("accepted after it was refused")
+						return
+					}
+				}
+				refused = refused || err != nil
+			}
+		})
+	}
+	setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled = true })
+	waitUntilRefused(t, a, header, ReasonDisabled)
+	stop()
+	running.Wait()
+}
+
+func TestLastUseIsNotedOncePerMinute(t *testing.T) {
+	var writes atomic.Int32
+	a := start(t, withTransport(func(c *rest.Config) {
+		c.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				if r.Method != http.MethodGet {
+					writes.Add(1)
+				}
+				return next.RoundTrip(r)
+			})
+		})
+	}))
+	// Of an object made with an empty spec the API server tracks no managers.
+	key := builder.APIKey("ci").In(newOrganization(t, "noted")).Scopes(v1alpha1.ScopeReposRead).Build()
+	header := issue(t, key, "noted")
+	identity := waitUntilAccepted(t, a, header)
+	before := key.Status.DeepCopy()
+	for range 1000 {
+		a.MarkUsed(identity)
+	}
+	eventually(t, func(g Gomega) {
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
+		g.Expect(key.Status.LastUsedAt).NotTo(BeNil())
+	})
+	for range 1000 {
+		a.MarkUsed(identity)
+	}
+	if n := len(a.usage.queue); n != 0 {
+		t.Errorf("%d more writes are queued", n)
+	}
+	if n := writes.Load(); n != 1 {
+		t.Errorf("%d writes for one use, want 1", n)
+	}
+	after := key.Status.DeepCopy()
+	after.LastUsedAt = nil
+	NewWithT(t).Expect(after).To(Equal(before), "something else of the status was written")
+	for _, entry := range key.ManagedFields {
+		if entry.Manager == v1alpha1.APIFieldManager && entry.Subresource == "status" {
+			return
+		}
+	}
+	t.Errorf("the write is not under the facade's name: %v", key.ManagedFields)
+}

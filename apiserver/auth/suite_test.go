@@ -1,0 +1,187 @@
+package auth
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/uuid"
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/tokens"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+var env *testenv.Environment
+
+func TestMain(m *testing.M) { testenv.Main(m, &env) }
+
+// patience is how long a condition may take on a busy machine.
+const patience = 30 * time.Second
+
+// signer is the one signing key of all tests, published once.
+var signer = sync.OnceValues(func() (tokens.SigningKey, error) {
+	key, err := tokens.GenerateSigningKey()
+	if err != nil {
+		return key, err
+	}
+	return key, publish(context.Background(), key.Public())
+})
+
+func publish(ctx context.Context, set tokens.KeySet) error {
+	data, err := tokens.EncodeKeySet(set)
+	if err != nil {
+		return err
+	}
+	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.SystemNamespace, Name: tokens.SigningKeysConfigMap}, Data: data}
+	err = env.Client.Create(ctx, configMap)
+	if apierrors.IsAlreadyExists(err) {
+		return env.Client.Update(ctx, configMap)
+	}
+	return err
+}
+
+// start runs an Authenticator with the rights that the facade has in a cluster.
+func start(t *testing.T, change ...func(*Options)) *Authenticator {
+	t.Helper()
+	if _, err := signer(); err != nil {
+		t.Fatal(err)
+	}
+	config, err := env.Facade(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := Options{Config: config, Namespace: testenv.SystemNamespace, Log: logr.Discard()}
+	for _, c := range change {
+		c(&options)
+	}
+	a, err := New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	return a
+}
+
+func asController(t *testing.T) client.Client {
+	t.Helper()
+	config, err := env.Controller(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := env.NewClient(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func newOrganization(t *testing.T, name string) string {
+	t.Helper()
+	namespace, err := env.NewOrganization(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return namespace
+}
+
+// issue creates the key with a token in force, as the controllers would, and returns the
+// header that carries the token.
+func issue(t *testing.T, key *v1alpha1.APIKey, organization string) string {
+	t.Helper()
+	if err := env.Client.Create(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().UTC().Truncate(time.Second)
+	claims := tokens.Claims{KeyUID: key.UID, Organization: organization, ID: uuid.NewString(), IssuedAt: now, ExpiresAt: now.Add(time.Hour)}
+	setStatus(t, key, func(s *v1alpha1.APIKeyStatus) {
+		s.KeyID = claims.ID
+		s.IssuedAt = ptr.To(metav1.NewTime(claims.IssuedAt))
+		s.ExpiresAt = ptr.To(metav1.NewTime(claims.ExpiresAt))
+	})
+	return header(t, claims)
+}
+
+func header(t testing.TB, claims tokens.Claims) string {
+	t.Helper()
+	key, err := signer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := key.Sign(claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "Bearer " + token
+}
+
+func setStatus(t *testing.T, key *v1alpha1.APIKey, change func(*v1alpha1.APIKeyStatus)) {
+	t.Helper()
+	controller := asController(t)
+	eventually(t, func(g Gomega) {
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
+		change(&key.Status)
+		g.Expect(controller.Status().Update(t.Context(), key)).To(Succeed())
+	})
+}
+
+func setSpec(t *testing.T, key *v1alpha1.APIKey, change func(*v1alpha1.APIKeySpec)) {
+	t.Helper()
+	eventually(t, func(g Gomega) {
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
+		change(&key.Spec)
+		g.Expect(env.Client.Update(t.Context(), key)).To(Succeed())
+	})
+}
+
+// eventually polls until the assertions hold.
+func eventually(t *testing.T, assertions func(g Gomega)) {
+	t.Helper()
+	NewWithT(t).Eventually(assertions).WithContext(t.Context()).
+		WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(Succeed())
+}
+
+func waitUntilAccepted(t *testing.T, a *Authenticator, header string) Identity {
+	t.Helper()
+	var identity Identity
+	eventually(t, func(g Gomega) {
+		var err error
+		identity, err = a.Authenticate(header, time.Now())
+		g.Expect(err).NotTo(HaveOccurred())
+	})
+	return identity
+}
+
+func waitUntilRefused(t *testing.T, a *Authenticator, header string, want Reason) {
+	t.Helper()
+	eventually(t, func(g Gomega) {
+		_, err := a.Authenticate(header, time.Now())
+		g.Expect(err).To(MatchError(ErrUnauthenticated))
+		g.Expect(ReasonOf(err)).To(Equal(want))
+	})
+}
+
+// withTransport puts a round tripper around the connection to the API server.
+func withTransport(wrap func(*rest.Config)) func(*Options) {
+	return func(o *Options) {
+		o.Config = rest.CopyConfig(o.Config)
+		wrap(o.Config)
+	}
+}

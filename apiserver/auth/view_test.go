@@ -1,0 +1,266 @@
+package auth
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/tokens"
+)
+
+func organization(uid string, version int, namespace string) *v1alpha1.Organization {
+	return &v1alpha1.Organization{
+		ObjectMeta: metav1.ObjectMeta{Name: uid, UID: types.UID(uid), ResourceVersion: strconv.Itoa(version)},
+		Status:     v1alpha1.OrganizationStatus{Namespace: namespace},
+	}
+}
+
+func newTestView() *view[*v1alpha1.Organization] {
+	return newView(func(o *v1alpha1.Organization) string { return o.Status.Namespace }, nil)
+}
+
+func list(objects ...*v1alpha1.Organization) []any {
+	out := make([]any, len(objects))
+	for i := range objects {
+		out[i] = objects[i]
+	}
+	return out
+}
+
+func TestViewKeepsTheNewerOfTwo(t *testing.T) {
+	type V = *view[*v1alpha1.Organization]
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	cases := map[string]struct {
+		reason string
+		feed   func(v V)
+		want   string // resourceVersion of "a", or "" for none
+	}{
+		"late event": {"a watch that lags does not undo a list", func(v V) {
+			must(v.Replace(list(organization("a", 9, "")), "10"))
+			must(v.Update(organization("a", 5, "")))
+		}, "9"},
+		"late list": {"a list that lags does not undo an event", func(v V) {
+			must(v.Update(organization("a", 9, "")))
+			must(v.Replace(list(organization("a", 5, "")), "6"))
+		}, "9"},
+		"list without":       {"what a newer list does not hold is gone", func(v V) { must(v.Update(organization("a", 9, ""))); must(v.Replace(nil, "10")) }, ""},
+		"older list without": {"an older list cannot know it", func(v V) { must(v.Update(organization("a", 9, ""))); must(v.Replace(nil, "8")) }, "9"},
+		"list before a list": {"of two lists the newer holds", func(v V) { must(v.Replace(nil, "10")); must(v.Replace(list(organization("a", 5, "")), "9")) }, ""},
+		"ghost by event":     {"what a list has buried stays buried", func(v V) { must(v.Replace(nil, "10")); must(v.Update(organization("a", 7, ""))) }, ""},
+		"ghost by list": {"what a watch has buried stays buried", func(v V) {
+			must(v.Delete(organization("a", 12, "")))
+			must(v.Replace(list(organization("a", 5, "")), "11"))
+		}, ""},
+		"ghost by late event": {"and by late events", func(v V) { must(v.Delete(organization("a", 12, ""))); must(v.Update(organization("a", 11, ""))) }, ""},
+		"buried for good": {"also once the burial is forgotten", func(v V) {
+			must(v.Delete(organization("a", 12, "")))
+			must(v.Replace(nil, "13"))
+			must(v.Update(organization("a", 11, "")))
+		}, ""},
+		"longer number":        {"versions are numbers and not text", func(v V) { must(v.Update(organization("a", 99, ""))); must(v.Update(organization("a", 100, ""))) }, "100"},
+		"new after the list":   {"a watch that is ahead is believed", func(v V) { must(v.Replace(nil, "10")); must(v.Add(organization("a", 11, ""))) }, "11"},
+		"survives older lists": {"and stays", func(v V) { must(v.Add(organization("a", 11, ""))); must(v.Replace(nil, "10")) }, "11"},
+	}
+	for name, tc := range cases {
+		v := newTestView()
+		tc.feed(v)
+		got := ""
+		if o, ok := v.get("a"); ok {
+			got = o.ResourceVersion
+		}
+		if got != tc.want {
+			t.Errorf("%s: %s: holds version %q, want %q", name, tc.reason, got, tc.want)
+		}
+	}
+}
+
+func TestViewFindsByTheKeyOfNow(t *testing.T) {
+	v := newTestView()
+	_ = v.Update(organization("a", 1, "org-a"))
+	_ = v.Update(organization("a", 2, ""))
+	if o, ok := v.find("org-a"); ok {
+		t.Errorf("found %s by a key that it no longer has", o.UID)
+	}
+	if _, ok := v.find(""); ok {
+		t.Error("found something by no key")
+	}
+	// One was deleted and made again, and the deletion is seen last.
+	_ = v.Update(organization("a", 3, "org-a"))
+	_ = v.Update(organization("b", 5, "org-a"))
+	_ = v.Delete(organization("a", 4, "org-a"))
+	if o, ok := v.find("org-a"); !ok || o.UID != "b" {
+		t.Errorf("found %v, want b", o)
+	}
+}
+
+func TestViewForgetsDeletionsThatAListHasConfirmed(t *testing.T) {
+	v := newTestView()
+	for i := range 1000 {
+		_ = v.Delete(organization(fmt.Sprint("o", i), 10+i, ""))
+	}
+	_ = v.Replace(nil, "2000")
+	if n := len(v.deleted); n != 0 {
+		t.Errorf("%d deletions are remembered, want none", n)
+	}
+}
+
+// TestViewNeverGoesBack plays a history of a few objects to a view the way a lagging watch
+// and lagging lists would: each in its own order, mixed at random, with relists.
+func TestViewNeverGoesBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		type change struct {
+			object *v1alpha1.Organization
+			gone   bool
+		}
+		var history []change
+		states := []map[types.UID]*v1alpha1.Organization{{}} // by version
+		const uids = 4
+		born, dead := [uids]bool{}, [uids]bool{}
+		for version := 1; version <= rapid.IntRange(1, 30).Draw(t, "changes"); version++ {
+			now := map[types.UID]*v1alpha1.Organization{}
+			for uid, o := range states[version-1] {
+				now[uid] = o
+			}
+			i := rapid.IntRange(0, uids-1).Draw(t, "object")
+			uid := fmt.Sprint("o", i)
+			o := organization(uid, version, rapid.SampledFrom([]string{"", "org-x", "org-y"}).Draw(t, "namespace"))
+			gone := born[i] && !dead[i] && rapid.Bool().Draw(t, "delete")
+			switch {
+			case dead[i]: // nothing happens at this version
+			case gone:
+				dead[i] = true
+				delete(now, o.UID)
+				history = append(history, change{o, true})
+			default:
+				born[i] = true
+				now[o.UID] = o
+				history = append(history, change{o, false})
+			}
+			states = append(states, now)
+		}
+		v := newTestView()
+		seen, buried := map[types.UID]int{}, map[types.UID]bool{}
+		check := func() {
+			for uid := range buried {
+				if _, ok := v.get(uid); ok {
+					t.Fatalf("%s is back from the dead", uid)
+				}
+			}
+			for i := range uids {
+				uid := types.UID(fmt.Sprint("o", i))
+				o, ok := v.get(uid)
+				if !ok {
+					if seen[uid] > 0 {
+						buried[uid] = true
+					}
+					continue
+				}
+				version, _ := strconv.Atoi(o.ResourceVersion)
+				if version < seen[uid] {
+					t.Fatalf("%s went back from %d to %d", uid, seen[uid], version)
+				}
+				seen[uid] = version
+			}
+		}
+		relist := func(version int) {
+			var objects []any
+			for _, o := range states[version] {
+				objects = append(objects, o)
+			}
+			// An empty history has version 0, which no API server sends.
+			_ = v.Replace(objects, strconv.Itoa(max(version, 1)))
+		}
+		event := 0
+		for range rapid.IntRange(0, 60).Draw(t, "steps") {
+			if rapid.Bool().Draw(t, "list") {
+				relist(rapid.IntRange(1, len(states)-1).Draw(t, "version"))
+			} else if event < len(history) {
+				if c := history[event]; c.gone {
+					_ = v.Delete(c.object)
+				} else {
+					_ = v.Update(c.object)
+				}
+				event++
+			}
+			check()
+		}
+		last := len(states) - 1
+		relist(last)
+		check()
+		if len(v.objects) != len(states[last]) {
+			t.Fatalf("holds %d objects after the last list, want %d", len(v.objects), len(states[last]))
+		}
+		for uid, want := range states[last] {
+			if got, ok := v.get(uid); !ok || got.ResourceVersion != want.ResourceVersion {
+				t.Fatalf("holds %v of %s, want version %s", got, uid, want.ResourceVersion)
+			}
+		}
+	})
+}
+
+func TestSignaturesAreRememberedWithinBoundsAndOnlyGoodOnes(t *testing.T) {
+	key, err := tokens.GenerateSigningKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := tokens.GenerateSigningKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSignatures(8)
+	claims := func(i int) tokens.Claims {
+		return tokens.Claims{KeyUID: "uid", Organization: "acme", ID: fmt.Sprint(i), IssuedAt: time.Unix(1, 0), ExpiresAt: time.Unix(2, 0)}
+	}
+	for i := range 100 {
+		forged, err := other.Sign(claims(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.verify(key.Public(), forged); ReasonOf(err) != ReasonUnknownKey {
+			t.Fatalf("got %v for a foreign token", err)
+		}
+	}
+	if n := s.good.Len(); n != 0 {
+		t.Errorf("%d bad tokens are remembered", n)
+	}
+	for round := range 2 {
+		for i := range 100 {
+			token, err := key.Sign(claims(i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := s.verify(key.Public(), token)
+			if err != nil || got.ID != fmt.Sprint(i) {
+				t.Fatalf("round %d: token %d says %v (%v)", round, i, got, err)
+			}
+		}
+	}
+	if n := s.good.Len(); n != 8 {
+		t.Errorf("%d tokens are remembered, want 8", n)
+	}
+}
+
+func TestNotingAUseNeverWaits(t *testing.T) {
+	u := newUsage()
+	now := time.Now()
+	for i := range 10 * usageQueue { // nobody works off the queue
+		u.note(&v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{UID: types.UID(fmt.Sprint(i))}}, now)
+	}
+	if len(u.queue) != usageQueue || len(u.noted) != usageQueue {
+		t.Errorf("queued %d and noted %d, want %d: what was dropped must be noted later", len(u.queue), len(u.noted), usageQueue)
+	}
+	u.note(&v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{UID: "next"}}, now.Add(2*usageInterval))
+	if len(u.noted) != 0 {
+		t.Errorf("%d old notes are kept", len(u.noted))
+	}
+}
