@@ -17,10 +17,9 @@ import (
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	"github.com/spf13/pflag"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -116,29 +115,36 @@ func status(t *testing.T, url string) int {
 // when they start anew and look at everything again.
 func TestSettledClusterSeesNoWrite(t *testing.T) {
 	const findings = 25
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "settled-"}}
-	create(t, ns)
-	now := time.Now()
-	create(t, builder.Repository("repo").In(ns.Name).Build(), builder.Project("proj").In(ns.Name).Build(),
-		builder.Scan("s-done", now.Add(-time.Minute)).In(ns.Name).Ended(now, v1alpha1.ScanSucceeded).Build(),
-		builder.Scan("s-running", now).In(ns.Name).Build(),
-		builder.Scan("s-abandoned", now.Add(-2*time.Hour)).In(ns.Name).Build(),
-		builder.Finding("f-lost").In(ns.Name).Project("nowhere", "nowhere").Build())
-	for i := range findings {
-		create(t, builder.Finding(fmt.Sprintf("f-%d", i)).In(ns.Name).Tool("gosec", v1alpha1.CategoryCode).Build())
-	}
-
 	reconciles := reconcileTotals(t)
 	stop := startController(t, controllerFlags(t, "0", "--leader-elect")...)
+
+	organization := builder.Organization("settled").Build()
+	create(t, organization)
+	eventually(t, func(g Gomega) {
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(organization), organization)).To(Succeed())
+		g.Expect(v1alpha1.IsConditionTrue(organization.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
+	})
+	ns, now := organization.Status.Namespace, time.Now()
+	key := builder.APIKey("key").In(ns).Build()
+	create(t, key, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(),
+		builder.Scan("s-done", now.Add(-time.Minute)).In(ns).Ended(now, v1alpha1.ScanSucceeded).Build(),
+		builder.Scan("s-running", now).In(ns).Build(),
+		builder.Scan("s-abandoned", now.Add(-2*time.Hour)).In(ns).Build(),
+		builder.Finding("f-lost").In(ns).Project("nowhere", "nowhere").Build())
+	for i := range findings {
+		create(t, builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Tool("gosec", v1alpha1.CategoryCode).Build())
+	}
 	eventually(t, func(g Gomega) {
 		repository, project := &v1alpha1.Repository{}, &v1alpha1.Project{}
-		g.Expect(env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns.Name, Name: "repo"}, repository)).To(Succeed())
-		g.Expect(env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns.Name, Name: "proj"}, project)).To(Succeed())
+		g.Expect(env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "repo"}, repository)).To(Succeed())
+		g.Expect(env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "proj"}, project)).To(Succeed())
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
 		g.Expect(repository.Status.Counts.Findings).To(BeEquivalentTo(findings))
 		g.Expect(project.Status.FindingsCount).To(BeEquivalentTo(findings))
 		g.Expect(project.Status.LastScan).To(Equal(&v1alpha1.ProjectLastScan{ID: "s-running", Status: v1alpha1.ScanPhaseRunning}))
+		g.Expect(v1alpha1.IsConditionTrue(key.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
 		list := &v1alpha1.FindingList{}
-		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(ns.Name))).To(Succeed())
+		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(ns))).To(Succeed())
 		for _, finding := range list.Items {
 			g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))
 		}
@@ -175,7 +181,9 @@ func settle(t *testing.T, since map[string]float64, findings int) {
 	t.Helper()
 	eventually(t, func(g Gomega) {
 		totals := reconcileTotals(t)
-		for name, least := range map[string]int{"finding": findings + 1, "project": 1, "repository": 1, "scan": 3} {
+		for name, least := range map[string]int{
+			"apikey": 1, "finding": findings + 1, "organization": 1, "project": 1, "repository": 1, "scan": 3,
+		} {
 			g.Expect(totals[name]-since[name]).To(BeNumerically(">=", least), name)
 		}
 	})
@@ -241,6 +249,38 @@ func groupWrites(t *testing.T) float64 {
 		total += value
 	}
 	return total
+}
+
+// The second replica is ready while it waits, does nothing, and takes over when the first ends.
+func TestSecondReplicaTakesOver(t *testing.T) {
+	reconciled := func(name string) {
+		t.Helper()
+		repository := builder.Repository(name).In("default").Build()
+		create(t, repository)
+		eventually(t, func(g Gomega) {
+			g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(repository), repository)).To(Succeed())
+			g.Expect(v1alpha1.IsConditionTrue(repository.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
+		})
+	}
+	holder := func() string {
+		lease := &coordinationv1.Lease{}
+		if err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: testenv.SystemNamespace, Name: leaseName}, lease); err != nil {
+			t.Fatal(err)
+		}
+		return ptr.Deref(lease.Spec.HolderIdentity, "")
+	}
+	stopFirst := startController(t, controllerFlags(t, "0", "--leader-elect")...)
+	reconciled("before")
+	first := holder()
+
+	address := freeAddress(t)
+	startController(t, controllerFlags(t, address, "--leader-elect")...)
+	eventually(t, func(g Gomega) { g.Expect(status(t, "http://"+address+"/readyz")).To(Equal(http.StatusOK)) })
+	NewWithT(t).Expect(holder()).To(Equal(first), "the Lease was taken from a leader at work")
+
+	stopFirst()
+	reconciled("after")
+	NewWithT(t).Expect(holder()).NotTo(Equal(first))
 }
 
 func TestProbesAnswerOnceTheCachesHaveSynced(t *testing.T) {

@@ -1,0 +1,50 @@
+package conditions_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+)
+
+func TestSet(t *testing.T) {
+	start := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	waiting := conditions.Verdict{Reason: v1alpha1.ReasonProjectNotFound, Message: "There is no Project."}
+	stalled := conditions.Verdict{Stalled: true, Reason: v1alpha1.ReasonAbandoned, Message: "Scan again."}
+	type shown struct {
+		Status, Reason string
+		Since          time.Duration
+	}
+	steps := []struct {
+		reason  string
+		verdict conditions.Verdict
+		want    map[string]shown
+	}{
+		{"a first verdict", waiting, map[string]shown{"Ready": {"False", v1alpha1.ReasonProjectNotFound, 0}}},
+		{"the same verdict keeps its time", waiting, map[string]shown{"Ready": {"False", v1alpha1.ReasonProjectNotFound, 0}}},
+		{"a stall adds its own condition; Ready was False before", stalled, map[string]shown{
+			"Ready":   {"False", v1alpha1.ReasonAbandoned, 0},
+			"Stalled": {"True", v1alpha1.ReasonAbandoned, 2 * time.Minute},
+		}},
+		{"when all is well Stalled is not there at all", conditions.Ready("Done."), map[string]shown{
+			"Ready": {"True", v1alpha1.ReasonReconciled, 3 * time.Minute},
+		}},
+	}
+	var list []v1alpha1.Condition
+	for i, step := range steps {
+		conditions.Set(&list, step.verdict, int64(i+1), start.Add(time.Duration(i)*time.Minute))
+		got := map[string]shown{}
+		for _, c := range list {
+			got[c.Type] = shown{string(c.Status), c.Reason, c.LastTransitionTime.Sub(start)}
+			if c.ObservedGeneration != int64(i+1) {
+				t.Errorf("%s: %s is of generation %d", step.reason, c.Type, c.ObservedGeneration)
+			}
+		}
+		if diff := cmp.Diff(step.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.reason, diff)
+		}
+	}
+}
