@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,24 +11,27 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver"
 )
 
 // apiserverOptions are the flags of `findings-operator apiserver`.
 type apiserverOptions struct {
-	kubeconfig        string
-	bindAddress       string
-	healthBindAddress string
-	namespace         string
-	cursorKeysDir     string
-	keyStaleness      time.Duration
-	logLevel          string
-	logFormat         string
+	kubeconfig         string
+	findingsKubeconfig string
+	bindAddress        string
+	healthBindAddress  string
+	namespace          string
+	cursorKeysDir      string
+	keyStaleness       time.Duration
+	logLevel           string
+	logFormat          string
 
+	// config reaches the API server where the kinds live.
 	config *rest.Config
 	log    *slog.Logger
 }
@@ -47,9 +51,7 @@ give them the same --cursor-keys-dir, so that each continues the others' lists.
 SIGTERM and SIGINT end the server once it has answered the requests that have begun.`,
 		Example: `  # Against the cluster of a kubeconfig file, on port 9000
   findings-operator apiserver --kubeconfig ./kubeconfig --bind-address :9000`,
-		Args:          cobra.NoArgs,
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := o.validate(); err != nil {
 				return err
@@ -60,9 +62,15 @@ SIGTERM and SIGINT end the server once it has answered the requests that have be
 			return o.run(command.Context())
 		},
 	}
-	flags := command.Flags()
+	o.addFlags(command.Flags())
+	return command
+}
+
+func (o *apiserverOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "",
 		"kubeconfig file; without it $KUBECONFIG, ~/.kube/config, or the pod's service account")
+	flags.StringVar(&o.findingsKubeconfig, "findings-kubeconfig", "",
+		"kubeconfig file of the API server where the kinds live, if that is another; --kubeconfig is then not used")
 	flags.StringVar(&o.bindAddress, "bind-address", ":8080", "address that the REST API listens on")
 	flags.StringVar(&o.healthBindAddress, "health-bind-address", ":8081", "address that health and metrics listen on")
 	flags.StringVar(&o.namespace, "namespace", "findings-system", "namespace of the operator, where the public signing keys are")
@@ -73,7 +81,6 @@ SIGTERM and SIGINT end the server once it has answered the requests that have be
 		"how old what is known of API keys may become before requests are refused")
 	flags.StringVar(&o.logLevel, "log-level", "info", "least severe messages that are logged: debug, info, warn or error")
 	flags.StringVar(&o.logFormat, "log-format", "json", "form of the log on standard error: json or text")
-	return command
 }
 
 func (o *apiserverOptions) validate() error {
@@ -109,14 +116,12 @@ func (o *apiserverOptions) complete() error {
 	o.log = slog.New(handler)
 	klog.SetSlogLogger(o.log) // client-go's
 
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = o.kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	path := cmp.Or(o.findingsKubeconfig, o.kubeconfig)
+	config, err := loadConfig(path)
 	if err != nil {
-		return fmt.Errorf("read how to reach the Kubernetes API (see --kubeconfig): %w", err)
+		return fmt.Errorf("find the API server (give --kubeconfig, or run in a pod): %w", err)
 	}
-	config.UserAgent = "findings-operator/apiserver"
-	config.QPS = -1
+	config.UserAgent = rest.DefaultKubernetesUserAgent() + "/" + v1alpha1.APIFieldManager
 	o.config = config
 	return nil
 }

@@ -20,9 +20,12 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 )
 
-// contract is the document that every answer of every test is checked against.
-var contract = sync.OnceValues(func() (routers.Router, error) {
-	spec, err := openapi.Load()
+// document is the contract that every answer of every test is checked against.
+var document = sync.OnceValues(openapi.Load)
+
+// routes finds what the contract says of a request.
+var routes = sync.OnceValues(func() (routers.Router, error) {
+	spec, err := document()
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +109,7 @@ func copyBounded(to io.Writer, from io.Reader) (int64, error) {
 // check holds the answer against the contract. What the contract says of all paths holds for
 // those too that it does not describe.
 func (a answer) check(request *http.Request) error {
-	router, err := contract()
+	router, err := routes()
 	if err != nil {
 		return err
 	}
@@ -133,7 +136,7 @@ func (a answer) check(request *http.Request) error {
 }
 
 func (a answer) checkError() error {
-	spec, err := openapi.Load()
+	spec, err := document()
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
@@ -37,7 +36,7 @@ func TestItemsHoldTheDocumentedMembersAndNoOthers(t *testing.T) {
 	o := newOrganization(t)
 	c := o.key("ci")
 	o.finding(c, builder.Finding("f-bare"))
-	spec, err := openapi.Load()
+	spec, err := document()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+func TestAPIServerFlagsAreChecked(t *testing.T) {
+	for _, test := range []struct {
+		reason string
+		flags  []string
+		want   string // in the error; none where empty
+	}{
+		{"the defaults hold", nil, ""},
+		{"ports may be left to the system", []string{"--bind-address=127.0.0.1:0", "--health-bind-address=127.0.0.1:0"}, ""},
+		{"an address serves one purpose", []string{"--bind-address=:8081"}, "--bind-address and --health-bind-address must differ"},
+		{"keys are never checked too rarely to matter", []string{"--key-staleness=0s"}, "--key-staleness must be at least 1s"},
+		{"a level is a known one", []string{"--log-level=loud"}, `--log-level must be debug, info, warn or error, not "loud"`},
+		{"a format is a known one", []string{"--log-format=xml"}, `--log-format must be json or text, not "xml"`},
+		{"a namespace is needed", []string{"--namespace="}, "--namespace"},
+		{"all mistakes are told at once", []string{"--log-format=xml", "--key-staleness=0s"}, "--key-staleness"},
+	} {
+		o := &apiserverOptions{}
+		flags := pflag.NewFlagSet("apiserver", pflag.ContinueOnError)
+		o.addFlags(flags)
+		if err := flags.Parse(test.flags); err != nil {
+			t.Fatalf("%s: %v", test.reason, err)
+		}
+		err := o.validate()
+		if (err != nil) != (test.want != "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v: got %v, want %q", test.reason, test.flags, err, test.want)
+		}
+	}
+}
+
+func TestAPIServerNamesAKubeconfigThatIsNotThere(t *testing.T) {
+	command := newRootCommand()
+	command.SetArgs([]string{"apiserver", "--kubeconfig=/nowhere/kubeconfig"})
+	err := command.ExecuteContext(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "/nowhere/kubeconfig") || !strings.Contains(err.Error(), "--kubeconfig") {
+		t.Errorf("got %v", err)
+	}
+}
