@@ -219,6 +219,46 @@ func TestProjectName(t *testing.T) {
 	}
 }
 
+func TestWhatPeopleSayComesFirst(t *testing.T) {
+	scanner := v1alpha1.ProjectAssessment{BusinessCriticality: "low", Exposure: "private", Summary: "scanner"}
+	user := v1alpha1.ProjectAssessment{BusinessCriticality: "critical", Exposure: "public", Summary: "user"}
+	none := v1alpha1.ProjectAssessment{}
+	cases := []struct {
+		reason              string
+		user, scanner, want v1alpha1.ProjectAssessment
+	}{
+		{"both", user, scanner, user},
+		{"nobody has said anything but scanners", none, scanner, scanner},
+		{"no scanner has said anything", user, none, user},
+		{"each member on its own", v1alpha1.ProjectAssessment{Exposure: "public"}, scanner,
+			v1alpha1.ProjectAssessment{BusinessCriticality: "low", Exposure: "public", Summary: "scanner"}},
+	}
+	for _, c := range cases {
+		p := &v1alpha1.Project{}
+		p.Spec.User, p.Spec.Scanner = c.user, c.scanner
+		content, _, err := render.Finding("acme", emptyFinding(), at(5).Time, render.NewProject(p), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var shown openapi.FindingV1
+		if err := json.Unmarshal(content, &shown); err != nil {
+			t.Fatal(err)
+		}
+		got := v1alpha1.ProjectAssessment{
+			BusinessCriticality: v1alpha1.BusinessCriticality(*shown.Project.BusinessCriticality),
+			Exposure:            v1alpha1.Exposure(*shown.Project.Exposure),
+			Summary:             shown.Project.Summary,
+		}
+		if got != c.want {
+			t.Errorf("%s: got %+v, want %+v", c.reason, got, c.want)
+		}
+		context := v2(t, render.NewProject(p), nil).Project.Context
+		if string(*context.BusinessCriticality) != string(c.want.BusinessCriticality) || string(*context.Exposure) != string(c.want.Exposure) {
+			t.Errorf("%s: v2 says %v", c.reason, context)
+		}
+	}
+}
+
 func TestRepositoryName(t *testing.T) {
 	cases := []struct{ reason, fullName, want string }{
 		{"the last segment of the full name", "acme/shop", "shop"},
