@@ -121,7 +121,7 @@ func identifyGroup(scope Scope, keyed []*keyedResult, group []int, out []Identit
 	// Results alike in the column too are told apart by where they stand to each other.
 	slices.SortFunc(group, func(a, b int) int {
 		x, y := keyed[a], keyed[b]
-		return cmp.Or(cmp.Compare(x.Line, y.Line), bytes.Compare(x.Digest[:], y.Digest[:]))
+		return cmp.Or(cmp.Compare(x.Line, y.Line), cmp.Compare(x.Snippet, y.Snippet), bytes.Compare(x.Digest[:], y.Digest[:]))
 	})
 	ordinals := map[string]int{}
 	for _, i := range group {

@@ -119,6 +119,26 @@ func TestCodeMayMove(t *testing.T) {
 	})
 }
 
+// Results that are alike but for the line keep their names when all of them move.
+func TestOrdinalsFollowTheLines(t *testing.T) {
+	at := func(lines []int32, digests ...byte) []Identity {
+		var results []Result
+		for i, line := range lines {
+			r := Result{Rule: "R", Path: "a.go", Message: "m", Line: line}
+			r.Digest[0] = digests[i]
+			results = append(results, r)
+		}
+		return Identify(scope, results)
+	}
+	before := at([]int32{5, 9, 12}, 3, 2, 1)
+	after := at([]int32{15, 19, 22}, 1, 3, 2)
+	for i := range before {
+		if before[i].Name != after[i].Name {
+			t.Errorf("result %d was %s and is %s", i, before[i].Name, after[i].Name)
+		}
+	}
+}
+
 func TestEveryPartOfTheScopeCounts(t *testing.T) {
 	result := []Result{{Rule: "R", Path: "a.go", Message: "m"}}
 	name := Identify(scope, result)[0].Name
