@@ -6,14 +6,13 @@ import (
 	"maps"
 	"testing"
 
+	jsonmergepatch "github.com/evanphx/json-patch/v5"
 	"gomodules.xyz/jsonpatch/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	jsonmergepatch "gopkg.in/evanphx/json-patch.v4"
 )
 
 // owner is the field manager that applied the fixtures.
