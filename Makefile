@@ -56,7 +56,7 @@ bench: controlplane ## Run the benchmarks.
 
 .PHONY: lint
 lint: ## Run the linters (cold: building golangci-lint takes about 2 minutes).
-	$(TOOL) golangci-lint run
+	$(TOOL) golangci-lint run --allow-parallel-runners
 
 .PHONY: verify
 verify: verify-generated verify-modules verify-scripts lint ## Check that nothing is stale, untidy or against the rules.
