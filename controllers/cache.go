@@ -29,9 +29,11 @@ func CacheOptions() cache.Options {
 			&corev1.ServiceAccount{}: madeByUs,
 			&rbacv1.RoleBinding{}:    madeByUs,
 			// updatedAt is derived from when each manager last wrote.
-			&v1alpha1.Finding{}:    whoAndWhen,
-			&v1alpha1.Project{}:    whoAndWhen,
-			&v1alpha1.Repository{}: whoAndWhen,
+			&v1alpha1.Finding{}:     whoAndWhen,
+			&v1alpha1.Project{}:     whoAndWhen,
+			&v1alpha1.Repository{}:  whoAndWhen,
+			&v1alpha1.Review{}:      whoAndWhen,
+			&v1alpha1.ReviewIssue{}: whoAndWhen,
 		},
 	}
 }

@@ -17,7 +17,7 @@ const (
 	ManagedBy      = "findings-operator"
 )
 
-// CleanupFinalizer keeps an Organization, a Repository or a Project until its children are removed.
+// CleanupFinalizer keeps an Organization, a Repository, a Project or a Review until its children are removed.
 const CleanupFinalizer = GroupName + "/cleanup"
 
 // The field managers under which this API group's own programs write.

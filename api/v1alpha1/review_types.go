@@ -87,7 +87,7 @@ type ReviewStatus struct {
 	// lastReviewAt is when the last reviewed commit was reviewed.
 	// +optional
 	LastReviewAt *metav1.Time `json:"lastReviewAt,omitempty"`
-	// updatedAt is when the spec last changed; never goes back.
+	// updatedAt is when the spec or one of the counters last changed; never goes back.
 	// +optional
 	UpdatedAt *metav1.Time `json:"updatedAt,omitempty"`
 	// conditions of the review: Ready, Stalled.

@@ -57,7 +57,9 @@ type ReviewIssueSpec struct {
 	// links to the provider's pages.
 	// +optional
 	Links ReviewIssueLinks `json:"links,omitzero"`
-	// seenInCommits are the commits that showed the issue.
+	// seenInCommits are the commits that showed the issue, of those that the review still keeps.
+	// Empty while commitSHA names a commit that the review no longer keeps: the issue was
+	// resolved before.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=250
 	// +optional

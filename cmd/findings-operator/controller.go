@@ -37,6 +37,8 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/organization"
 	"github.com/appsec-dev/findings-operator/controllers/project"
 	"github.com/appsec-dev/findings-operator/controllers/repository"
+	"github.com/appsec-dev/findings-operator/controllers/review"
+	"github.com/appsec-dev/findings-operator/controllers/reviewissue"
 	"github.com/appsec-dev/findings-operator/controllers/scan"
 )
 
@@ -60,6 +62,8 @@ func (o *controllerOptions) controllerSetups() []controllerSetup {
 		{"organization", 2, organization.SetupWithManager},
 		{"project", 4, project.SetupWithManager},
 		{"repository", 2, repository.SetupWithManager},
+		{"review", 2, review.SetupWithManager},
+		{"reviewissue", 4, reviewissue.SetupWithManager},
 		{"scan", 2, scan.SetupWithManager},
 	}
 }

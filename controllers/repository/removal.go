@@ -15,8 +15,8 @@ import (
 
 // removeChildren removes a batch of what belongs to the repository and comes back, until the
 // API server says that nothing is left; then it lets the repository go. Projects go first and
-// take their own findings and scans along; what names the repository and a project that is
-// not there is left for us. What is made in the meantime is caught by the next look.
+// take their own findings and scans along, as reviews do with their issues; what names the
+// repository and a project that is not there is left for us. What is made in the meantime is caught by the next look.
 func (r *Reconciler) removeChildren(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(s.repository, v1alpha1.CleanupFinalizer) {
 		s.released = true
@@ -29,6 +29,7 @@ func (r *Reconciler) removeChildren(ctx context.Context, s *scope) (ctrl.Result,
 		{&v1alpha1.Project{}, "The repository is being deleted; its projects are being removed."},
 		{&v1alpha1.Finding{}, "The repository is being deleted; its findings are being removed."},
 		{&v1alpha1.Scan{}, "The repository is being deleted; its scans are being removed."},
+		{&v1alpha1.Review{}, "The repository is being deleted; its reviews are being removed."},
 	} {
 		again, err := r.remover.Batch(ctx, child.kind, s.repository.Namespace, repositoryField, s.repository.Name)
 		if err != nil {
@@ -49,7 +50,7 @@ func (r *Reconciler) progress(s *scope, message string) {
 	ready := v1alpha1.FindCondition(s.before.Conditions, v1alpha1.ConditionReady)
 	if ready == nil || ready.Reason != v1alpha1.ReasonDeleting {
 		r.recorder.Eventf(s.repository, nil, corev1.EventTypeNormal, v1alpha1.ReasonDeleting, "Remove",
-			"Removing the repository's projects (%d), findings (%d of them not closed) and scans.",
+			"Removing the repository's projects (%d), findings (%d of them not closed), scans and reviews.",
 			status.Projects, status.Counts.Findings)
 	}
 	conditions.Set(&status.Conditions, conditions.Verdict{

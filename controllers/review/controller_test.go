@@ -1,0 +1,182 @@
+package review
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/repository"
+	"github.com/appsec-dev/findings-operator/internal/reviewstate"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+func at(minute int) time.Time { return noon.Add(time.Duration(minute) * time.Minute) }
+
+func mergePatch(t *testing.T, object client.Object, body string) {
+	t.Helper()
+	if err := env.Client.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+		t.Fatalf("patch %s: %v", body, err)
+	}
+}
+
+// counted waits for the counters of the review as it is now.
+func counted(t *testing.T, review *v1alpha1.Review, want reviewstate.Counts) {
+	t.Helper()
+	eventually(t, func(g Gomega) {
+		status := get(t, g, review).Status
+		g.Expect(reviewstate.CountsOf(&status)).To(Equal(want))
+		g.Expect(status.ObservedGeneration).To(Equal(review.Generation))
+	})
+}
+
+func TestCountersFollowTheIssuesAndTheReviewedCommits(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	review := builder.Review("review").In(ns).Reviewed("a", at(0)).Build()
+	high := builder.ReviewIssue("i-high").In(ns).Severity(v1alpha1.LevelHigh).SeenIn("a").Build()
+	create(t, builder.Repository("repo").In(ns).Build(), review, high,
+		builder.ReviewIssue("i-medium").In(ns).Severity(v1alpha1.LevelMedium).SeenIn("a", "b").Build(),
+		builder.ReviewIssue("i-low").In(ns).SeenIn("a").Build(),
+		builder.ReviewIssue("i-other").In(ns).Review("other").SeenIn("a").Build())
+	counted(t, review, reviewstate.Counts{Open: 3, OpenHigh: 1, OpenMedium: 1, OpenLow: 1})
+	g := NewWithT(t)
+	g.Expect(review.Status.LastReviewAt.UTC()).To(Equal(at(0)))
+	g.Expect(v1alpha1.IsConditionTrue(review.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
+
+	mergePatch(t, review, `{"spec":{"reviewedCommits":[{"sha":"a","reviewedAt":"2026-03-01T12:00:00Z"},{"sha":"b","reviewedAt":"2026-03-01T12:01:00Z"}]}}`)
+	counted(t, review, reviewstate.Counts{Closed: 2, Open: 1, OpenMedium: 1})
+	g.Expect(review.Status.LastReviewAt.UTC()).To(Equal(at(1)))
+
+	mergePatch(t, high, `{"spec":{"seenInCommits":["a","b"]}}`)
+	counted(t, review, reviewstate.Counts{Closed: 1, Open: 2, OpenHigh: 1, OpenMedium: 1})
+	g.Expect(env.Client.Delete(t.Context(), high)).To(Succeed())
+	counted(t, review, reviewstate.Counts{Closed: 1, Open: 1, OpenMedium: 1})
+}
+
+// The importer writes one issue after the other; the review must not be written as often.
+func TestManyIssuesLeadToFewWrites(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	review := builder.Review("review").In(ns).Build()
+	create(t, builder.Repository("repo").In(ns).Build(), review)
+	eventually(t, func(g Gomega) { g.Expect(get(t, g, review).Status.UpdatedAt).NotTo(BeNil()) })
+
+	watcher, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Scheme})
+	g := NewWithT(t)
+	g.Expect(err).NotTo(HaveOccurred())
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	events, err := watcher.Watch(ctx, &v1alpha1.ReviewList{}, &client.ListOptions{Namespace: ns})
+	g.Expect(err).NotTo(HaveOccurred())
+	defer events.Stop()
+
+	const n = 200
+	began := time.Now()
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(8)
+	for i := range n {
+		group.Go(func() error {
+			return env.Client.Create(groupCtx, builder.ReviewIssue(fmt.Sprintf("i-%d", i)).In(ns).Build())
+		})
+	}
+	g.Expect(group.Wait()).To(Succeed())
+	writes := 0
+	for event := range events.ResultChan() {
+		if event.Type != watch.Modified {
+			continue
+		}
+		writes++
+		if event.Object.(*v1alpha1.Review).Status.OpenIssueCount == n {
+			break
+		}
+	}
+	g.Expect(ctx.Err()).NotTo(HaveOccurred(), "the count was never reached")
+	g.Expect(writes).To(BeNumerically("<=", int(time.Since(began)/countDelay)+1), "more than a write in each %s", countDelay)
+}
+
+func TestAReviewWaitsForItsRepository(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	review := builder.Review("review").In(ns).Build()
+	create(t, review)
+	ready := func(g Gomega) *v1alpha1.Condition {
+		condition := v1alpha1.FindCondition(get(t, g, review).Status.Conditions, v1alpha1.ConditionReady)
+		g.Expect(condition).NotTo(BeNil())
+		return condition
+	}
+	eventually(t, func(g Gomega) {
+		g.Expect(ready(g).Reason).To(Equal(v1alpha1.ReasonRepositoryNotFound))
+		g.Expect(ready(g).Message).To(ContainSubstring(`"repo"`))
+	})
+	create(t, builder.Repository("repo").In(ns).Build())
+	eventually(t, func(g Gomega) { g.Expect(ready(g).Reason).To(Equal(v1alpha1.ReasonReconciled)) })
+}
+
+func TestDeletionTakesTheIssuesAlong(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	review := builder.Review("review").In(ns).Build()
+	create(t, builder.Repository("repo").In(ns).Build(), review, builder.Review("other").In(ns).Build(),
+		builder.ReviewIssue("i-keep").In(ns).Review("other").Build())
+	for i := range 10 {
+		create(t, builder.ReviewIssue(fmt.Sprintf("i-%d", i)).In(ns).Build())
+	}
+	eventually(t, func(g Gomega) {
+		g.Expect(get(t, g, review).Finalizers).To(ConsistOf(v1alpha1.CleanupFinalizer))
+	})
+	NewWithT(t).Expect(env.Client.Delete(t.Context(), review)).To(Succeed())
+	gone(t, review)
+	NewWithT(t).Expect(issues(t, ns)).To(ConsistOf("i-keep"))
+}
+
+// A repository takes its reviews along, and they their issues.
+func TestDeletionOfTheRepositoryTakesTheReviewsAlong(t *testing.T) {
+	start(t, SetupWithManager, repository.SetupWithManager)
+	ns := namespace(t)
+	repo, review := builder.Repository("repo").In(ns).Build(), builder.Review("review").In(ns).Build()
+	kept := builder.Review("kept").In(ns).PullRequest("other", 1).Build()
+	create(t, repo, builder.Repository("other").In(ns).Build(), review, kept,
+		builder.ReviewIssue("i-1").In(ns).Build(), builder.ReviewIssue("i-kept").In(ns).Review("kept").Build())
+	eventually(t, func(g Gomega) {
+		for _, object := range []client.Object{repo, review} {
+			g.Expect(get(t, g, object).GetFinalizers()).To(ConsistOf(v1alpha1.CleanupFinalizer))
+		}
+	})
+	NewWithT(t).Expect(env.Client.Delete(t.Context(), repo)).To(Succeed())
+	gone(t, repo)
+	gone(t, review)
+	NewWithT(t).Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(kept), kept)).To(Succeed())
+	NewWithT(t).Expect(issues(t, ns)).To(ConsistOf("i-kept"))
+}
+
+func gone(t *testing.T, object client.Object) {
+	t.Helper()
+	eventually(t, func(g Gomega) {
+		err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)
+		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "it is still there: %v", err)
+	})
+}
+
+func issues(t *testing.T, ns string) []string {
+	t.Helper()
+	list := &v1alpha1.ReviewIssueList{}
+	if err := env.Client.List(t.Context(), list, client.InNamespace(ns)); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, item := range list.Items {
+		names = append(names, item.Name)
+	}
+	return names
+}

@@ -1,0 +1,131 @@
+package reviewissue
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+func at(minute int) time.Time { return noon.Add(time.Duration(minute) * time.Minute) }
+
+func mergePatch(t *testing.T, object client.Object, body string) {
+	t.Helper()
+	if err := env.Client.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+		t.Fatalf("patch %s: %v", body, err)
+	}
+}
+
+// wantStatus waits for the state and what follows from it.
+func wantStatus(t *testing.T, issue *v1alpha1.ReviewIssue, state v1alpha1.ReviewIssueState, resolvedBy string, firstSeen, lastSeen int) {
+	t.Helper()
+	eventually(t, func(g Gomega) {
+		status := get(t, g, issue).Status
+		g.Expect(status.ObservedGeneration).To(Equal(issue.Generation))
+		g.Expect(status.State).To(Equal(state))
+		g.Expect(status.ResolvedBy).To(Equal(resolvedBy))
+		g.Expect(status.ResolvedAt != nil).To(Equal(resolvedBy != ""), "resolvedAt goes with resolvedBy")
+		g.Expect(status.FirstSeenAt.UTC()).To(Equal(at(firstSeen)))
+		g.Expect(status.LastSeenAt.UTC()).To(Equal(at(lastSeen)))
+		g.Expect(v1alpha1.IsConditionTrue(status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
+	})
+}
+
+const reviewedTwice = `{"spec":{"reviewedCommits":[{"sha":"a","reviewedAt":"2026-03-01T12:00:00Z"},{"sha":"b","reviewedAt":"2026-03-01T12:01:00Z"}]}}`
+
+func TestStateFollowsTheReviewAndTheIssue(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	review := builder.Review("review").In(ns).Reviewed("a", at(0)).Build()
+	issue := builder.ReviewIssue("i-1").In(ns).SeenIn("a").Build()
+	create(t, review, issue)
+	wantStatus(t, issue, v1alpha1.ReviewIssueOpen, "", 0, 0)
+	opened := issue.Status.UpdatedAt
+
+	mergePatch(t, review, reviewedTwice)
+	wantStatus(t, issue, v1alpha1.ReviewIssueResolved, "b", 0, 0)
+	NewWithT(t).Expect(issue.Status.UpdatedAt.Before(opened)).To(BeFalse(), "updatedAt went back")
+
+	mergePatch(t, issue, `{"spec":{"seenInCommits":["a","b"]}}`)
+	wantStatus(t, issue, v1alpha1.ReviewIssueOpen, "", 0, 1)
+
+	eventually(t, func(g Gomega) {
+		events := &eventsv1.EventList{}
+		g.Expect(env.Client.List(t.Context(), events, client.InNamespace(ns))).To(Succeed())
+		var reasons []string
+		for _, e := range events.Items {
+			reasons = append(reasons, e.Reason)
+		}
+		g.Expect(reasons).To(ConsistOf("Resolved", "Reopened"))
+	})
+}
+
+func TestAnIssueWaitsForItsReviewAndKeepsItsStateWithoutIt(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	issue := builder.ReviewIssue("i-1").In(ns).SeenIn("a").Build()
+	create(t, issue)
+	missing := func(g Gomega) {
+		ready := v1alpha1.FindCondition(get(t, g, issue).Status.Conditions, v1alpha1.ConditionReady)
+		g.Expect(ready).NotTo(BeNil())
+		g.Expect(ready.Reason).To(Equal(v1alpha1.ReasonReviewNotFound))
+		g.Expect(ready.Message).To(ContainSubstring(`"review"`))
+	}
+	eventually(t, missing)
+	NewWithT(t).Expect(issue.Status.State).To(Equal(v1alpha1.ReviewIssueOpen))
+
+	review := builder.Review("review").In(ns).Reviewed("a", at(0)).Reviewed("b", at(1)).Build()
+	create(t, review)
+	wantStatus(t, issue, v1alpha1.ReviewIssueResolved, "b", 0, 0)
+
+	NewWithT(t).Expect(env.Client.Delete(t.Context(), review)).To(Succeed())
+	eventually(t, missing)
+	NewWithT(t).Expect(issue.Status.State).To(Equal(v1alpha1.ReviewIssueResolved), "it opened because its review has gone")
+}
+
+// A change of either spec costs one status write, and a review's new title none.
+func TestOneWriteAChangeAndNoneForWhatSaysNothing(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	review := builder.Review("review").In(ns).Reviewed("a", at(0)).Build()
+	issue := builder.ReviewIssue("i-1").In(ns).SeenIn("a").Build()
+	create(t, review, issue)
+	wantStatus(t, issue, v1alpha1.ReviewIssueOpen, "", 0, 0)
+
+	watcher, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Scheme})
+	g := NewWithT(t)
+	g.Expect(err).NotTo(HaveOccurred())
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	events, err := watcher.Watch(ctx, &v1alpha1.ReviewIssueList{}, &client.ListOptions{Namespace: ns})
+	g.Expect(err).NotTo(HaveOccurred())
+	defer events.Stop()
+
+	mergePatch(t, review, `{"spec":{"prTitle":"Another"}}`)
+	mergePatch(t, review, reviewedTwice)
+	wantStatus(t, issue, v1alpha1.ReviewIssueResolved, "b", 0, 0)
+	mergePatch(t, review, `{"spec":{"prTitle":"A third"}}`)
+	mergePatch(t, issue, `{"metadata":{"labels":{"last":"true"}}}`)
+	writes := 0
+	for event := range events.ResultChan() {
+		if event.Type != watch.Modified {
+			continue
+		}
+		if event.Object.(*v1alpha1.ReviewIssue).Labels["last"] == "true" {
+			break
+		}
+		writes++
+	}
+	g.Expect(ctx.Err()).NotTo(HaveOccurred(), "the last change was never seen")
+	g.Expect(writes).To(Equal(1))
+}

@@ -1,0 +1,70 @@
+package reviewstate
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/lastwrite"
+)
+
+// ReviewStatus returns the status that follows from the review's spec, its issues' counts and
+// its status so far. Conditions are left as they are. Where nothing has changed the status
+// comes back equal.
+//
+// updatedAt moves with the counters too: a client that asks for what has changed since its
+// last visit would otherwise miss that an issue was resolved.
+func ReviewStatus(review *v1alpha1.Review, counts Counts, now time.Time) v1alpha1.ReviewStatus {
+	before, next := &review.Status, *review.Status.DeepCopy()
+	next.ClosedIssueCount, next.OpenIssueCount = counts.Closed, counts.Open
+	next.OpenHighCount, next.OpenMediumCount, next.OpenLowCount = counts.OpenHigh, counts.OpenMedium, counts.OpenLow
+	next.LastReviewAt = lastReviewAt(review.Spec.ReviewedCommits)
+	next.UpdatedAt = updatedAt(review, before.ObservedGeneration, before.UpdatedAt, CountsOf(before) != counts, now)
+	next.ObservedGeneration = review.Generation
+	return next
+}
+
+// CountsOf are the counters that a status holds.
+func CountsOf(status *v1alpha1.ReviewStatus) Counts {
+	return Counts{
+		Closed: status.ClosedIssueCount, Open: status.OpenIssueCount,
+		OpenHigh: status.OpenHighCount, OpenMedium: status.OpenMediumCount, OpenLow: status.OpenLowCount,
+	}
+}
+
+func lastReviewAt(reviewed []v1alpha1.ReviewedCommit) *metav1.Time {
+	if len(reviewed) == 0 {
+		return nil
+	}
+	return reviewed[len(reviewed)-1].ReviewedAt.DeepCopy()
+}
+
+// IssueStatus returns the status that follows from the issue's spec, its review's and its
+// status so far. Conditions are left as they are. Without a review (nil) what it once said
+// stands: an issue does not open again because its review has gone.
+func IssueStatus(issue *v1alpha1.ReviewIssue, review *v1alpha1.ReviewSpec, now time.Time) v1alpha1.ReviewIssueStatus {
+	before, next := &issue.Status, *issue.Status.DeepCopy()
+	switch {
+	case review != nil:
+		observed := Observe(&issue.Spec, review.ReviewedCommits)
+		next.State = observed.State
+		next.ResolvedBy, next.ResolvedAt = observed.ResolvedBy, observed.ResolvedAt
+		next.FirstSeenAt, next.LastSeenAt = observed.FirstSeenAt, observed.LastSeenAt
+	case before.State == "":
+		next.State = v1alpha1.ReviewIssueOpen
+	}
+	next.UpdatedAt = updatedAt(issue, before.ObservedGeneration, before.UpdatedAt, before.State != next.State, now)
+	next.ObservedGeneration = issue.Generation
+	return next
+}
+
+// updatedAt is when the spec was last written or, where something else that counts has
+// changed, now. It never goes back. The first look at an object is no change of it.
+func updatedAt(object metav1.Object, generation int64, before *metav1.Time, changed bool, now time.Time) *metav1.Time {
+	at := lastwrite.UpdatedAt(object, lastwrite.Observed{Generation: generation, UpdatedAt: before}, now)
+	if moment := metav1.NewTime(now.UTC().Truncate(time.Second)); changed && before != nil && at.Before(&moment) {
+		at = moment
+	}
+	return &at
+}

@@ -1,0 +1,59 @@
+package builder
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// ReviewIssueBuilder builds a ReviewIssue.
+type ReviewIssueBuilder struct{ object appsecv1alpha1.ReviewIssue }
+
+// ReviewIssue starts one of low severity of review "review", seen in no commit.
+func ReviewIssue(name string) *ReviewIssueBuilder {
+	return &ReviewIssueBuilder{object: appsecv1alpha1.ReviewIssue{
+		TypeMeta:   typeMeta("ReviewIssue"),
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsecv1alpha1.ReviewIssueSpec{
+			ReviewRef: appsecv1alpha1.ReviewReference{Name: "review"},
+			Title:     "Title of " + name,
+			Severity:  appsecv1alpha1.LevelLow,
+		},
+	}}
+}
+
+// In sets the namespace.
+func (b *ReviewIssueBuilder) In(namespace string) *ReviewIssueBuilder {
+	b.object.Namespace = namespace
+	return b
+}
+
+// Review sets the review.
+func (b *ReviewIssueBuilder) Review(name string) *ReviewIssueBuilder {
+	b.object.Spec.ReviewRef.Name = appsecv1alpha1.ResourceName(name)
+	return b
+}
+
+// Severity sets the severity.
+func (b *ReviewIssueBuilder) Severity(severity appsecv1alpha1.Level) *ReviewIssueBuilder {
+	b.object.Spec.Severity = severity
+	return b
+}
+
+// SeenIn adds commits that show the issue; the first of all is that which first showed it.
+func (b *ReviewIssueBuilder) SeenIn(commits ...appsecv1alpha1.CommitSHA) *ReviewIssueBuilder {
+	if b.object.Spec.CommitSHA == "" && len(commits) > 0 {
+		b.object.Spec.CommitSHA = string(commits[0])
+	}
+	b.object.Spec.SeenInCommits = append(b.object.Spec.SeenInCommits, commits...)
+	return b
+}
+
+// Mutate changes what has no method of its own.
+func (b *ReviewIssueBuilder) Mutate(change func(*appsecv1alpha1.ReviewIssue)) *ReviewIssueBuilder {
+	change(&b.object)
+	return b
+}
+
+// Build returns the issue.
+func (b *ReviewIssueBuilder) Build() *appsecv1alpha1.ReviewIssue { return &b.object }
