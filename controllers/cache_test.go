@@ -16,7 +16,7 @@ func TestCacheKeepsWhoWroteAndWhen(t *testing.T) {
 		Manager: "scanner/gosec", Operation: metav1.ManagedFieldsOperationApply, Time: &at, Subresource: "status",
 	}
 	full := entry
-	full.FieldsType, full.FieldsV1 = "FieldsV1", &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}
+	full.FieldsType, full.FieldsV1 = "FieldsV1", metav1.NewFieldsV1(`{"f:spec":{}}`)
 	finding := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{full}}}
 
 	if _, err := dropFieldSets(finding); err != nil {
