@@ -244,6 +244,37 @@ func TestSecretThatIsLostOrSpoiltGivesANewToken(t *testing.T) {
 	}
 }
 
+// Who may write Secrets can put the annotations where they like, but extends no token's life.
+func TestAnnotationsOfTheSecretRevokeNothingAndReviveNothing(t *testing.T) {
+	start(t)
+	namespace := newOrganization(t, "annotated")
+	key := builder.APIKey("ci").In(namespace).Build()
+	create(t, key)
+	_, first := waitUntilIssued(t, key)
+	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1} })
+	_, second := waitUntilIssued(t, key, func(g Gomega) { g.Expect(key.Status.KeyID).NotTo(Equal(first.ID)) })
+
+	secret := get(t, NewWithT(t), tokenSecret(key))
+	secret.Annotations[replacesAnnotation] = first.ID
+	secret.Annotations[serialAnnotation] = "99"
+	if err := env.Client.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	change(t, key, func(s *v1alpha1.APIKeySpec) {
+		s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1, Overlap: &metav1.Duration{Duration: time.Hour}}
+	})
+	eventually(t, func(g Gomega) { g.Expect(get(t, g, key).Status.ObservedGeneration).To(Equal(key.Generation)) })
+	if key.Status.Previous != nil || key.Status.KeyID != second.ID || key.Status.RotationSerial != 1 {
+		t.Errorf("the annotations changed the status to %+v", key.Status)
+	}
+	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation.Serial = 2 })
+	waitUntilIssued(t, key, func(g Gomega) {
+		g.Expect(key.Status.RotationSerial).To(Equal(int64(2)))
+		g.Expect(key.Status.Previous).NotTo(BeNil())
+		g.Expect(key.Status.Previous.KeyID).To(Equal(second.ID))
+	})
+}
+
 func TestSecretOfAnotherIsNotTouched(t *testing.T) {
 	start(t)
 	namespace := newOrganization(t, "taken")

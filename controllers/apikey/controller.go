@@ -56,7 +56,7 @@ func SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Op
 		recorder:    mgr.GetEventRecorder(v1alpha1.ControllerFieldManager),
 		clock:       clock.RealClock{},
 	}
-	storage, err := watchSigningKeys(mgr, operatorNamespace, handler.EnqueueRequestsFromMapFunc(r.allKeys))
+	storage, err := signingKeysCache(mgr, operatorNamespace)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Op
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1alpha1.APIKey{}, handler.OnlyControllerOwner())).
 		Watches(&v1alpha1.Organization{}, handler.EnqueueRequestsFromMapFunc(r.keysOf), builder.WithPredicates(concernsKeys)).
 		WithOptions(options)
-	for _, source := range storage {
+	for _, source := range signingKeyChanges(storage, handler.EnqueueRequestsFromMapFunc(r.allKeys)) {
 		b = b.WatchesRawSource(source)
 	}
 	return b.Complete(r)

@@ -22,9 +22,9 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
 
-// watchSigningKeys returns sources that report a change of the signing key or of its public
-// half. They have a cache of their own, which sees those two objects alone.
-func watchSigningKeys(mgr ctrl.Manager, namespace string, enqueue handler.EventHandler) ([]source.Source, error) {
+// signingKeysCache returns a cache, which the manager runs, of the signing key and its public
+// half and nothing else.
+func signingKeysCache(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
 	only := func(name string) cache.ByObject {
 		return cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, name)}
 	}
@@ -41,10 +41,15 @@ func watchSigningKeys(mgr ctrl.Manager, namespace string, enqueue handler.EventH
 	if err != nil {
 		return nil, fmt.Errorf("make a cache of the signing keys: %w", err)
 	}
-	if err := mgr.Add(own); err != nil {
+	if err := mgr.Add(withCache{own}); err != nil {
 		return nil, fmt.Errorf("add the cache of the signing keys: %w", err)
 	}
-	// Metadata is enough, and keeps the private key out of the cache.
+	return own, nil
+}
+
+// signingKeyChanges report a change of either. Metadata is enough for that, and keeps the
+// private key out of the cache.
+func signingKeyChanges(own cache.Cache, enqueue handler.EventHandler) []source.Source {
 	metadataOf := func(kind string) client.Object {
 		object := &metav1.PartialObjectMetadata{}
 		object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
@@ -53,8 +58,16 @@ func watchSigningKeys(mgr ctrl.Manager, namespace string, enqueue handler.EventH
 	return []source.Source{
 		source.Kind(own, metadataOf("Secret"), enqueue, changed),
 		source.Kind(own, metadataOf("ConfigMap"), enqueue, changed),
-	}, nil
+	}
 }
+
+// withCache has the manager start a cache together with its own, before it is the leader. The
+// manager would take it for something that only a leader does, and a replica in waiting, which
+// keeps its watches going, would give up waiting for it.
+type withCache struct{ cache.Cache }
+
+// GetCache is what the manager knows a cache by.
+func (c withCache) GetCache() cache.Cache { return c.Cache }
 
 // changed leaves out what was there at the start, when every key is reconciled anyway.
 var changed = predicate.Funcs{

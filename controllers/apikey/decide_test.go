@@ -1,0 +1,161 @@
+package apikey
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/tokens"
+)
+
+func TestSecretNameIsAlwaysANameAndItsOwn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		label := rapid.StringMatching(`[a-z0-9]([-a-z0-9]{0,20}[a-z0-9])?`)
+		parts := rapid.SliceOfN(label, 1, 20).Draw(t, "labels")
+		name := strings.Join(parts, ".")
+		if len(name) > 253 {
+			name = strings.TrimRight(name[:253], "-.")
+		}
+		secret := SecretName(name)
+		if problems := validation.IsDNS1123Subdomain(secret); len(problems) > 0 {
+			t.Fatalf("%q gives %q: %v", name, secret, problems)
+		}
+		if SecretName(name) != secret {
+			t.Fatalf("%q gives another name the second time", name)
+		}
+	})
+	long := strings.Repeat("a", 252)
+	if SecretName(long+"b") == SecretName(long+"c") {
+		t.Error("two long names share a Secret")
+	}
+}
+
+// someScope is a key at any point of its life.
+func someScope(t *rapid.T) *scope {
+	now := time.Unix(rapid.Int64Range(1e9, 2e9).Draw(t, "now"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanoseconds"))
+	hours := func(name string) time.Duration {
+		return time.Duration(rapid.IntRange(-3, 3).Draw(t, name)) * time.Hour
+	}
+	key := &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Name: "ci", Namespace: "org-acme", UID: "uid"}}
+	if rapid.Bool().Draw(t, "has expiry") {
+		key.Spec.ExpiresAt = ptr.To(metav1.NewTime(now.Truncate(time.Second).Add(hours("expiry"))))
+	}
+	if rapid.Bool().Draw(t, "has rotation") {
+		key.Spec.Rotation = &v1alpha1.APIKeyRotation{
+			Serial:  rapid.Int64Range(1, 3).Draw(t, "serial"),
+			Overlap: &metav1.Duration{Duration: time.Duration(rapid.IntRange(0, 3).Draw(t, "overlap")) * time.Hour},
+		}
+	}
+	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
+	if rapid.Bool().Draw(t, "has maximum") {
+		maximum := time.Duration(rapid.IntRange(1, 300).Draw(t, "maximum")) * time.Minute
+		organization.Spec.APIKeys = &v1alpha1.OrganizationAPIKeys{MaxLifetime: &metav1.Duration{Duration: maximum}}
+	}
+	return &scope{key: key, organization: organization, now: now}
+}
+
+// What is issued is what is asked for, and asking again changes nothing: reconciles settle.
+func TestDecisionsSettleAndKeepWithinTheirBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := someScope(t)
+		var have *issued
+		for range rapid.IntRange(1, 6).Draw(t, "reconciles") {
+			if o, needed := decide(s, have); needed {
+				o.claims.ID = rapid.StringMatching(`[a-z]{12}`).Draw(t, "id")
+				have = &issued{claims: o.claims, serial: o.serial, replaces: o.replaces}
+			}
+			status := settle(s, have)
+			checkBounds(t, s, status)
+			s.before = status
+			if again, needed := decide(s, have); needed {
+				t.Fatalf("not settled: asks for %+v after %+v", again, have)
+			}
+			if s.key.Spec.Rotation != nil && rapid.Bool().Draw(t, "rotate") {
+				s.key.Spec.Rotation.Serial++
+			}
+			s.now = s.now.Add(time.Duration(rapid.IntRange(0, 100).Draw(t, "minutes")) * time.Minute)
+		}
+	})
+}
+
+func checkBounds(t *rapid.T, s *scope, status v1alpha1.APIKeyStatus) {
+	if status.KeyID == "" {
+		return
+	}
+	if expiry := s.key.Spec.ExpiresAt; expiry != nil && status.ExpiresAt.After(expiry.Time) {
+		t.Fatalf("outlives the spec: %v > %v", status.ExpiresAt, expiry)
+	}
+	if bounds := s.organization.Spec.APIKeys; bounds != nil && status.ExpiresAt.Sub(status.IssuedAt.Time) > bounds.MaxLifetime.Duration {
+		t.Fatalf("outlives the organization's maximum: %v", status.ExpiresAt.Sub(status.IssuedAt.Time))
+	}
+	previous := status.Previous
+	if previous == nil {
+		return
+	}
+	if previous.KeyID == status.KeyID || previous.KeyID == "" {
+		t.Fatalf("%q stays beside %q", previous.KeyID, status.KeyID)
+	}
+	if previous.ExpiresAt.Sub(status.IssuedAt.Time) > overlap(s.key) || previous.ExpiresAt.After(status.ExpiresAt.Time) || !previous.ExpiresAt.After(s.now) {
+		t.Fatalf("the overlap until %v is out of bounds at %v: %+v", previous.ExpiresAt, s.now, status)
+	}
+}
+
+func TestNextLookIsAtTheNextChange(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	at := func(d time.Duration) *metav1.Time { return ptr.To(metav1.NewTime(now.Add(d))) }
+	cases := map[string]struct {
+		status v1alpha1.APIKeyStatus
+		want   time.Duration
+	}{
+		"no token":      {v1alpha1.APIKeyStatus{}, 0},
+		"one token":     {v1alpha1.APIKeyStatus{ExpiresAt: at(time.Hour)}, time.Hour},
+		"overlap first": {v1alpha1.APIKeyStatus{ExpiresAt: at(time.Hour), Previous: &v1alpha1.PreviousToken{ExpiresAt: *at(time.Minute)}}, time.Minute},
+		"over":          {v1alpha1.APIKeyStatus{ExpiresAt: at(0)}, 0},
+	}
+	for name, tc := range cases {
+		if got := untilNextChange(tc.status, now); got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+func TestTokenOfAnotherKeyIsNotRecalled(t *testing.T) {
+	signer, err := tokens.GenerateSigningKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &scope{
+		key:          &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Name: "ci", UID: "uid"}},
+		organization: &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "acme"}},
+		now:          time.Unix(1e9, 0),
+	}
+	good := tokens.Claims{KeyUID: "uid", Organization: "acme", ID: "x", IssuedAt: s.now, ExpiresAt: s.now.Add(time.Hour)}
+	cases := map[string]struct {
+		reason string
+		change func(*tokens.Claims)
+		want   bool
+	}{
+		"own":                {"the key's own token", func(*tokens.Claims) {}, true},
+		"other key":          {"a Secret of ours with another key's token", func(c *tokens.Claims) { c.KeyUID = "other" }, false},
+		"other organization": {"or another organization's", func(c *tokens.Claims) { c.Organization = "other" }, false},
+	}
+	for name, tc := range cases {
+		claims := good
+		tc.change(&claims)
+		token, err := signer.Sign(claims)
+		if err != nil {
+			t.Fatal(err)
+		}
+		secret := tokenSecret(s.key)
+		secret.Data = map[string][]byte{v1alpha1.APIKeyTokenKey: []byte(token)}
+		if got := recall(s, secret, signer.Public()) != nil; got != tc.want {
+			t.Errorf("%s: %s: recalled is %v, want %v", name, tc.reason, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package apikey
+
+import (
+	"context"
+	"testing"
+
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/appsec-dev/findings-operator/controllers"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// A replica in waiting keeps its watches going; a cache that only a leader starts would make
+// it give up and exit.
+func TestReplicaInWaitingFillsItsCaches(t *testing.T) {
+	mgr := func() ctrl.Manager {
+		m, err := ctrl.NewManager(env.Config, manager.Options{
+			Scheme:                        env.Scheme,
+			Cache:                         controllers.CacheOptions(),
+			Metrics:                       metricsserver.Options{BindAddress: "0"},
+			LeaderElection:                true,
+			LeaderElectionID:              "standby-test",
+			LeaderElectionNamespace:       testenv.SystemNamespace,
+			LeaderElectionReleaseOnCancel: true,
+			Controller:                    config.Controller{SkipNameValidation: ptr.To(true), EnableWarmup: ptr.To(true)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	run := func(m ctrl.Manager) {
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- m.Start(ctx) }()
+		t.Cleanup(func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Errorf("the manager stopped with %v", err)
+			}
+		})
+	}
+	leader, standby := mgr(), mgr()
+	run(leader)
+	<-leader.Elected()
+
+	own, err := signingKeysCache(standby, testenv.SystemNamespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(standby)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if !own.WaitForCacheSync(ctx) {
+		t.Error("the cache of the signing keys has not been started")
+	}
+	select {
+	case <-standby.Elected():
+		t.Error("the standby leads: the test shows nothing")
+	default:
+	}
+}
