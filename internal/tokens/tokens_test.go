@@ -179,6 +179,7 @@ func TestForgedTokensAreRefused(t *testing.T) {
 		"hmac raw":       {"the public key is no HMAC secret", forge(with(object{"alg": "HS256"}), payload(nil), hmacWith(public)), ErrSignature},
 		"hmac pem":       {"nor is its PEM", forge(with(object{"alg": "HS256"}), payload(nil), hmacWith([]byte(publicPEM[key.ID()+".pem"]))), ErrSignature},
 		"ES256":          {"another algorithm over a good signature", forge(with(object{"alg": "ES256"}), payload(nil), ours), ErrSignature},
+		"alg first":      {"the algorithm is refused before a key is looked for", forge(with(object{"alg": "HS256", "kid": "unknown"}), payload(nil), hmacWith(public)), ErrSignature},
 		"no kid":         {"a token names its key", forge(with(object{"kid": nil}), payload(nil), ours), ErrUnknownKey},
 		"kid number":     {"a key's name is a string", forge(with(object{"kid": 7}), payload(nil), ours), ErrUnknownKey},
 		"kid path":       {"a path means nothing", forge(with(object{"kid": "../../../../dev/null"}), payload(nil), ours), ErrUnknownKey},
