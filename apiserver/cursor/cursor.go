@@ -126,9 +126,9 @@ func appendText(to []byte, text string) []byte {
 
 func cutText(from []byte) (text string, rest []byte, ok bool) {
 	length, size := binary.Uvarint(from)
-	if size <= 0 || length > uint64(len(from)-size) {
+	if size <= 0 || length > maxText || int(length) > len(from)-size {
 		return "", nil, false
 	}
-	end := size + int(length) //nolint:gosec // bounded by len(from) above
+	end := size + int(length)
 	return string(from[size:end]), from[end:], true
 }

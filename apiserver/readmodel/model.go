@@ -161,7 +161,7 @@ func (m *Model) snapshot(organization string) (*index, error) {
 func (m *Model) Apply(object *v1alpha1.Finding) (*Item, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, err := m.write(change{kind: findings, object: object}); err != nil {
+	if err := m.write(change{kind: findings, object: object}); err != nil {
 		return nil, err
 	}
 	p := m.partitions[object.Namespace]
@@ -182,8 +182,7 @@ func (m *Model) Apply(object *v1alpha1.Finding) (*Item, error) {
 func (m *Model) add(c change) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_, err := m.write(c)
-	return err
+	return m.write(c)
 }
 
 // replace takes a list of all objects of a kind, as they were at a version.
@@ -193,7 +192,7 @@ func (m *Model) replace(kind kind, objects []metav1.Object, listVersion string) 
 	listed := make(map[types.NamespacedName]struct{}, len(objects))
 	for _, object := range objects {
 		listed[types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}] = struct{}{}
-		if _, err := m.write(change{kind: kind, object: object}); err != nil {
+		if err := m.write(change{kind: kind, object: object}); err != nil {
 			return err
 		}
 	}
@@ -203,7 +202,7 @@ func (m *Model) replace(kind kind, objects []metav1.Object, listVersion string) 
 	}
 	for key, state := range missing {
 		gone := &metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: state.uid, ResourceVersion: state.rv}
-		if _, err := m.write(change{kind: kind, object: gone, deleted: true}); err != nil {
+		if err := m.write(change{kind: kind, object: gone, deleted: true}); err != nil {
 			return err
 		}
 	}

@@ -8,7 +8,7 @@ type FindingQuery struct {
 	Sort Sort
 	// Order is the direction; empty means desc.
 	Order Order
-	// Size is how many items the page holds at most, at least 1.
+	// Size is how many items the page holds at most; less than 1 counts as 1.
 	Size int
 	// After is where the page before ended; nil for the first page.
 	After *Position
@@ -43,6 +43,7 @@ type Page struct {
 func (x *index) list(q FindingQuery) Page {
 	q.Sort = cmp.Or(q.Sort, SortCreatedAt)
 	q.Order = cmp.Or(q.Order, OrderDesc)
+	q.Size = max(q.Size, 1)
 	selected := x.choose(q.Filter)
 	page := Page{Total: selected.count}
 	rows := x.merge(selected.buckets, q)

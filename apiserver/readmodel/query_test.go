@@ -231,6 +231,16 @@ func TestAbsentValueComesBeforeAll(t *testing.T) {
 	}
 }
 
+func TestDefaults(t *testing.T) {
+	x := newIndex()
+	x.put(&Item{ID: "old", CreatedAt: "2026-03-01T12:00:00Z", UpdatedAt: "2026-03-01T12:00:02Z"})
+	x.put(&Item{ID: "new", CreatedAt: "2026-03-01T12:00:01Z", UpdatedAt: "2026-03-01T12:00:01Z"})
+	page := x.list(FindingQuery{})
+	if diff := cmp.Diff([]string{"new"}, ids(page.Items)); diff != "" || !page.HasMore || page.Total != 2 {
+		t.Errorf("one item by created_at, the newest first: got %+v", page)
+	}
+}
+
 func TestSnapshotStaysAsItWas(t *testing.T) {
 	x := newIndex()
 	for i := range 500 {

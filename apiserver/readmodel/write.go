@@ -37,23 +37,23 @@ type change struct {
 }
 
 // write is the one way into the read model: watch events, lists and patch results all come
-// through here. It reports whether the change was news. The caller holds the mutex.
-func (m *Model) write(c change) (news bool, err error) {
+// through here. What is not news changes nothing. The caller holds the mutex.
+func (m *Model) write(c change) error {
 	key := types.NamespacedName{Namespace: c.object.GetNamespace(), Name: c.object.GetName()}
 	state := version{uid: c.object.GetUID(), rv: c.object.GetResourceVersion()}
 	known := m.versions[c.kind]
+	settle := known.put
 	if c.deleted {
-		news, err = known.remove(key, state, m.clock.Now())
-	} else {
-		news, err = known.put(key, state, m.clock.Now())
+		settle = known.remove
 	}
+	news, err := settle(key, state, m.clock.Now())
 	if err != nil {
-		return false, fmt.Errorf("%s of %s: %w", key, c.kind, err)
+		return fmt.Errorf("%s of %s: %w", key, c.kind, err)
 	}
 	if news {
 		m.take(c, key)
 	}
-	return news, nil
+	return nil
 }
 
 // take brings the partition up to a change that is news.
