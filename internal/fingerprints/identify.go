@@ -16,7 +16,10 @@ import (
 
 // Scope is what all results of a scan have in common.
 type Scope struct {
+	// Project is what within the repository the results belong to.
 	Repository, Project, Tool, Category string
+	// Prefix of the names, with its dash; "f-" where empty.
+	Prefix string
 }
 
 // Result is what of a result takes part in its identity.

@@ -1,6 +1,7 @@
 package fingerprints
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"strconv"
@@ -12,9 +13,12 @@ const nameLength = 26
 
 var lowerBase32 = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
+// defaultPrefix is that of findings.
+const defaultPrefix = "f-"
+
 // name of the finding, a DNS label.
 func name(scope Scope, r *Result, fingerprint string, ordinal int) string {
-	return "f-" + Hash(scope.Repository, scope.Project, scope.Tool, scope.Category,
+	return cmp.Or(scope.Prefix, defaultPrefix) + Hash(scope.Repository, scope.Project, scope.Tool, scope.Category,
 		r.Rule, r.Path, fingerprint, strconv.Itoa(ordinal))
 }
 

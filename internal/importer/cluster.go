@@ -19,7 +19,7 @@ import (
 	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// NewClient returns a client for an Importer: without a limit of its own, for the API
+// NewClient returns a client for imports of scans and reviews: without a limit of its own, for the API
 // server's priority and fairness is the one that counts, and without discovery.
 func NewClient(config *rest.Config) (client.Client, error) {
 	scheme := runtime.NewScheme()
@@ -29,7 +29,7 @@ func NewClient(config *rest.Config) (client.Client, error) {
 		}
 	}
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range []string{"Finding", "Project", "Repository", "Scan"} {
+	for _, kind := range []string{"Finding", "Project", "Repository", "Review", "ReviewIssue", "Scan"} {
 		mapper.Add(appsecv1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	mapper.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
@@ -65,15 +65,20 @@ func (im *Importer) repository(ctx context.Context) (*appsecv1alpha1.Repository,
 }
 
 func (im *Importer) get(ctx context.Context, kind, name string, into client.Object) error {
-	key := client.ObjectKey{Namespace: im.target.Namespace, Name: name}
-	err := retry(ctx, func(ctx context.Context) error { return im.client.Get(ctx, key, into) })
+	return Require(ctx, im.client, kind, client.ObjectKey{Namespace: im.target.Namespace, Name: name}, into)
+}
+
+// Require reads an object that must be there before anything is imported; kind is for
+// messages. Where the object is not there, or going, the error is a RefusedError.
+func Require(ctx context.Context, c client.Client, kind string, key client.ObjectKey, into client.Object) error {
+	err := Retry(ctx, func(ctx context.Context) error { return c.Get(ctx, key, into) })
 	switch {
 	case apierrors.IsNotFound(err):
-		return &RefusedError{fmt.Sprintf("there is no %s %q in namespace %q: look with `kubectl get %s -n %s`, and create it before importing into it", kind, name, key.Namespace, kind, key.Namespace)}
+		return &RefusedError{fmt.Sprintf("there is no %s %q in namespace %q: look with `kubectl get %s -n %s`, and create it before importing into it", kind, key.Name, key.Namespace, kind, key.Namespace)}
 	case err != nil:
-		return fmt.Errorf("read %s %s/%s: %w", kind, key.Namespace, name, err)
+		return fmt.Errorf("read %s %s: %w", kind, key, err)
 	case into.GetDeletionTimestamp() != nil:
-		return &RefusedError{fmt.Sprintf("%s %q is being deleted: wait until it is gone, and create it anew", kind, name)}
+		return &RefusedError{fmt.Sprintf("%s %q is being deleted: wait until it is gone, and create it anew", kind, key.Name)}
 	}
 	return nil
 }
@@ -84,7 +89,7 @@ func (im *Importer) findings(ctx context.Context, b *Batch) ([]appsecv1alpha1.Fi
 	page := ""
 	for expired := 0; ; {
 		list := &appsecv1alpha1.FindingList{}
-		err := retry(ctx, func(ctx context.Context) error {
+		err := Retry(ctx, func(ctx context.Context) error {
 			return im.client.List(ctx, list, client.InNamespace(im.target.Namespace), im.selector(b),
 				client.Limit(pageSize), client.Continue(page))
 		})
@@ -124,7 +129,7 @@ func (im *Importer) lastCompleted(ctx context.Context, b *Batch) (time.Time, str
 	var name, page string
 	for {
 		list := &appsecv1alpha1.ScanList{}
-		err := retry(ctx, func(ctx context.Context) error {
+		err := Retry(ctx, func(ctx context.Context) error {
 			return im.client.List(ctx, list, client.InNamespace(im.target.Namespace), fields,
 				client.Limit(pageSize), client.Continue(page))
 		})
@@ -167,7 +172,7 @@ func apply[S any](ctx context.Context, im *Importer, manager, kind string, metad
 	if err != nil {
 		return fmt.Errorf("encode %s %s: %w", kind, metadata.Name, err)
 	}
-	return retry(ctx, func(ctx context.Context) error {
+	return Retry(ctx, func(ctx context.Context) error {
 		out.SetName(metadata.Name)
 		out.SetNamespace(metadata.Namespace)
 		return im.client.Patch(ctx, out, client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(manager), client.ForceOwnership)

@@ -70,7 +70,7 @@ func Collect(files []File, choices Choices, now time.Time) ([]*Batch, error) {
 		for i := range file.Log.Runs {
 			run := &file.Log.Runs[i]
 			where := fmt.Sprintf("%s, run %d", file.Name, i)
-			tool := cut(line(firstOf(choices.Tool, run.Tool)), maxTool)
+			tool := OneLine(firstOf(choices.Tool, run.Tool), maxTool)
 			if tool == "" {
 				return nil, fmt.Errorf("%s: it names no tool (tool.driver.name): name it with --tool", where)
 			}
@@ -91,7 +91,7 @@ func Collect(files []File, choices Choices, now time.Time) ([]*Batch, error) {
 		return nil, errors.New("no file holds a run: nothing to import")
 	}
 	for _, batch := range out {
-		batch.Commit = cut(line(batch.Commit), maxCommit)
+		batch.Commit = OneLine(batch.Commit, maxCommit)
 		if !choices.StartedAt.IsZero() {
 			batch.StartedAt = choices.StartedAt
 		}
@@ -103,7 +103,7 @@ func Collect(files []File, choices Choices, now time.Time) ([]*Batch, error) {
 }
 
 func (b *Batch) add(run *sarif.Run, where string, now time.Time) {
-	b.ToolVersion = cut(line(firstOf(b.ToolVersion, run.ToolVersion)), maxToolVersion)
+	b.ToolVersion = OneLine(firstOf(b.ToolVersion, run.ToolVersion), maxToolVersion)
 	b.Commit = firstOf(b.Commit, run.Commit)
 	if t := run.StartedAt; !t.IsZero() && !t.After(now) && (b.StartedAt.IsZero() || t.Before(b.StartedAt)) {
 		b.StartedAt = t

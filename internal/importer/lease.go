@@ -37,20 +37,25 @@ type lock struct {
 }
 
 func (im *Importer) lock(b *Batch) *lock {
+	key := client.ObjectKey{
+		Namespace: im.target.Namespace,
+		Name:      "import-" + fingerprints.Hash(im.target.Repository, im.target.Project, b.Tool, string(b.Category)),
+	}
+	return leaseLock(im.client, key, im.options.LeaseDuration, func(holder string) { im.options.OnWaiting(b, holder) })
+}
+
+// WithLease calls do while this process holds the Lease of that name, for which it waits; the
+// context of do ends when the Lease is lost. waiting is told, once, who else holds it.
+func WithLease(ctx context.Context, c client.Client, key client.ObjectKey, duration time.Duration, waiting func(holder string), do func(ctx context.Context) error) error {
+	return leaseLock(c, key, duration, waiting).with(ctx, do)
+}
+
+func leaseLock(c client.Client, key client.ObjectKey, duration time.Duration, waiting func(holder string)) *lock {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
-	return &lock{
-		client: im.client,
-		key: client.ObjectKey{
-			Namespace: im.target.Namespace,
-			Name:      "import-" + fingerprints.Hash(im.target.Repository, im.target.Project, b.Tool, string(b.Category)),
-		},
-		identity: cut(host, 128) + "_" + uuid.NewString(),
-		duration: im.options.LeaseDuration,
-		waiting:  func(holder string) { im.options.OnWaiting(b, holder) },
-	}
+	return &lock{client: c, key: key, identity: cut(host, 128) + "_" + uuid.NewString(), duration: duration, waiting: waiting}
 }
 
 // with calls do while the Lease is held; the context of do ends when it is lost.
@@ -118,7 +123,7 @@ func (l *lock) acquire(ctx context.Context) error {
 // read returns the Lease, or an empty one where there is none yet.
 func (l *lock) read(ctx context.Context) (*coordinationv1.Lease, error) {
 	lease := &coordinationv1.Lease{}
-	err := retry(ctx, func(ctx context.Context) error { return l.client.Get(ctx, l.key, lease) })
+	err := Retry(ctx, func(ctx context.Context) error { return l.client.Get(ctx, l.key, lease) })
 	if apierrors.IsNotFound(err) {
 		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: l.key.Namespace, Name: l.key.Name}}, nil
 	}

@@ -15,6 +15,8 @@ var commitHash = regexp.MustCompile(`^[0-9a-fA-F]{7,64}$`)
 type permalinks struct {
 	// before and after the path.
 	before, line string
+	// commit is the commit's own page.
+	commit string
 }
 
 // newPermalinks returns links in the form of the repository's provider, or none where
@@ -36,13 +38,13 @@ func newPermalinks(repository *appsecv1alpha1.RepositorySpec, commit string) per
 	}
 	switch {
 	case is("github"):
-		return permalinks{base + "/blob/" + commit + "/", "#L"}
+		return permalinks{base + "/blob/" + commit + "/", "#L", base + "/commit/" + commit}
 	case is("gitlab"):
-		return permalinks{base + "/-/blob/" + commit + "/", "#L"}
+		return permalinks{base + "/-/blob/" + commit + "/", "#L", base + "/-/commit/" + commit}
 	case is("gitea"), is("forgejo"), is("codeberg"):
-		return permalinks{base + "/src/commit/" + commit + "/", "#L"}
+		return permalinks{base + "/src/commit/" + commit + "/", "#L", base + "/commit/" + commit}
 	case is("bitbucket"):
-		return permalinks{base + "/src/" + commit + "/", "#lines-"}
+		return permalinks{base + "/src/" + commit + "/", "#lines-", base + "/commits/" + commit}
 	}
 	return permalinks{}
 }
@@ -64,4 +66,13 @@ func (p permalinks) of(path string, number int32) string {
 		return "" // a link that is cut leads nowhere
 	}
 	return link
+}
+
+// CommitPage returns the link to a commit of the repository, or "".
+func CommitPage(repository *appsecv1alpha1.RepositorySpec, commit string) string {
+	page := newPermalinks(repository, commit).commit
+	if len(page) > maxURL {
+		return "" // a link that is cut leads nowhere
+	}
+	return page
 }

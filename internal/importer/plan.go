@@ -56,18 +56,9 @@ type reported struct {
 // identify names the results of a batch. It returns apart those that are the same in
 // everything as one of the others.
 func identify(c *scanContext, b *Batch) (out []reported, duplicates []*sarif.Result) {
-	inputs := make([]fingerprints.Result, len(b.Results))
-	for i := range b.Results {
-		r := &b.Results[i]
-		inputs[i] = fingerprints.Result{
-			Rule: r.RuleID, Path: r.Location.Path, Fingerprints: r.Fingerprints,
-			Message: r.Message, Snippet: r.Location.Snippet,
-			Line: r.Location.Line, Column: r.Location.Column, Digest: digest(r),
-		}
-	}
 	scope := fingerprints.Scope{Repository: c.repository, Project: c.project, Tool: c.tool, Category: string(c.category)}
-	out = make([]reported, 0, len(inputs))
-	for i, identity := range fingerprints.Identify(scope, inputs) {
+	out = make([]reported, 0, len(b.Results))
+	for i, identity := range b.identities(scope) {
 		r := &b.Results[i]
 		if identity.Duplicate {
 			duplicates = append(duplicates, r)
@@ -77,6 +68,20 @@ func identify(c *scanContext, b *Batch) (out []reported, duplicates []*sarif.Res
 	}
 	slices.SortFunc(out, func(a, b reported) int { return cmp.Compare(a.Name, b.Name) })
 	return out, duplicates
+}
+
+// identities of the results, in their order.
+func (b *Batch) identities(scope fingerprints.Scope) []fingerprints.Identity {
+	inputs := make([]fingerprints.Result, len(b.Results))
+	for i := range b.Results {
+		r := &b.Results[i]
+		inputs[i] = fingerprints.Result{
+			Rule: r.RuleID, Path: r.Location.Path, Fingerprints: r.Fingerprints,
+			Message: r.Message, Snippet: r.Location.Snippet,
+			Line: r.Location.Line, Column: r.Location.Column, Digest: digest(r),
+		}
+	}
+	return fingerprints.Identify(scope, inputs)
 }
 
 // digest of what a file says of a result. The rule's texts are left out: the rule is the
@@ -150,45 +155,18 @@ func closing(c *scanContext, name string, finding *appsecv1alpha1.Finding) chang
 	return change{action: ActionClose, name: name, spec: spec, before: finding}
 }
 
-// match finds for each result the name of its finding. That is the name of its identity,
-// unless the finding was created in a scan with more or fewer results like it: it then
-// bears a name that is more, or less, specific, and is the same finding all the same.
+// match finds for each result the name of its finding. A name that several could bear goes to
+// the one that says what the finding says.
 func match(results []reported, existing map[string]*appsecv1alpha1.Finding) []string {
-	names := make([]string, len(results))
-	taken := map[string]bool{}
-	claim := func(i int, name string) bool {
-		if names[i] != "" || taken[name] || existing[name] == nil {
-			return false
-		}
-		names[i], taken[name] = name, true
-		return true
-	}
+	identities := make([]fingerprints.Identity, len(results))
 	for i := range results {
-		for _, name := range results[i].Exact {
-			if claim(i, name) {
-				break
-			}
-		}
+		identities[i] = results[i].Identity
 	}
-	for i := range results {
-		claim(i, results[i].Name)
+	by := func(same func(a, b *appsecv1alpha1.FindingSpec) bool) func(int, string) bool {
+		return func(i int, name string) bool { return same(&results[i].spec, &existing[name].Spec) }
 	}
-	// A name that several could bear goes to the one that says what the finding says.
-	for _, fits := range []func(a, b *appsecv1alpha1.FindingSpec) bool{sameFacts, sameText} {
-		for i := range results {
-			for _, name := range results[i].Shared {
-				if finding := existing[name]; finding != nil && fits(&results[i].spec, &finding.Spec) && claim(i, name) {
-					break
-				}
-			}
-		}
-	}
-	for i := range results {
-		if names[i] == "" {
-			names[i] = results[i].Name
-		}
-	}
-	return names
+	recorded := func(name string) bool { return existing[name] != nil }
+	return fingerprints.Match(identities, recorded, by(sameFacts), by(sameText))
 }
 
 func sameText(a, b *appsecv1alpha1.FindingSpec) bool {

@@ -18,9 +18,9 @@ const requestTimeout = 30 * time.Second
 // attempts, with the pauses between them, give an API server that restarts a minute.
 const attempts = 9
 
-// retry calls request, which must be idempotent, until it succeeds, fails for good, or has
+// Retry calls request, which must be idempotent, until it succeeds, fails for good, or has
 // been tried often enough.
-func retry(ctx context.Context, request func(ctx context.Context) error) error {
+func Retry(ctx context.Context, request func(ctx context.Context) error) error {
 	backoff := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: attempts, Cap: 15 * time.Second}
 	for {
 		attempt, cancel := context.WithTimeout(ctx, requestTimeout)

@@ -31,7 +31,7 @@ func (c *scanContext) spec(r *sarif.Result) appsecv1alpha1.FindingSpec {
 		DetectedAt:    &c.startedAt,
 		Tool:          c.tool,
 		Category:      c.category,
-		RuleID:        cut(line(r.RuleID), maxRuleID),
+		RuleID:        OneLine(r.RuleID, maxRuleID),
 		Class:         cut(class(r), maxClass),
 		Agent:         &appsecv1alpha1.FindingAgent{Name: cut(c.tool, maxAgentName)},
 		Confidence:    confidence(r.Rule.Precision),
@@ -41,7 +41,7 @@ func (c *scanContext) spec(r *sarif.Result) appsecv1alpha1.FindingSpec {
 		Scan:          &appsecv1alpha1.FindingScan{ScanID: c.scanID, AnalyzedAt: &c.startedAt},
 	}
 	if c.category == appsecv1alpha1.CategorySecret {
-		spec.SecretType = cut(line(firstOf(r.RuleID, r.Rule.Name)), maxSecretType)
+		spec.SecretType = OneLine(firstOf(r.RuleID, r.Rule.Name), maxSecretType)
 	}
 	return spec
 }

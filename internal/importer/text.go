@@ -77,3 +77,6 @@ func line(s string) string {
 	}
 	return ""
 }
+
+// OneLine is the first line of a text that says anything, cut to the limit.
+func OneLine(s string, limit int) string { return cut(line(s), limit) }

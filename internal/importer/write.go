@@ -94,7 +94,7 @@ func (w *writer) notClosed(ctx context.Context, ch change, err error) error {
 		return fmt.Errorf("close finding %s: %w", ch.name, err)
 	}
 	now := &appsecv1alpha1.Finding{}
-	getErr := retry(ctx, func(ctx context.Context) error {
+	getErr := Retry(ctx, func(ctx context.Context) error {
 		return w.im.client.Get(ctx, client.ObjectKey{Namespace: w.im.target.Namespace, Name: ch.name}, now)
 	})
 	switch {
