@@ -147,6 +147,9 @@ func (p *project) wantAdds(s *importer.Summary) {
 	if reasons != s.Skipped {
 		p.Errorf("%s: %d skipped, but the reasons add up to %d: %v", s.Tool, s.Skipped, reasons, s.SkippedBecause)
 	}
+	if n := s.SkippedBecause["refused by the API server"]; n > 0 {
+		p.Errorf("%s: the API server refused %d findings: %v", s.Tool, n, s.SkippedExamples)
+	}
 }
 
 // findings of the project by name.
