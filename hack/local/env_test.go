@@ -11,7 +11,7 @@ import (
 func TestAShellReadsTheEnvironmentFileAsItIsMeant(t *testing.T) {
 	g := NewWithT(t)
 	o := newRunFolder(t)
-	o.runDir = o.runDir + "/it's a $(folder)"
+	o.runDir += "/it's a $(folder)"
 	g.Expect(os.Mkdir(o.runDir, 0o700)).To(Succeed())
 	g.Expect(writeEnvironment(o, "http://127.0.0.1:8080", "a.b-c_d")).To(Succeed())
 
