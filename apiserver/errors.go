@@ -10,8 +10,6 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
-const jsonContentType = "application/json"
-
 // fail ends a request with the answer for err. It is the one place in which an error becomes
 // a status and a body.
 func fail(c *gin.Context, err error) {
@@ -28,18 +26,18 @@ func fail(c *gin.Context, err error) {
 	if err != nil {
 		panic(err) // two strings always encode
 	}
-	send(c, p.Status, jsonContentType, body)
+	send(c, p.Status, body)
 	c.Abort()
 }
 
-// send writes a body whose parts are ready. For HEAD, net/http keeps the headers and drops the body.
-func send(c *gin.Context, status int, contentType string, parts ...[]byte) {
+// send writes JSON whose parts are ready. For HEAD, net/http keeps the headers and drops the body.
+func send(c *gin.Context, status int, parts ...[]byte) {
 	length := 0
 	for _, part := range parts {
 		length += len(part)
 	}
 	header := c.Writer.Header()
-	header.Set("Content-Type", contentType)
+	header.Set("Content-Type", "application/json")
 	header.Set("Content-Length", strconv.Itoa(length))
 	c.Status(status)
 	for _, part := range parts {

@@ -230,6 +230,6 @@ func perform(operation handlers.Operation) gin.HandlerFunc {
 			fail(c, err)
 			return
 		}
-		send(c, http.StatusOK, jsonContentType, response...)
+		send(c, http.StatusOK, response...)
 	}
 }

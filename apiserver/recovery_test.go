@@ -48,7 +48,7 @@ func TestAPanicInTheMiddleOfAnAnswerCutsItOff(t *testing.T) {
 		}
 	}()
 	routerWith(&log, func(c *gin.Context) {
-		send(c, http.StatusOK, jsonContentType, []byte(`{"items":[`))
+		send(c, http.StatusOK, []byte(`{"items":[`))
 		panic("in the middle")
 	}).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 }

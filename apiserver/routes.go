@@ -58,7 +58,7 @@ func (r *router) handler(operations []handlers.Operation) (http.Handler, error) 
 	engine := newEngine()
 	engine.Use(r.observe, recovery)
 	r.templates = map[string]string{specPath: specPath}
-	sendContract := func(c *gin.Context) { send(c, http.StatusOK, jsonContentType, contract) }
+	sendContract := func(c *gin.Context) { send(c, http.StatusOK, contract) }
 	engine.GET(specPath, sendContract)
 	engine.HEAD(specPath, sendContract)
 
