@@ -159,3 +159,47 @@ func TestTokenOfAnotherKeyIsNotRecalled(t *testing.T) {
 		}
 	}
 }
+
+// The status in the cache may lag behind: a rotation decided upon it would name a token that
+// is not in force any more as the one to stay.
+func TestRotationWaitsForTheTakeOver(t *testing.T) {
+	s := &scope{
+		key:          &v1alpha1.APIKey{Spec: v1alpha1.APIKeySpec{Rotation: &v1alpha1.APIKeyRotation{Serial: 2, Overlap: &metav1.Duration{Duration: time.Hour}}}},
+		organization: &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "acme"}},
+		before:       v1alpha1.APIKeyStatus{KeyID: "first"},
+		now:          time.Unix(1e9, 0),
+	}
+	found := &issued{claims: tokens.Claims{ID: "second", IssuedAt: s.now, ExpiresAt: s.now.Add(time.Hour)}, serial: 1, replaces: "first"}
+	if o, needed := decide(s, found); needed || !rotationWaits(s, found) {
+		t.Errorf("issues %+v before the second token is in the status", o)
+	}
+	s.before = settle(s, found)
+	if o, needed := decide(s, found); !needed || o.replaces != "second" || o.serial != 2 || rotationWaits(s, found) {
+		t.Errorf("issues %+v (%v), want one of serial 2 beside the second", o, needed)
+	}
+}
+
+func TestOnlyTheTokenInForceStaysBesideANewOne(t *testing.T) {
+	signer, err := tokens.GenerateSigningKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &scope{
+		key:          &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Name: "ci", UID: "uid"}},
+		organization: &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "acme"}},
+		before:       v1alpha1.APIKeyStatus{KeyID: "in-force"},
+		now:          time.Unix(1e9, 0),
+	}
+	token, err := signer.Sign(tokens.Claims{KeyUID: "uid", Organization: "acme", ID: "new", IssuedAt: s.now, ExpiresAt: s.now.Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for annotation, want := range map[string]string{"in-force": "in-force", "revoked-long-ago": "", "": ""} {
+		secret := tokenSecret(s.key)
+		secret.Data = map[string][]byte{v1alpha1.APIKeyTokenKey: []byte(token)}
+		secret.Annotations = map[string]string{replacesAnnotation: annotation}
+		if got := recall(s, secret, signer.Public()); got == nil || got.replaces != want {
+			t.Errorf("the Secret says it replaces %q: recalled %+v, want %q to stay", annotation, got, want)
+		}
+	}
+}
