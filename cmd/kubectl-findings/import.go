@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +14,6 @@ import (
 
 	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/importer"
-	"github.com/appsec-dev/findings-operator/internal/sarif"
 )
 
 const importLong = `Import what scanners found, as SARIF 2.1.0 files.
@@ -95,7 +92,7 @@ func (o *importOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	files, err := o.read(names)
+	files, err := (&reader{stdin: o.streams.In, sourceRoot: o.sourceRoot}).read(names)
 	if err != nil {
 		return err
 	}
@@ -103,23 +100,18 @@ func (o *importOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	namespace, _, err := o.kubeconfig.ToRawKubeConfigLoader().Namespace()
+	namespace, client, err := connect(o.kubeconfig)
 	if err != nil {
 		return err
 	}
-	config, err := o.kubeconfig.ToRESTConfig()
-	if err != nil {
-		return err
-	}
-	client, err := importer.NewClient(config)
-	if err != nil {
-		return err
-	}
-	progress := newProgress(o.streams.ErrOut, o.quiet)
+	progress := newProgress(o.streams.ErrOut, o.quiet, "findings")
 	target := importer.Target{Namespace: namespace, Repository: o.repository, Project: o.project}
 	summaries, err := importer.New(client, target, importer.Options{
 		DryRun: o.dryRun, Force: o.force, Concurrency: o.concurrency,
-		OnWaiting: progress.waiting, OnProgress: progress.at,
+		OnWaiting: func(b *importer.Batch, holder string) {
+			progress.waiting(fmt.Sprintf("%s (%s) into this project", b.Tool, b.Category), holder)
+		},
+		OnProgress: progress.at,
 	}).Import(ctx, batches)
 	progress.finish()
 	if !o.quiet || o.output != "" {
@@ -138,53 +130,9 @@ func (o *importOptions) choices() (importer.Choices, error) {
 		}
 		c.Category = known[at]
 	}
-	if o.startedAt != "" {
-		t, err := time.Parse(time.RFC3339, o.startedAt)
-		if err != nil {
-			return c, fmt.Errorf("--started-at is %q and must be a time in RFC 3339, as 2026-01-31T12:00:00Z: %w", o.startedAt, err)
-		}
-		c.StartedAt = t
+	var err error
+	if c.StartedAt, err = timeFlag("started-at", o.startedAt); err != nil {
+		return c, err
 	}
-	if o.concurrency < 1 || o.concurrency > 256 {
-		return c, fmt.Errorf("--concurrency is %d and must be from 1 to 256", o.concurrency)
-	}
-	if o.output != "" && o.output != outputJSON && o.output != outputYAML {
-		return c, fmt.Errorf("--output is %q and must be json or yaml", o.output)
-	}
-	return c, nil
-}
-
-// read reads every file before anything is written, and says of each that is refused why.
-func (o *importOptions) read(names []string) ([]importer.File, error) {
-	var files []importer.File
-	var errs []error
-	for i, name := range names {
-		if slices.Contains(names[:i], name) {
-			errs = append(errs, fmt.Errorf("%s is given twice", name))
-			continue
-		}
-		log, err := o.readOne(name)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s is refused: %w", name, err))
-			continue
-		}
-		files = append(files, importer.File{Name: name, Log: log})
-	}
-	if len(errs) > 0 {
-		return nil, fmt.Errorf("nothing was imported: %w", errors.Join(errs...))
-	}
-	return files, nil
-}
-
-func (o *importOptions) readOne(name string) (*sarif.Log, error) {
-	var in io.Reader = o.streams.In
-	if name != "-" {
-		file, err := os.Open(name) //nolint:gosec // the user names the files to read
-		if err != nil {
-			return nil, err
-		}
-		defer file.Close() //nolint:errcheck // only read from
-		in = file
-	}
-	return sarif.Parse(in, sarif.Options{SourceRoot: o.sourceRoot})
+	return c, errors.Join(checkConcurrency(o.concurrency), checkOutput(o.output))
 }

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/importer"
 )
 
@@ -20,21 +22,26 @@ const (
 
 // print writes the summaries; failed says that the import did not come to its end.
 func (o *importOptions) print(summaries []*importer.Summary, failed bool) error {
+	return write(o.streams.Out, o.output, summaries, func() []byte { return o.text(summaries, failed) })
+}
+
+// write encodes a summary in the format asked for, or writes its text.
+func write(to io.Writer, format string, summary any, text func() []byte) error {
 	var out []byte
 	var err error
-	switch {
-	case o.output == outputJSON:
-		out, err = json.MarshalIndent(summaries, "", "  ")
+	switch format {
+	case outputJSON:
+		out, err = json.MarshalIndent(summary, "", "  ")
 		out = append(out, '\n')
-	case o.output == outputYAML:
-		out, err = yaml.Marshal(summaries)
+	case outputYAML:
+		out, err = yaml.Marshal(summary)
 	default:
-		out = o.text(summaries, failed)
+		out = text()
 	}
 	if err != nil {
 		return err
 	}
-	_, err = o.streams.Out.Write(out)
+	_, err = to.Write(out)
 	return err
 }
 
@@ -42,14 +49,10 @@ func (o *importOptions) text(summaries []*importer.Summary, failed bool) []byte 
 	var b bytes.Buffer
 	for _, s := range summaries {
 		for _, c := range s.Changes {
-			fmt.Fprintf(&b, "%-7s %s  %-6s  %s", c.Action, c.Name, c.Severity, c.Title)
-			if c.Place != "" {
-				fmt.Fprintf(&b, "  (%s)", c.Place)
-			}
-			b.WriteByte('\n')
+			changeLine(&b, string(c.Action), c.Name, c.Severity, c.Title, c.Place)
 		}
 		if o.dryRun {
-			unlisted(&b, s)
+			unlisted(&b, s.Created+s.Updated+s.Reopened+s.Closed-len(s.Changes))
 		}
 		head := fmt.Sprintf("%s (%s)", s.Tool, s.Category)
 		switch {
@@ -63,15 +66,7 @@ func (o *importOptions) text(summaries []*importer.Summary, failed bool) []byte 
 		if s.Scan != "" {
 			fmt.Fprintf(&b, "  scan %s\n", s.Scan)
 		}
-		for _, reason := range slices.Sorted(maps.Keys(s.SkippedBecause)) {
-			fmt.Fprintf(&b, "  skipped %d: %s\n", s.SkippedBecause[reason], reason)
-		}
-		for _, example := range s.SkippedExamples {
-			fmt.Fprintf(&b, "    %s\n", example)
-		}
-		for _, note := range slices.Sorted(maps.Keys(s.Notes)) {
-			fmt.Fprintf(&b, "  note %d: %s\n", s.Notes[note], note)
-		}
+		explain(&b, s.SkippedBecause, s.SkippedExamples, s.Notes)
 		if s.LeftOpen > 0 {
 			fmt.Fprintf(&b, "  left open %d: changed by somebody at the moment of closing; the next import sees to them\n", s.LeftOpen)
 		}
@@ -83,9 +78,29 @@ func (o *importOptions) text(summaries []*importer.Summary, failed bool) []byte 
 }
 
 // unlisted says how many changes of a dry run are not shown.
-func unlisted(b *bytes.Buffer, s *importer.Summary) {
-	all := s.Created + s.Updated + s.Reopened + s.Closed
-	if more := all - len(s.Changes); more > 0 {
+func unlisted(b *bytes.Buffer, more int) {
+	if more > 0 {
 		fmt.Fprintf(b, "... and %d more\n", more)
 	}
+}
+
+// explain says what was passed over or put right while reading, and why.
+func explain(b *bytes.Buffer, skipped map[string]int, examples []string, notes map[string]int) {
+	for _, reason := range slices.Sorted(maps.Keys(skipped)) {
+		fmt.Fprintf(b, "  skipped %d: %s\n", skipped[reason], reason)
+	}
+	for _, example := range examples {
+		fmt.Fprintf(b, "    %s\n", example)
+	}
+	for _, note := range slices.Sorted(maps.Keys(notes)) {
+		fmt.Fprintf(b, "  note %d: %s\n", notes[note], note)
+	}
+}
+
+func changeLine(b *bytes.Buffer, action, name string, severity v1alpha1.Level, title, place string) {
+	fmt.Fprintf(b, "%-7s %s  %-6s  %s", action, name, severity, title)
+	if place != "" {
+		fmt.Fprintf(b, "  (%s)", place)
+	}
+	b.WriteByte('\n')
 }

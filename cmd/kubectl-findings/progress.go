@@ -9,8 +9,6 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
-
-	"github.com/appsec-dev/findings-operator/internal/importer"
 )
 
 // plainInterval is how often a line is printed where there is no terminal.
@@ -18,8 +16,10 @@ const plainInterval = 10 * time.Second
 
 // progress shows on a terminal a bar, elsewhere a line now and then.
 type progress struct {
-	out      io.Writer
-	quiet    bool
+	out   io.Writer
+	quiet bool
+	// what is written, in the plural.
+	what     string
 	terminal bool
 
 	mu      sync.Mutex
@@ -27,17 +27,17 @@ type progress struct {
 	printed time.Time
 }
 
-func newProgress(out io.Writer, quiet bool) *progress {
+func newProgress(out io.Writer, quiet bool, what string) *progress {
 	file, ok := out.(*os.File)
 	return &progress{
-		out: out, quiet: quiet, printed: time.Now(),
+		out: out, quiet: quiet, what: what, printed: time.Now(),
 		terminal: ok && term.IsTerminal(int(file.Fd())), //nolint:gosec // a descriptor is small
 	}
 }
 
-func (p *progress) waiting(b *importer.Batch, holder string) {
+func (p *progress) waiting(imported, holder string) {
 	if !p.quiet {
-		fmt.Fprintf(p.out, "waiting: another import of %s (%s) into this project is at work (%s)\n", b.Tool, b.Category, holder)
+		fmt.Fprintf(p.out, "waiting: another import of %s is at work (%s)\n", imported, holder)
 	}
 }
 
@@ -49,12 +49,12 @@ func (p *progress) at(done, total int) {
 	case p.terminal:
 		if p.bar == nil || done == 0 {
 			p.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(p.out), progressbar.OptionShowCount(),
-				progressbar.OptionSetDescription("writing findings"), progressbar.OptionClearOnFinish())
+				progressbar.OptionSetDescription("writing "+p.what), progressbar.OptionClearOnFinish())
 		}
 		_ = p.bar.Set(done) // a bar that cannot be drawn stops nothing
 	case time.Since(p.printed) >= plainInterval:
 		p.printed = time.Now()
-		fmt.Fprintf(p.out, "written: %d of %d findings\n", done, total)
+		fmt.Fprintf(p.out, "written: %d of %d %s\n", done, total, p.what)
 	}
 }
 

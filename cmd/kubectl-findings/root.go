@@ -20,6 +20,6 @@ func newRootCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetErr(streams.ErrOut)
 	kubeconfig := genericclioptions.NewConfigFlags(true)
 	kubeconfig.AddFlags(root.PersistentFlags())
-	root.AddCommand(newImportCommand(kubeconfig, streams))
+	root.AddCommand(newImportCommand(kubeconfig, streams), newReviewCommand(kubeconfig, streams))
 	return root
 }
