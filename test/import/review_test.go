@@ -1,0 +1,360 @@
+package import_test
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/importer"
+	"github.com/appsec-dev/findings-operator/internal/reviewimport"
+	"github.com/appsec-dev/findings-operator/internal/reviewstate"
+)
+
+const commitC = "3333333333333333333333333333333333333333"
+
+// pull is a pull request of its own for a test.
+type pull struct {
+	*testing.T
+	reviewimport.PullRequest
+}
+
+func newPull(t *testing.T) *pull {
+	t.Helper()
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(t.Name()))
+	return &pull{t, reviewimport.PullRequest{Namespace: namespace, Repository: repositoryName, Number: int32(h.Sum32()>>1) | 1}} //nolint:gosec // any number does
+}
+
+func (p *pull) must(err error) {
+	p.Helper()
+	if err != nil {
+		p.Fatal(err)
+	}
+}
+
+// try imports as the scanner; the error is the caller's to judge.
+func (p *pull) try(options reviewimport.Options, commit *reviewimport.Commit, documents ...string) (*reviewimport.Summary, error) {
+	p.Helper()
+	c, err := importer.NewClient(scanner)
+	p.must(err)
+	var batches []*importer.Batch
+	if len(documents) > 0 {
+		batches = collect(p, importer.Choices{Commit: commit.SHA}, documents...)
+	}
+	return reviewimport.New(c, p.PullRequest, options).Import(p.Context(), commit, batches)
+}
+
+// reviews a commit and wants it to succeed.
+func (p *pull) reviews(sha string, documents ...string) *reviewimport.Summary {
+	p.Helper()
+	s, err := p.try(reviewimport.Options{}, &reviewimport.Commit{SHA: sha}, documents...)
+	p.must(err)
+	if sum := s.Created + s.Reopened + s.Seen + s.Unchanged + s.Skipped; sum != s.Results {
+		p.Errorf("%d results, but the parts add up to %d: %+v", s.Results, sum, *s)
+	}
+	return s
+}
+
+func (p *pull) review() *appsecv1alpha1.Review {
+	p.Helper()
+	review := &appsecv1alpha1.Review{}
+	p.must(env.Client.Get(p.Context(), client.ObjectKey{Namespace: namespace, Name: reviewimport.Name(repositoryName, p.Number)}, review))
+	return review
+}
+
+// issues of the pull request by title.
+func (p *pull) issues() map[string]appsecv1alpha1.ReviewIssue {
+	p.Helper()
+	list := &appsecv1alpha1.ReviewIssueList{}
+	p.must(env.Client.List(p.Context(), list, client.InNamespace(namespace),
+		client.MatchingFields{"spec.reviewRef.name": reviewimport.Name(repositoryName, p.Number)}))
+	out := map[string]appsecv1alpha1.ReviewIssue{}
+	for _, issue := range list.Items {
+		out[issue.Spec.Title] = issue
+	}
+	if len(out) != len(list.Items) {
+		p.Errorf("%d issues have %d titles", len(list.Items), len(out))
+	}
+	return out
+}
+
+// states are those that the rule gives, by title: "open", or "resolved by" and a commit.
+func (p *pull) states() map[string]string {
+	p.Helper()
+	reviewed := p.review().Spec.ReviewedCommits
+	out := map[string]string{}
+	for title, issue := range p.issues() {
+		observed := reviewstate.Observe(&issue.Spec, reviewed)
+		out[title] = strings.TrimSpace(string(observed.State) + " " + observed.ResolvedBy)
+	}
+	return out
+}
+
+// versions of everything that an import of the pull request could write.
+func (p *pull) versions() map[string]string {
+	p.Helper()
+	out := map[string]string{"review": p.review().ResourceVersion}
+	for title, issue := range p.issues() {
+		out[title] = issue.ResourceVersion
+	}
+	return out
+}
+
+func wantSame[T any](t *testing.T, what string, want, got T) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+var (
+	stays = result{rule: "stays", path: "a.go", message: "stays", level: "error", line: 1}
+	goes  = result{rule: "goes", path: "b.go", message: "goes", level: "warning", line: 2}
+	comes = result{rule: "comes", path: "c.go", message: "comes", level: "note", line: 3}
+)
+
+func TestAReviewOfThreeCommits(t *testing.T) {
+	p := newPull(t)
+	p.Title, p.Author = "Refund orders\nand more", "jo"
+	if s := p.reviews(commitA, document(stays, goes)); s.Created != 2 || s.Open != 2 {
+		t.Errorf("first commit: %+v, want 2 created and open", *s)
+	}
+	first := p.issues()["stays"]
+	p.Title, p.Author = "", ""
+	moved := stays
+	moved.line = 40
+	if s := p.reviews(commitB, document(moved, comes)); s.Created != 1 || s.Seen != 1 || s.Resolved != 1 || s.Open != 2 {
+		t.Errorf("second commit: %+v, want 1 created, seen and resolved each, 2 open", *s)
+	}
+	wantSame(t, "states", map[string]string{"stays": "open", "goes": "resolved " + commitB, "comes": "open"}, p.states())
+	if s := p.reviews(commitC, document(moved, goes)); s.Reopened != 1 || s.Seen != 1 || s.Resolved != 1 || s.Open != 2 {
+		t.Errorf("third commit: %+v, want 1 reopened, seen and resolved each, 2 open", *s)
+	}
+	wantSame(t, "states", map[string]string{"stays": "open", "goes": "open", "comes": "resolved " + commitC}, p.states())
+
+	spec := p.review().Spec
+	var shas []string
+	for _, c := range spec.ReviewedCommits {
+		shas = append(shas, c.SHA)
+	}
+	wantSame(t, "commits in the order of their review", []string{commitA, commitB, commitC}, shas)
+	wantSame(t, "pull request", []string{"Refund orders", "jo", "github", "open"},
+		[]string{spec.PRTitle, spec.PRAuthor, spec.Provider, string(spec.PRStatus)})
+
+	issue := p.issues()["stays"]
+	want := appsecv1alpha1.ReviewIssueSpec{
+		ReviewRef: appsecv1alpha1.ReviewReference{Name: appsecv1alpha1.ResourceName(p.review().Name)},
+		Title:     "stays", Description: "stays", Severity: appsecv1alpha1.LevelHigh,
+		File: "a.go", Line: 40, CommitSHA: commitA,
+		Links: appsecv1alpha1.ReviewIssueLinks{
+			Commit:       "https://github.com/acme/shop/commit/" + commitA,
+			FileLocation: "https://github.com/acme/shop/blob/" + commitC + "/a.go#L40",
+		},
+		SeenInCommits: []appsecv1alpha1.CommitSHA{commitA, commitB, commitC},
+	}
+	wantSame(t, "the issue that stays", want, issue.Spec)
+	if issue.Name != first.Name || !strings.HasPrefix(issue.Name, "i-") || !strings.HasPrefix(p.review().Name, "r-") {
+		t.Errorf("issue %s was %s; review %s", issue.Name, first.Name, p.review().Name)
+	}
+}
+
+func TestTheSameFileAtTheSameCommitWritesNothing(t *testing.T) {
+	p := newPull(t)
+	p.reviews(commitA, document(stays, goes))
+	p.reviews(commitB, document(stays))
+	for _, again := range []struct{ reason, sha, file string }{
+		{"the last commit", commitB, document(stays)},
+		{"the first commit", commitA, document(stays, goes)},
+	} {
+		before := p.versions()
+		s := p.reviews(again.sha, again.file)
+		wantSame(t, again.reason+" again: what was written", before, p.versions())
+		if s.Unchanged != s.Results || s.Resolved != 0 {
+			t.Errorf("%s again: %+v, want all unchanged", again.reason, *s)
+		}
+	}
+}
+
+// Another tool's file for a commit that was reviewed adds what it found and resolves nothing.
+func TestAnotherFileForAReviewedCommitAddsToIt(t *testing.T) {
+	p := newPull(t)
+	p.reviews(commitA, document(stays, goes))
+	before := p.review().ResourceVersion
+	p.reviews(commitA, documentOf("other", comes))
+	wantSame(t, "states", map[string]string{"stays": "open", "goes": "open", "comes": "open"}, p.states())
+	if got := p.review().ResourceVersion; got != before {
+		t.Errorf("the review was written: version %s, was %s", got, before)
+	}
+}
+
+func TestACleanCommitResolvesEverything(t *testing.T) {
+	p := newPull(t)
+	p.reviews(commitA, document(stays, goes))
+	if s := p.reviews(commitB); s.Resolved != 2 || s.Open != 0 {
+		t.Errorf("clean: %+v, want 2 resolved", *s)
+	}
+	wantSame(t, "states", map[string]string{"stays": "resolved " + commitB, "goes": "resolved " + commitB}, p.states())
+}
+
+func TestOnlyThePullRequest(t *testing.T) {
+	p := newPull(t)
+	p.reviews(commitA, document(stays))
+	issue := p.issues()["stays"].ResourceVersion
+	p.Status = appsecv1alpha1.PullRequestMerged
+	_, err := p.try(reviewimport.Options{}, nil)
+	p.must(err)
+	if got := p.review().Spec; got.PRStatus != appsecv1alpha1.PullRequestMerged || len(got.ReviewedCommits) != 1 {
+		t.Errorf("the pull request is %s with %d commits", got.PRStatus, len(got.ReviewedCommits))
+	}
+	if got := p.issues()["stays"].ResourceVersion; got != issue {
+		t.Error("the issue was written")
+	}
+	p.Status = appsecv1alpha1.PullRequestOpen
+	before := p.versions()
+	var refused *importer.RefusedError
+	if _, err = p.try(reviewimport.Options{}, &reviewimport.Commit{SHA: commitB}, document(goes)); !errors.As(err, &refused) {
+		t.Errorf("a merged pull request was opened: %v", err)
+	}
+	wantSame(t, "a refused import wrote", before, p.versions())
+	p.Status = ""
+	p.reviews(commitB, document(stays))
+	if got := p.review().Spec; got.PRStatus != appsecv1alpha1.PullRequestMerged || len(got.ReviewedCommits) != 2 {
+		t.Errorf("a commit reviewed late: the pull request is %s with %d commits", got.PRStatus, len(got.ReviewedCommits))
+	}
+}
+
+func TestWhatAReviewRefuses(t *testing.T) {
+	p := newPull(t)
+	p.reviews(commitA, document(stays))
+	before := p.versions()
+	elsewhere := &pull{t, p.PullRequest}
+	elsewhere.Repository = "nowhere"
+	for name, tc := range map[string]struct {
+		reason string
+		pull   *pull
+		commit reviewimport.Commit
+		file   string
+		words  string
+	}{
+		"incomplete": {"what was not looked at is not resolved", p, reviewimport.Commit{SHA: commitB},
+			`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint"}},"results":[],"invocations":[{"executionSuccessful":false}]}]}`, "did not look at everything"},
+		"out of order": {"states follow from the order", p, reviewimport.Commit{SHA: commitB, ReviewedAt: time.Now().Add(-time.Hour)}, document(), "before the last one recorded"},
+		"future":       {"every later review would be refused", p, reviewimport.Commit{SHA: commitB, ReviewedAt: time.Now().Add(time.Hour)}, document(), "in the future"},
+		"repository":   {"a review of nothing shows nowhere", elsewhere, reviewimport.Commit{SHA: commitB}, document(), "kubectl get repository"},
+	} {
+		_, err := tc.pull.try(reviewimport.Options{}, &tc.commit, tc.file)
+		var refused *importer.RefusedError
+		if !errors.As(err, &refused) || !strings.Contains(err.Error(), tc.words) {
+			t.Errorf("%s: %v, want a refusal that says %q: %s", name, err, tc.words, tc.reason)
+		}
+	}
+	wantSame(t, "a refused import wrote", before, p.versions())
+}
+
+func TestADryRunOfAReviewWritesNothing(t *testing.T) {
+	p := newPull(t)
+	if _, err := p.try(reviewimport.Options{DryRun: true}, &reviewimport.Commit{SHA: commitA}, document(stays)); err != nil {
+		t.Errorf("dry run without a review: %v", err)
+	}
+	if n := len(p.issues()); n != 0 {
+		t.Errorf("a dry run wrote %d issues", n)
+	}
+	p.reviews(commitA, document(stays, goes))
+	before := p.versions()
+	s, err := p.try(reviewimport.Options{DryRun: true}, &reviewimport.Commit{SHA: commitB}, document(stays, comes))
+	p.must(err)
+	got := map[string]reviewimport.Action{}
+	for _, c := range s.Changes {
+		got[c.Title] = c.Action
+	}
+	wantSame(t, "changes", map[string]reviewimport.Action{
+		"stays": reviewimport.ActionSee, "goes": reviewimport.ActionResolve, "comes": reviewimport.ActionCreate,
+	}, got)
+	wantSame(t, "a dry run wrote", before, p.versions())
+	p.reviews(commitB, document(stays, comes))
+	if s.Open != 2 || len(p.issues()) != 3 {
+		t.Errorf("the dry run foretold %d open issues, and there are %d in all", s.Open, len(p.issues()))
+	}
+}
+
+// Two pushes shortly after one another are reviewed at the same time: neither may be lost,
+// nor half of one be mixed with half of the other.
+func TestReviewsOfOnePullRequestDoNotCross(t *testing.T) {
+	p := newPull(t)
+	const commits = 6
+	var group errgroup.Group
+	for i := range commits {
+		sha := fmt.Sprintf("%040d", i)
+		group.Go(func() error {
+			_, err := p.try(reviewimport.Options{}, &reviewimport.Commit{SHA: sha}, document(numbered(10+i)...))
+			return err
+		})
+	}
+	p.must(group.Wait())
+	reviewed := p.review().Spec.ReviewedCommits
+	if len(reviewed) != commits {
+		t.Fatalf("%d commits are recorded, want %d", len(reviewed), commits)
+	}
+	for title, issue := range p.issues() {
+		var n int
+		if _, err := fmt.Sscanf(title, "problem %d", &n); err != nil {
+			t.Fatal(err)
+		}
+		want := commits - max(0, n-9)
+		if len(issue.Spec.SeenInCommits) != want {
+			t.Errorf("%s is seen in %d commits, want %d", title, len(issue.Spec.SeenInCommits), want)
+		}
+	}
+}
+
+// What people or GitOps say of a pull request or an issue in the middle of an import stays.
+func TestAForeignChangeOfTheReviewStays(t *testing.T) {
+	p := newPull(t)
+	p.reviews(commitA, document(numbered(30)...))
+	renamed := false
+	options := reviewimport.Options{OnProgress: func(int, int) {
+		if renamed {
+			return
+		}
+		renamed = true
+		review := p.review()
+		if err := env.Client.Patch(p.Context(), review, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"prTitle":"Renamed"}}`))); err != nil {
+			t.Error(err)
+		}
+	}}
+	_, err := p.try(options, &reviewimport.Commit{SHA: commitB}, document(numbered(30)...))
+	p.must(err)
+	if spec := p.review().Spec; spec.PRTitle != "Renamed" || len(spec.ReviewedCommits) != 2 {
+		t.Errorf("title %q and %d commits, want both changes", spec.PRTitle, len(spec.ReviewedCommits))
+	}
+}
+
+func TestAReviewHoldsItsLeaseAndFreesIt(t *testing.T) {
+	p := newPull(t)
+	held := 0
+	leases := func() (n int) {
+		list := &coordinationv1.LeaseList{}
+		p.must(env.Client.List(p.Context(), list, client.InNamespace(namespace)))
+		for _, lease := range list.Items {
+			if strings.HasPrefix(lease.Name, "review-") && lease.Spec.HolderIdentity != nil {
+				n++
+			}
+		}
+		return n
+	}
+	_, err := p.try(reviewimport.Options{OnProgress: func(int, int) { held = max(held, leases()) }}, &reviewimport.Commit{SHA: commitA}, document(stays))
+	p.must(err)
+	if held != 1 || leases() != 0 {
+		t.Errorf("%d Leases were held at work and %d after it, want 1 and none", held, leases())
+	}
+}
