@@ -21,16 +21,12 @@ import (
 
 // pluginFolder builds the plugin once and returns the folder that it is in.
 var pluginFolder = sync.OnceValues(func() (string, error) {
-	folder, err := os.MkdirTemp("", "kubectl-findings")
-	if err != nil {
-		return "", err
-	}
-	build := exec.Command("go", "build", "-o", folder, "./cmd/kubectl-findings") //nolint:noctx // bounded by the test's own limit
+	build := exec.Command("go", "build", "-o", scratch, "./cmd/kubectl-findings") //nolint:noctx // bounded by the test's own limit
 	build.Dir = testenv.RepositoryRoot()
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", &exec.Error{Name: string(out), Err: err}
 	}
-	return folder, nil
+	return scratch, nil
 })
 
 // kubectl returns `kubectl findings import` of a file, as a scanner calls it.
