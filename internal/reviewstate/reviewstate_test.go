@@ -68,6 +68,22 @@ func TestObserve(t *testing.T) {
 		reason: "an issue that says nowhere it was seen stays open",
 		issue:  seenIn(), reviewed: reviewed("a"),
 		want: reviewstate.Observed{State: open},
+	}, {
+		reason: "the commits that showed it are forgotten, and none that is kept does",
+		issue:  &v1alpha1.ReviewIssueSpec{CommitSHA: "x"}, reviewed: reviewed("a", "b"),
+		want: reviewstate.Observed{State: resolved},
+	}, {
+		reason: "they are about to be forgotten: the review still keeps the last of them",
+		issue:  &v1alpha1.ReviewIssueSpec{CommitSHA: "a"}, reviewed: reviewed("a", "b"),
+		want: reviewstate.Observed{State: resolved, ResolvedBy: "b", ResolvedAt: at(1), FirstSeenAt: at(0), LastSeenAt: at(0)},
+	}, {
+		reason: "without a reviewed commit nothing can have been forgotten",
+		issue:  &v1alpha1.ReviewIssueSpec{CommitSHA: "x"},
+		want:   reviewstate.Observed{State: open},
+	}, {
+		reason: "a new issue, whose commit the importer has yet to add to the review",
+		issue:  &v1alpha1.ReviewIssueSpec{CommitSHA: "c", SeenInCommits: []v1alpha1.CommitSHA{"c"}}, reviewed: reviewed("a", "b"),
+		want: reviewstate.Observed{State: open},
 	}}
 	for _, c := range cases {
 		if diff := cmp.Diff(c.want, reviewstate.Observe(c.issue, c.reviewed)); diff != "" {

@@ -1,0 +1,101 @@
+package reviewstate_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/reviewstate"
+)
+
+// written is the metadata of an object of that generation whose spec was last written then.
+func written(generation int64, minute int) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Generation: generation, ManagedFields: []metav1.ManagedFieldsEntry{
+		{Manager: "scanner/review", Time: at(minute)},
+		{Manager: v1alpha1.ControllerFieldManager, Subresource: "status", Time: at(minute + 50)},
+	}}
+}
+
+func TestWhenAReviewWasUpdated(t *testing.T) {
+	counted := reviewstate.Counts{Open: 1, OpenLow: 1}
+	settled := v1alpha1.ReviewStatus{ObservedGeneration: 1, UpdatedAt: at(10), OpenIssueCount: 1, OpenLowCount: 1}
+	cases := []struct {
+		reason string
+		review v1alpha1.Review
+		counts reviewstate.Counts
+		now    int
+		want   int
+	}{
+		{"at first it is when the spec was written, whatever is counted", v1alpha1.Review{ObjectMeta: written(1, 5)}, counted, 60, 5},
+		{"nothing has changed", v1alpha1.Review{ObjectMeta: written(1, 5), Status: settled}, counted, 60, 10},
+		{"the spec has changed", v1alpha1.Review{ObjectMeta: written(2, 30), Status: settled}, counted, 60, 30},
+		{"a counter has changed", v1alpha1.Review{ObjectMeta: written(1, 5), Status: settled}, reviewstate.Counts{Closed: 1}, 60, 60},
+		{"both have changed", v1alpha1.Review{ObjectMeta: written(2, 30), Status: settled}, reviewstate.Counts{Closed: 1}, 60, 60},
+		{"our clock is behind: it never goes back", v1alpha1.Review{ObjectMeta: written(1, 5), Status: settled}, reviewstate.Counts{Closed: 1}, 7, 10},
+	}
+	for _, c := range cases {
+		got := reviewstate.ReviewStatus(&c.review, c.counts, at(c.now).Time)
+		if !got.UpdatedAt.Equal(at(c.want)) {
+			t.Errorf("%s: updated at %s, want %s", c.reason, got.UpdatedAt, at(c.want))
+		}
+		if got.ObservedGeneration != c.review.Generation || reviewstate.CountsOf(&got) != c.counts {
+			t.Errorf("%s: %+v", c.reason, got)
+		}
+	}
+}
+
+func TestWhenAnIssueWasUpdated(t *testing.T) {
+	shown := v1alpha1.ReviewIssueSpec{SeenInCommits: []v1alpha1.CommitSHA{"a"}}
+	settled := v1alpha1.ReviewIssueStatus{ObservedGeneration: 1, UpdatedAt: at(10), State: v1alpha1.ReviewIssueOpen}
+	once, twice := &v1alpha1.ReviewSpec{ReviewedCommits: reviewed("a")}, &v1alpha1.ReviewSpec{ReviewedCommits: reviewed("a", "b")}
+	again := v1alpha1.ReviewIssueSpec{SeenInCommits: []v1alpha1.CommitSHA{"a", "b"}}
+	cases := []struct {
+		reason    string
+		issue     v1alpha1.ReviewIssue
+		review    *v1alpha1.ReviewSpec
+		now, want int
+	}{
+		{"at first it is when the spec was written", v1alpha1.ReviewIssue{ObjectMeta: written(1, 5), Spec: shown}, twice, 60, 5},
+		{"nothing has changed", v1alpha1.ReviewIssue{ObjectMeta: written(1, 5), Spec: shown, Status: settled}, once, 60, 10},
+		{"the review has resolved it", v1alpha1.ReviewIssue{ObjectMeta: written(1, 5), Spec: shown, Status: settled}, twice, 60, 60},
+		{"another commit shows it, and the state stays", v1alpha1.ReviewIssue{ObjectMeta: written(2, 30), Spec: again, Status: settled}, twice, 60, 30},
+		{"our clock is behind: it never goes back", v1alpha1.ReviewIssue{ObjectMeta: written(1, 5), Spec: shown, Status: settled}, twice, 7, 10},
+	}
+	for _, c := range cases {
+		if got := reviewstate.IssueStatus(&c.issue, c.review, at(c.now).Time); !got.UpdatedAt.Equal(at(c.want)) {
+			t.Errorf("%s: updated at %s, want %s", c.reason, got.UpdatedAt, at(c.want))
+		}
+	}
+}
+
+func TestWithoutItsReviewAnIssueStaysWhatItWas(t *testing.T) {
+	resolved := v1alpha1.ReviewIssueStatus{
+		ObservedGeneration: 1, UpdatedAt: at(10), State: v1alpha1.ReviewIssueResolved, ResolvedBy: "b", ResolvedAt: at(9), FirstSeenAt: at(1), LastSeenAt: at(2),
+	}
+	issue := v1alpha1.ReviewIssue{ObjectMeta: written(1, 5), Status: resolved}
+	if diff := cmp.Diff(resolved, reviewstate.IssueStatus(&issue, nil, at(60).Time)); diff != "" {
+		t.Errorf("the status changed (-before +after):\n%s", diff)
+	}
+	issue.Status = v1alpha1.ReviewIssueStatus{}
+	if got := reviewstate.IssueStatus(&issue, nil, at(60).Time).State; got != v1alpha1.ReviewIssueOpen {
+		t.Errorf("an issue of a review that was never there is %q, want open", got)
+	}
+}
+
+// A status that is written back and read again must come out the same, or no cluster settles.
+func TestASecondLookChangesNothing(t *testing.T) {
+	now := time.Date(2026, time.March, 1, 13, 0, 0, 123456789, time.UTC)
+	review := v1alpha1.Review{ObjectMeta: written(3, 30), Spec: v1alpha1.ReviewSpec{ReviewedCommits: reviewed("a", "b")}}
+	review.Status = reviewstate.ReviewStatus(&review, reviewstate.Counts{Open: 1}, now)
+	if diff := cmp.Diff(review.Status, reviewstate.ReviewStatus(&review, reviewstate.Counts{Open: 1}, now.Add(time.Hour))); diff != "" {
+		t.Errorf("review (-first +second):\n%s", diff)
+	}
+	issue := v1alpha1.ReviewIssue{ObjectMeta: written(3, 30), Spec: *seenIn("a")}
+	issue.Status = reviewstate.IssueStatus(&issue, &review.Spec, now)
+	if diff := cmp.Diff(issue.Status, reviewstate.IssueStatus(&issue, &review.Spec, now.Add(time.Hour))); diff != "" {
+		t.Errorf("issue (-first +second):\n%s", diff)
+	}
+}
