@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
@@ -152,6 +153,12 @@ func triage(ctx context.Context, rest *restClient, j *journal, ids []string) {
 		})
 		if err == nil && status == http.StatusOK {
 			j.acknowledge(id, attempt)
+			continue
+		}
+		// Whoever starts the facade again needs the processor too.
+		select {
+		case <-ctx.Done():
+		case <-time.After(checkInterval):
 		}
 	}
 }
