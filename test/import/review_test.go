@@ -1,14 +1,20 @@
 package import_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/onsi/gomega"
 	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +24,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/importer"
 	"github.com/appsec-dev/findings-operator/internal/reviewimport"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 const commitC = "3333333333333333333333333333333333333333"
@@ -356,5 +363,125 @@ func TestAReviewHoldsItsLeaseAndFreesIt(t *testing.T) {
 	p.must(err)
 	if held != 1 || leases() != 0 {
 		t.Errorf("%d Leases were held at work and %d after it, want 1 and none", held, leases())
+	}
+}
+
+// kubectl returns `kubectl findings review` of the pull request, as a CI job calls it.
+func (p *pull) kubectl(arguments ...string) *exec.Cmd {
+	p.Helper()
+	folder, err := pluginFolder()
+	p.must(err)
+	all := append([]string{"findings", "review", "--kubeconfig", testenv.WriteKubeconfig(p, scanner, namespace),
+		"--repository", repositoryName, "--pr", strconv.Itoa(int(p.Number))}, arguments...)
+	cmd := exec.CommandContext(p.Context(), testenv.Binary(p, "kubectl"), all...)
+	cmd.Env = append(os.Environ(), "PATH="+folder+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return cmd
+}
+
+func (p *pull) file(document string) string {
+	p.Helper()
+	path := filepath.Join(p.TempDir(), "results.sarif")
+	p.must(os.WriteFile(path, []byte(document), 0o600))
+	return path
+}
+
+func TestThePluginRecordsReviews(t *testing.T) {
+	p := newPull(t)
+	both := p.file(document(stays, goes))
+	one, other := p.file(document(stays)), p.file(documentOf("other", comes))
+	for _, step := range []struct {
+		reason    string
+		arguments []string
+		want      string
+	}{
+		{"a dry run", []string{both, "--commit", commitA, "--dry-run"}, "2 new"},
+		{"a commit", []string{both, "--commit", commitA, "--title", "Refund orders", "--author", "jo"},
+			"open: 2 results = 2 new + 0 back + 0 seen before + 0 unchanged + 0 skipped; 0 resolved, 2 open"},
+		{"the same again", []string{both, "--commit", commitA}, "2 unchanged"},
+		{"two files", []string{one, other, "--commit", strings.ToUpper(commitB)}, "2 results = 1 new + 0 back + 1 seen before + 0 unchanged + 0 skipped; 1 resolved, 2 open"},
+		{"nothing found", []string{"--clean", "--commit", commitC, "-o", "json"}, `"resolved": 2`},
+		{"the pull request alone", []string{"--status", "merged"}, "merged: review r-"},
+	} {
+		out, err := p.kubectl(step.arguments...).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), step.want) {
+			t.Errorf("%s: error %v, and it says %q, want %q", step.reason, err, out, step.want)
+		}
+	}
+	if spec := p.review().Spec; len(spec.ReviewedCommits) != 3 || spec.PRTitle != "Refund orders" || spec.PRStatus != appsecv1alpha1.PullRequestMerged {
+		t.Errorf("the review is %+v", spec)
+	}
+	if out, err := p.kubectl(one, "--commit", commitC, "--quiet").CombinedOutput(); err != nil || len(out) != 0 {
+		t.Errorf("quiet: error %v, and it says:\n%s", err, out)
+	}
+}
+
+func TestThePluginSaysWhatIsMissingOfAReview(t *testing.T) {
+	p := newPull(t)
+	file := p.file(document(stays))
+	for name, tc := range map[string]struct {
+		reason    string
+		arguments []string
+		want      string
+	}{
+		"no file":        {"a scanner that wrote none may have failed", []string{"--commit", commitA}, "--clean"},
+		"no commit":      {"results belong to a commit", []string{file}, "--commit is needed"},
+		"clean and file": {"one of them is not meant", []string{file, "--clean", "--commit", commitA}, "leave one out"},
+		"nothing":        {"there is nothing to do", nil, "nothing to record"},
+		"branch":         {"a branch's name says another commit tomorrow", []string{file, "--commit", "main"}, "hexadecimal"},
+		"status":         {"a typing mistake", []string{"--status", "done"}, "open, closed or merged"},
+		"reviewed at":    {"a typing mistake", []string{file, "--commit", commitA, "--reviewed-at", "today"}, "RFC 3339"},
+		"number":         {"the last flag counts", []string{file, "--commit", commitA, "--pr", "0"}, "from 1"},
+		"repository":     {"it must be created first", []string{file, "--commit", commitA, "--repository", "nowhere"}, "kubectl get repository"},
+		"not SARIF":      {"the reason is in the file", []string{p.file("{"), "--commit", commitA}, "nothing was imported"},
+		"another's name": {"a role in one namespace is none in another", []string{file, "--commit", commitA, "--namespace", "default"}, "forbidden"},
+	} {
+		var stdout, stderr bytes.Buffer
+		cmd := p.kubectl(tc.arguments...)
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		if err := cmd.Run(); err == nil {
+			t.Errorf("%s: it succeeded: %s", name, tc.reason)
+		}
+		if !strings.Contains(stderr.String(), tc.want) || stdout.Len() > 0 {
+			t.Errorf("%s: it says %q and prints %q, want %q: %s", name, stderr.String(), stdout.String(), tc.want, tc.reason)
+		}
+	}
+	if n := len(p.issues()); n != 0 {
+		t.Errorf("%d issues were written", n)
+	}
+}
+
+// A review that is killed in the middle resolves nothing, and the next one converges.
+func TestAReviewThatIsKilledResolvesNothing(t *testing.T) {
+	p := newPull(t)
+	p.reviews(commitA, document(append(numbered(400), goes)...))
+	file := p.file(document(numbered(400)...))
+	folder, err := pluginFolder()
+	p.must(err)
+	cmd := p.kubectl(file, "--commit", commitB, "--concurrency", "1")
+	cmd.Path = filepath.Join(folder, "kubectl-findings")
+	cmd.Args = append([]string{cmd.Path}, cmd.Args[2:]...)
+	p.must(cmd.Start())
+	written := func() (n int) {
+		for _, issue := range p.issues() {
+			if len(issue.Spec.SeenInCommits) == 2 {
+				n++
+			}
+		}
+		return n
+	}
+	gomega.NewWithT(t).Eventually(written, time.Minute, 10*time.Millisecond).Should(gomega.BeNumerically(">=", 10))
+	p.must(cmd.Process.Kill())
+	_ = cmd.Wait()
+	if n := written(); n == 400 {
+		t.Fatal("the review came to its end before it was killed: this test shows nothing")
+	}
+	for title, state := range p.states() {
+		if state != "open" {
+			t.Errorf("%s is %s", title, state)
+		}
+	}
+	s := p.reviews(commitB, document(numbered(400)...))
+	if s.Resolved != 1 || s.Open != 400 || p.states()["goes"] != "resolved "+commitB {
+		t.Errorf("after the next: %+v, want 1 resolved and 400 open", *s)
 	}
 }
