@@ -20,9 +20,6 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
-// maxBodyBytes is how long a body may be.
-const maxBodyBytes = 64 << 10
-
 // requestIDHeader names a request in answers and logs.
 const requestIDHeader = "X-Request-Id"
 
@@ -211,11 +208,12 @@ func readBody(c *gin.Context, described *openapi.Operation) (openapi.Body, error
 	if coding := c.GetHeader("Content-Encoding"); coding != "" && coding != "identity" {
 		return openapi.Body{}, errors.New("the body must not be compressed")
 	}
-	content, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, maxBodyBytes))
+	limit := described.MaxBodyBytes()
+	content, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, limit))
 	var tooLong *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLong):
-		return openapi.Body{}, fmt.Errorf("the body must be at most %d bytes", maxBodyBytes)
+		return openapi.Body{}, fmt.Errorf("the body must be at most %d bytes", limit)
 	case err != nil:
 		return openapi.Body{}, errors.New("the body could not be read to its end")
 	}

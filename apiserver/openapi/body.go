@@ -20,6 +20,19 @@ type bodySchema struct {
 	required []string
 	// atLeastOne of these must be there; empty where nothing is asked.
 	atLeastOne []string
+	// maxBytes is how long a body may be.
+	maxBytes int64
+}
+
+// maxBytesExtension is the contract's own word for how long a body may be: OpenAPI has none.
+const maxBytesExtension = "x-max-bytes"
+
+func maxBytes(extensions map[string]any) (int64, error) {
+	number, ok := extensions[maxBytesExtension].(float64)
+	if !ok || number < 1 {
+		return 0, fmt.Errorf("%s must say how many bytes are allowed", maxBytesExtension)
+	}
+	return int64(number), nil
 }
 
 func newBodySchema(ref *openapi3.SchemaRef) (*bodySchema, error) {

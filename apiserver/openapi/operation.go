@@ -22,6 +22,8 @@ type Operation struct {
 	path  map[string]scalar
 	query map[string]scalar
 	body  *bodySchema // nil where the operation takes none
+	// conditions are the headers that make the request a conditional one.
+	conditions []string
 }
 
 // Operations makes the table of every operation, by operationId. It fails for a document
@@ -59,8 +61,10 @@ func newOperation(method, path string, described *openapi3.Operation, shared ope
 			operation.path[parameter.Name] = schema
 		case parameter.In == openapi3.ParameterInQuery && !parameter.Required:
 			operation.query[parameter.Name] = schema
+		case parameter.In == openapi3.ParameterInHeader && !parameter.Required && slices.Contains(conditionHeaders, parameter.Name):
+			operation.conditions = append(operation.conditions, parameter.Name)
 		default:
-			return nil, fmt.Errorf("parameter %s: only path and optional query parameters are supported", parameter.Name)
+			return nil, fmt.Errorf("parameter %s: only path, optional query and condition parameters are supported", parameter.Name)
 		}
 	}
 	if described.RequestBody == nil {
@@ -74,9 +78,26 @@ func newOperation(method, path string, described *openapi3.Operation, shared ope
 	if err != nil {
 		return nil, fmt.Errorf("body: %w", err)
 	}
+	if body.maxBytes, err = maxBytes(described.RequestBody.Value.Extensions); err != nil {
+		return nil, fmt.Errorf("body: %w", err)
+	}
 	operation.body = body
 	return operation, nil
 }
+
+// The headers of a conditional request, as the contract writes them.
+const (
+	HeaderIfMatch     = "if-match"
+	HeaderIfNoneMatch = "if-none-match"
+)
+
+var conditionHeaders = []string{HeaderIfMatch, HeaderIfNoneMatch}
+
+// TakesCondition reports whether the operation heeds that header of a conditional request.
+func (o *Operation) TakesCondition(header string) bool { return slices.Contains(o.conditions, header) }
+
+// MaxBodyBytes is how long a request's body may be.
+func (o *Operation) MaxBodyBytes() int64 { return o.body.maxBytes }
 
 // TakesBody reports whether the operation's requests have a body.
 func (o *Operation) TakesBody() bool { return o.body != nil }

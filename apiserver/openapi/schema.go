@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -15,6 +16,9 @@ import (
 // idFormat is the format of a resource's id in the contract.
 const idFormat = "resource-id"
 
+// timeFormat is the format of a timestamp.
+const timeFormat = "date-time"
+
 // MaxIDBytes is how long a resource's id may be.
 const MaxIDBytes = 253
 
@@ -22,6 +26,7 @@ const MaxIDBytes = 253
 type scalar struct {
 	integer   bool // else a string
 	id        bool
+	time      bool // RFC 3339
 	enum      []string
 	min, max  int64
 	maxLength int // in characters; 0 is no limit
@@ -47,6 +52,8 @@ func newScalar(ref *openapi3.SchemaRef) (scalar, error) {
 	case "":
 	case idFormat:
 		s.id = true
+	case timeFormat:
+		s.time = true
 	default:
 		return scalar{}, fmt.Errorf("format %q is not supported for requests", schema.Format)
 	}
@@ -80,6 +87,8 @@ func (s scalar) check(name, value string) error {
 		return s.checkInteger(name, value)
 	case s.id:
 		return checkID(name, value)
+	case s.time:
+		return checkTime(name, value)
 	case !utf8.ValidString(value):
 		return fmt.Errorf("%s must be valid UTF-8", name)
 	case s.enum != nil && !slices.Contains(s.enum, value):
@@ -94,6 +103,13 @@ func (s scalar) checkInteger(name, value string) error {
 	number, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || strconv.FormatInt(number, 10) != value || number < s.min || number > s.max {
 		return fmt.Errorf("%s must be an integer from %d to %d", name, s.min, s.max)
+	}
+	return nil
+}
+
+func checkTime(name, value string) error {
+	if _, err := time.Parse(time.RFC3339, value); err != nil {
+		return fmt.Errorf("%s must be an RFC 3339 timestamp such as 2026-03-01T08:30:00Z; a plus sign is written %%2B", name)
 	}
 	return nil
 }

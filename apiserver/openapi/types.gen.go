@@ -80,6 +80,7 @@ const (
 	ErrorErrorInvalidQueryParameter ErrorError = "Invalid query parameter"
 	ErrorErrorInvalidRequestBody    ErrorError = "Invalid request body"
 	ErrorErrorMethodNotAllowed      ErrorError = "Method not allowed"
+	ErrorErrorPreconditionFailed    ErrorError = "Precondition failed"
 	ErrorErrorRateLimitExceeded     ErrorError = "Rate limit exceeded"
 	ErrorErrorResourceNotFound      ErrorError = "Resource not found"
 	ErrorErrorUnauthorized          ErrorError = "Unauthorized"
@@ -97,6 +98,8 @@ func (e ErrorError) Valid() bool {
 	case ErrorErrorInvalidRequestBody:
 		return true
 	case ErrorErrorMethodNotAllowed:
+		return true
+	case ErrorErrorPreconditionFailed:
 		return true
 	case ErrorErrorRateLimitExceeded:
 		return true
@@ -172,6 +175,66 @@ func (e Level) Valid() bool {
 	}
 }
 
+// Defines values for PullRequestStatus.
+const (
+	PullRequestStatusClosed PullRequestStatus = "closed"
+	PullRequestStatusMerged PullRequestStatus = "merged"
+	PullRequestStatusOpen   PullRequestStatus = "open"
+)
+
+// Valid indicates whether the value is a known member of the PullRequestStatus enum.
+func (e PullRequestStatus) Valid() bool {
+	switch e {
+	case PullRequestStatusClosed:
+		return true
+	case PullRequestStatusMerged:
+		return true
+	case PullRequestStatusOpen:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReviewIssueStatus.
+const (
+	ReviewIssueStatusOpen     ReviewIssueStatus = "open"
+	ReviewIssueStatusResolved ReviewIssueStatus = "resolved"
+)
+
+// Valid indicates whether the value is a known member of the ReviewIssueStatus enum.
+func (e ReviewIssueStatus) Valid() bool {
+	switch e {
+	case ReviewIssueStatusOpen:
+		return true
+	case ReviewIssueStatusResolved:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ScanStatus.
+const (
+	Completed ScanStatus = "completed"
+	Failed    ScanStatus = "failed"
+	Running   ScanStatus = "running"
+)
+
+// Valid indicates whether the value is a known member of the ScanStatus enum.
+func (e ScanStatus) Valid() bool {
+	switch e {
+	case Completed:
+		return true
+	case Failed:
+		return true
+	case Running:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Severity.
 const (
 	SeverityHigh   Severity = "high"
@@ -214,6 +277,54 @@ func (e UserStatus) Valid() bool {
 	}
 }
 
+// Defines values for WebhookVerificationStatus.
+const (
+	PayloadMismatch   WebhookVerificationStatus = "payload_mismatch"
+	SecretExpired     WebhookVerificationStatus = "secret_expired"
+	SignatureMismatch WebhookVerificationStatus = "signature_mismatch"
+	Verified          WebhookVerificationStatus = "verified"
+)
+
+// Valid indicates whether the value is a known member of the WebhookVerificationStatus enum.
+func (e WebhookVerificationStatus) Valid() bool {
+	switch e {
+	case PayloadMismatch:
+		return true
+	case SecretExpired:
+		return true
+	case SignatureMismatch:
+		return true
+	case Verified:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for Custom.
+const (
+	CustomMergedWithIssues Custom = "merged_with_issues"
+	CustomNotReviewed      Custom = "not_reviewed"
+	CustomOpenWithIssues   Custom = "open_with_issues"
+	CustomReviewed         Custom = "reviewed"
+)
+
+// Valid indicates whether the value is a known member of the Custom enum.
+func (e Custom) Valid() bool {
+	switch e {
+	case CustomMergedWithIssues:
+		return true
+	case CustomNotReviewed:
+		return true
+	case CustomOpenWithIssues:
+		return true
+	case CustomReviewed:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for FindingSort.
 const (
 	FindingSortCreatedAt FindingSort = "created_at"
@@ -244,6 +355,60 @@ func (e Order) Valid() bool {
 	case OrderAsc:
 		return true
 	case OrderDesc:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RepositorySort.
+const (
+	RepositorySortCreatedAt       RepositorySort = "created_at"
+	RepositorySortLastCommittedAt RepositorySort = "last_committed_at"
+	RepositorySortUpdatedAt       RepositorySort = "updated_at"
+)
+
+// Valid indicates whether the value is a known member of the RepositorySort enum.
+func (e RepositorySort) Valid() bool {
+	switch e {
+	case RepositorySortCreatedAt:
+		return true
+	case RepositorySortLastCommittedAt:
+		return true
+	case RepositorySortUpdatedAt:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReviewSort.
+const (
+	ReviewSortOpenIssueCount ReviewSort = "open_issue_count"
+	ReviewSortPrAuthor       ReviewSort = "pr_author"
+	ReviewSortPrNumber       ReviewSort = "pr_number"
+	ReviewSortPrStatus       ReviewSort = "pr_status"
+	ReviewSortPrTitle        ReviewSort = "pr_title"
+	ReviewSortRepoName       ReviewSort = "repo_name"
+	ReviewSortUpdatedAt      ReviewSort = "updated_at"
+)
+
+// Valid indicates whether the value is a known member of the ReviewSort enum.
+func (e ReviewSort) Valid() bool {
+	switch e {
+	case ReviewSortOpenIssueCount:
+		return true
+	case ReviewSortPrAuthor:
+		return true
+	case ReviewSortPrNumber:
+		return true
+	case ReviewSortPrStatus:
+		return true
+	case ReviewSortPrTitle:
+		return true
+	case ReviewSortRepoName:
+		return true
+	case ReviewSortUpdatedAt:
 		return true
 	default:
 		return false
@@ -286,6 +451,81 @@ func (e ListFindingsV1ParamsOrder) Valid() bool {
 	}
 }
 
+// Defines values for ListReviewsParamsSort.
+const (
+	ListReviewsParamsSortOpenIssueCount ListReviewsParamsSort = "open_issue_count"
+	ListReviewsParamsSortPrAuthor       ListReviewsParamsSort = "pr_author"
+	ListReviewsParamsSortPrNumber       ListReviewsParamsSort = "pr_number"
+	ListReviewsParamsSortPrStatus       ListReviewsParamsSort = "pr_status"
+	ListReviewsParamsSortPrTitle        ListReviewsParamsSort = "pr_title"
+	ListReviewsParamsSortRepoName       ListReviewsParamsSort = "repo_name"
+	ListReviewsParamsSortUpdatedAt      ListReviewsParamsSort = "updated_at"
+)
+
+// Valid indicates whether the value is a known member of the ListReviewsParamsSort enum.
+func (e ListReviewsParamsSort) Valid() bool {
+	switch e {
+	case ListReviewsParamsSortOpenIssueCount:
+		return true
+	case ListReviewsParamsSortPrAuthor:
+		return true
+	case ListReviewsParamsSortPrNumber:
+		return true
+	case ListReviewsParamsSortPrStatus:
+		return true
+	case ListReviewsParamsSortPrTitle:
+		return true
+	case ListReviewsParamsSortRepoName:
+		return true
+	case ListReviewsParamsSortUpdatedAt:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListReviewsParamsOrder.
+const (
+	ListReviewsParamsOrderAsc  ListReviewsParamsOrder = "asc"
+	ListReviewsParamsOrderDesc ListReviewsParamsOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the ListReviewsParamsOrder enum.
+func (e ListReviewsParamsOrder) Valid() bool {
+	switch e {
+	case ListReviewsParamsOrderAsc:
+		return true
+	case ListReviewsParamsOrderDesc:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListReviewsParamsCustom.
+const (
+	ListReviewsParamsCustomMergedWithIssues ListReviewsParamsCustom = "merged_with_issues"
+	ListReviewsParamsCustomNotReviewed      ListReviewsParamsCustom = "not_reviewed"
+	ListReviewsParamsCustomOpenWithIssues   ListReviewsParamsCustom = "open_with_issues"
+	ListReviewsParamsCustomReviewed         ListReviewsParamsCustom = "reviewed"
+)
+
+// Valid indicates whether the value is a known member of the ListReviewsParamsCustom enum.
+func (e ListReviewsParamsCustom) Valid() bool {
+	switch e {
+	case ListReviewsParamsCustomMergedWithIssues:
+		return true
+	case ListReviewsParamsCustomNotReviewed:
+		return true
+	case ListReviewsParamsCustomOpenWithIssues:
+		return true
+	case ListReviewsParamsCustomReviewed:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListFindingsV2ParamsSort.
 const (
 	ListFindingsV2ParamsSortCreatedAt ListFindingsV2ParamsSort = "created_at"
@@ -316,6 +556,45 @@ func (e ListFindingsV2ParamsOrder) Valid() bool {
 	case ListFindingsV2ParamsOrderAsc:
 		return true
 	case ListFindingsV2ParamsOrderDesc:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListRepositoriesParamsSort.
+const (
+	ListRepositoriesParamsSortCreatedAt       ListRepositoriesParamsSort = "created_at"
+	ListRepositoriesParamsSortLastCommittedAt ListRepositoriesParamsSort = "last_committed_at"
+	ListRepositoriesParamsSortUpdatedAt       ListRepositoriesParamsSort = "updated_at"
+)
+
+// Valid indicates whether the value is a known member of the ListRepositoriesParamsSort enum.
+func (e ListRepositoriesParamsSort) Valid() bool {
+	switch e {
+	case ListRepositoriesParamsSortCreatedAt:
+		return true
+	case ListRepositoriesParamsSortLastCommittedAt:
+		return true
+	case ListRepositoriesParamsSortUpdatedAt:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListRepositoriesParamsOrder.
+const (
+	ListRepositoriesParamsOrderAsc  ListRepositoriesParamsOrder = "asc"
+	ListRepositoriesParamsOrderDesc ListRepositoriesParamsOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the ListRepositoriesParamsOrder enum.
+func (e ListRepositoriesParamsOrder) Valid() bool {
+	switch e {
+	case ListRepositoriesParamsOrderAsc:
+		return true
+	case ListRepositoriesParamsOrderDesc:
 		return true
 	default:
 		return false
@@ -369,7 +648,7 @@ type Details struct {
 	// RemediationEffort How hard the remediation is.
 	RemediationEffort *Effort `json:"remediation_effort"`
 
-	// Severity How bad the finding is.
+	// Severity How bad it is.
 	Severity Severity `json:"severity"`
 
 	// SupportingFiles Other places that matter.
@@ -562,7 +841,7 @@ type FindingV1 struct {
 	// SecretType The type of secret, for findings that are secrets.
 	SecretType string `json:"secret_type"`
 
-	// Severity How bad the finding is.
+	// Severity How bad it is.
 	Severity Severity `json:"severity"`
 
 	// Status closed where the scanner no longer reports the finding, else open_muted where a person
@@ -712,6 +991,489 @@ type ID = string
 // Level An estimate on a scale of three steps.
 type Level string
 
+// Project A project on its own.
+type Project struct {
+	// BusinessCriticality How much the business depends on the project; a person's word before a scanner's.
+	BusinessCriticality *BusinessCriticality `json:"business_criticality"`
+
+	// Components The parts of the project.
+	Components []ProjectComponent `json:"components"`
+
+	// CreatedAt When the project was created.
+	CreatedAt time.Time `json:"created_at"`
+
+	// DependenciesFile The file that lists what the project depends on.
+	DependenciesFile string `json:"dependencies_file"`
+
+	// Deployments Where the project runs, by environment.
+	Deployments map[string]string `json:"deployments"`
+
+	// Enabled Whether the project is to be scanned.
+	Enabled bool `json:"enabled"`
+
+	// Evidence Why the folder is held to be a project.
+	Evidence string `json:"evidence"`
+
+	// Exposure Who can reach the project where it runs; a person's word before a scanner's.
+	Exposure *Exposure `json:"exposure"`
+
+	// FileExtensions The extensions of its files.
+	FileExtensions []string `json:"file_extensions"`
+
+	// FindingsCount How many of its findings are not closed.
+	FindingsCount int32 `json:"findings_count"`
+
+	// Frameworks The frameworks in use.
+	Frameworks []string `json:"frameworks"`
+
+	// Id The project's id.
+	Id string `json:"id"`
+
+	// Languages The languages in use.
+	Languages []string `json:"languages"`
+
+	// LastCommittedAt When a commit last changed the project.
+	LastCommittedAt *time.Time `json:"last_committed_at"`
+
+	// LastScanId The scan that was started last.
+	LastScanId string `json:"last_scan_id"`
+
+	// LastScanStatus How far the scan is that was started last.
+	LastScanStatus *ScanStatus `json:"last_scan_status"`
+
+	// LastScannedAt When the last scan that succeeded was completed.
+	LastScannedAt *time.Time `json:"last_scanned_at"`
+
+	// OrganizationId The organization's id.
+	OrganizationId string `json:"organization_id"`
+
+	// Owner The person or team that answers for the project.
+	Owner string `json:"owner"`
+
+	// Provider Who hosts the repository.
+	Provider string `json:"provider"`
+
+	// Purpose What the project is for.
+	Purpose string `json:"purpose"`
+
+	// RelativePath The project's folder, from the repository's root.
+	RelativePath string `json:"relative_path"`
+
+	// Repo The repository that the project is in.
+	Repo ProjectRepo `json:"repo"`
+
+	// SensitiveDataTypes The sensitive data that the project handles.
+	SensitiveDataTypes []string `json:"sensitive_data_types"`
+
+	// Size The size in bytes.
+	Size int64 `json:"size"`
+
+	// Summary What the project does; a person's words before a scanner's.
+	Summary string `json:"summary"`
+
+	// UpdatedAt When the project last changed.
+	UpdatedAt time.Time `json:"updated_at"`
+
+	// UserBusinessCriticality What people say of it.
+	UserBusinessCriticality *BusinessCriticality `json:"user_business_criticality"`
+
+	// UserExposure What people say of it.
+	UserExposure *Exposure `json:"user_exposure"`
+
+	// UserSummary What people say of it.
+	UserSummary string `json:"user_summary"`
+}
+
+// ProjectComponent A part of a project.
+type ProjectComponent struct {
+	// Criticality From 0, none, to 10.
+	Criticality int32 `json:"criticality"`
+
+	// Description What the part does.
+	Description string `json:"description"`
+
+	// FolderName The folder that holds the part.
+	FolderName string `json:"folder_name"`
+
+	// Type What sort of part it is.
+	Type string `json:"type"`
+}
+
+// ProjectRepo The repository that the project is in.
+type ProjectRepo struct {
+	// Id The repository's id.
+	Id string `json:"id"`
+
+	// Name The repository's name.
+	Name string `json:"name"`
+
+	// Url The repository's page.
+	Url string `json:"url"`
+}
+
+// PullRequestStatus Where a pull request is in its life.
+type PullRequestStatus string
+
+// Repository A repository with its projects.
+type Repository struct {
+	// Archived Whether it is archived.
+	Archived bool `json:"archived"`
+
+	// CastScanEnabled Whether it is to be scanned.
+	CastScanEnabled bool `json:"cast_scan_enabled"`
+
+	// CloneUrl Where to clone it from.
+	CloneUrl string `json:"clone_url"`
+
+	// CreatedAt When the repository was created.
+	CreatedAt time.Time `json:"created_at"`
+
+	// DefaultBranchName The default branch.
+	DefaultBranchName string `json:"default_branch_name"`
+
+	// Description The provider's description.
+	Description string `json:"description"`
+
+	// FullName The name with that of its owner.
+	FullName string `json:"full_name"`
+
+	// Id The repository's id.
+	Id string `json:"id"`
+
+	// InstallationId The id of the integration's installation at the provider.
+	InstallationId string `json:"installation_id"`
+
+	// Languages Bytes of code by language.
+	Languages map[string]int64 `json:"languages"`
+
+	// LastCommitHash The last commit's hash.
+	LastCommitHash string `json:"last_commit_hash"`
+
+	// LastCommitHashLink The last commit's page.
+	LastCommitHashLink string `json:"last_commit_hash_link"`
+
+	// LastCommittedAt When the last commit was made.
+	LastCommittedAt *time.Time `json:"last_committed_at"`
+
+	// LastScannedAt When the last scan that succeeded was completed.
+	LastScannedAt *time.Time `json:"last_scanned_at"`
+
+	// Name The repository's name.
+	Name string `json:"name"`
+
+	// OrganizationId The organization's id.
+	OrganizationId string `json:"organization_id"`
+
+	// PackageFindings How many findings about packages are not closed.
+	PackageFindings int32 `json:"package_findings"`
+
+	// Private Whether it is private.
+	Private bool `json:"private"`
+
+	// Projects Its projects, by id.
+	Projects []RepositoryProject `json:"projects"`
+
+	// Provider Who hosts the repository.
+	Provider string `json:"provider"`
+
+	// ProviderId The provider's id of the repository.
+	ProviderId string `json:"provider_id"`
+
+	// ScanBranch The branch that is scanned.
+	ScanBranch string `json:"scan_branch"`
+
+	// SecretFindings How many findings about secrets are not closed.
+	SecretFindings int32 `json:"secret_findings"`
+
+	// Size The size in bytes.
+	Size int64 `json:"size"`
+
+	// Summary What the repository holds.
+	Summary string `json:"summary"`
+
+	// UpdatedAt When the repository last changed.
+	UpdatedAt time.Time `json:"updated_at"`
+
+	// Url The repository's page.
+	Url string `json:"url"`
+}
+
+// RepositoryList A page of repositories.
+type RepositoryList struct {
+	// HasMore Whether more items exist.
+	HasMore bool `json:"has_more"`
+
+	// Items The page's repositories.
+	Items []Repository `json:"items"`
+
+	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	NextCursor string `json:"next_cursor"`
+
+	// Total How many repositories match in all.
+	Total int64 `json:"total"`
+}
+
+// RepositoryProject A project as it is shown inside of its repository.
+type RepositoryProject struct {
+	// BusinessCriticality How much the business depends on the project; a person's word before a scanner's.
+	BusinessCriticality *BusinessCriticality `json:"business_criticality"`
+
+	// CastScanEnabled Whether the project's repository is to be scanned.
+	CastScanEnabled bool `json:"cast_scan_enabled"`
+
+	// Components The parts of the project.
+	Components []ProjectComponent `json:"components"`
+
+	// CreatedAt When the project was created.
+	CreatedAt time.Time `json:"created_at"`
+
+	// DependenciesFile The file that lists what the project depends on.
+	DependenciesFile string `json:"dependencies_file"`
+
+	// DeploymentUsage How the project is deployed.
+	DeploymentUsage string `json:"deployment_usage"`
+
+	// Deployments Where the project runs, by environment.
+	Deployments map[string]string `json:"deployments"`
+
+	// Enabled Whether the project is to be scanned.
+	Enabled bool `json:"enabled"`
+
+	// Evidence Why the folder is held to be a project.
+	Evidence string `json:"evidence"`
+
+	// Exposure Who can reach the project where it runs; a person's word before a scanner's.
+	Exposure *Exposure `json:"exposure"`
+
+	// FileExtensions The extensions of its files.
+	FileExtensions []string `json:"file_extensions"`
+
+	// FindingsCount How many of its findings are not closed.
+	FindingsCount int32 `json:"findings_count"`
+
+	// Frameworks The frameworks in use.
+	Frameworks []string `json:"frameworks"`
+
+	// HasCustomMetadata Whether people have said anything of it.
+	HasCustomMetadata bool `json:"has_custom_metadata"`
+
+	// Id The project's id.
+	Id string `json:"id"`
+
+	// Languages The languages in use.
+	Languages []string `json:"languages"`
+
+	// LastCommittedAt When a commit last changed the project.
+	LastCommittedAt *time.Time `json:"last_committed_at"`
+
+	// LastScanId The scan that was started last.
+	LastScanId string `json:"last_scan_id"`
+
+	// LastScanStatus How far the scan is that was started last.
+	LastScanStatus *ScanStatus `json:"last_scan_status"`
+
+	// LastScannedAt When the last scan that succeeded was completed.
+	LastScannedAt *time.Time `json:"last_scanned_at"`
+
+	// OrganizationId The organization's id.
+	OrganizationId string `json:"organization_id"`
+
+	// Owner The person or team that answers for the project.
+	Owner string `json:"owner"`
+
+	// PrimaryFramework The framework that the project rests on most.
+	PrimaryFramework string `json:"primary_framework"`
+
+	// PrimaryLanguage The language that most of the project is written in.
+	PrimaryLanguage string `json:"primary_language"`
+
+	// Provider Who hosts the repository.
+	Provider string `json:"provider"`
+
+	// Purpose What the project is for.
+	Purpose string `json:"purpose"`
+
+	// RelativePath The project's folder, from the repository's root.
+	RelativePath string `json:"relative_path"`
+
+	// Repo The repository that the project is in.
+	Repo ProjectRepo `json:"repo"`
+
+	// ScannerBusinessCriticality What a scanner says of it.
+	ScannerBusinessCriticality *BusinessCriticality `json:"scanner_business_criticality"`
+
+	// ScannerExposure What a scanner says of it.
+	ScannerExposure *Exposure `json:"scanner_exposure"`
+
+	// ScannerSummary What a scanner says of it.
+	ScannerSummary string `json:"scanner_summary"`
+
+	// SensitiveDataTypes The sensitive data that the project handles.
+	SensitiveDataTypes []string `json:"sensitive_data_types"`
+
+	// Size The size in bytes.
+	Size int64 `json:"size"`
+
+	// Summary What the project does; a person's words before a scanner's.
+	Summary string `json:"summary"`
+
+	// UpdatedAt When the project last changed.
+	UpdatedAt time.Time `json:"updated_at"`
+
+	// UserBusinessCriticality What people say of it.
+	UserBusinessCriticality *BusinessCriticality `json:"user_business_criticality"`
+
+	// UserExposure What people say of it.
+	UserExposure *Exposure `json:"user_exposure"`
+
+	// UserSummary What people say of it.
+	UserSummary string `json:"user_summary"`
+}
+
+// Review The reviews of one pull request.
+type Review struct {
+	// ClosedIssueCount How many of its issues are resolved.
+	ClosedIssueCount int32 `json:"closed_issue_count"`
+
+	// CreatedAt When the review was created.
+	CreatedAt time.Time `json:"created_at"`
+
+	// Id The review's id.
+	Id string `json:"id"`
+
+	// LastReviewAt When a commit was last reviewed.
+	LastReviewAt *time.Time `json:"last_review_at"`
+
+	// OpenHighCount How many open issues are of high severity.
+	OpenHighCount int32 `json:"open_high_count"`
+
+	// OpenIssueCount How many of its issues are open.
+	OpenIssueCount int32 `json:"open_issue_count"`
+
+	// OpenLowCount How many open issues are of low severity.
+	OpenLowCount int32 `json:"open_low_count"`
+
+	// OpenMediumCount How many open issues are of medium severity.
+	OpenMediumCount int32 `json:"open_medium_count"`
+
+	// PrAuthor Who opened the pull request.
+	PrAuthor string `json:"pr_author"`
+
+	// PrNumber The pull request's number.
+	PrNumber int32 `json:"pr_number"`
+
+	// PrStatus Where a pull request is in its life.
+	PrStatus PullRequestStatus `json:"pr_status"`
+
+	// PrTitle The pull request's title.
+	PrTitle string `json:"pr_title"`
+
+	// Provider Who hosts the pull request.
+	Provider string `json:"provider"`
+
+	// RepoId The repository's id.
+	RepoId string `json:"repo_id"`
+
+	// RepoName The repository's name.
+	RepoName string `json:"repo_name"`
+
+	// RepoOwner The repository's owner.
+	RepoOwner string `json:"repo_owner"`
+
+	// UpdatedAt When the review or one of its counters last changed.
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// ReviewIssue An issue that the review of a pull request raised.
+type ReviewIssue struct {
+	// CommitLink That commit's page.
+	CommitLink string `json:"commit_link"`
+
+	// CommitSha The commit that first showed the issue.
+	CommitSha string `json:"commit_sha"`
+
+	// CreatedAt When the issue was created.
+	CreatedAt time.Time `json:"created_at"`
+
+	// Description What is wrong.
+	Description string `json:"description"`
+
+	// FileLocationLink The place at the provider.
+	FileLocationLink string `json:"file_location_link"`
+
+	// FilePath The file's path from the repository's root.
+	FilePath string `json:"file_path"`
+
+	// FirstSeenAt When the first commit that shows the issue was reviewed.
+	FirstSeenAt *time.Time `json:"first_seen_at"`
+
+	// Id The issue's id.
+	Id string `json:"id"`
+
+	// LastSeenAt When the last commit that shows the issue was reviewed.
+	LastSeenAt *time.Time `json:"last_seen_at"`
+
+	// LineNumber The line, from 1; 0 where it is not known.
+	LineNumber int32 `json:"line_number"`
+
+	// PrNumber The pull request's number.
+	PrNumber int32 `json:"pr_number"`
+
+	// Provider Who hosts the pull request.
+	Provider string `json:"provider"`
+
+	// RepoId The repository's id.
+	RepoId string `json:"repo_id"`
+
+	// RepoName The repository's name.
+	RepoName string `json:"repo_name"`
+
+	// RepoOwner The repository's owner.
+	RepoOwner string `json:"repo_owner"`
+
+	// ResolvedAt When the commit was reviewed that resolved the issue.
+	ResolvedAt *time.Time `json:"resolved_at"`
+
+	// ResolvedBy The first reviewed commit after the last that showed the issue; empty while it is open.
+	ResolvedBy string `json:"resolved_by"`
+
+	// ReviewId The id of the review that raised it.
+	ReviewId string `json:"review_id"`
+
+	// SeenInCommits The commits that showed the issue.
+	SeenInCommits []string `json:"seen_in_commits"`
+
+	// Severity How bad it is.
+	Severity Severity `json:"severity"`
+
+	// Status resolved once a later reviewed commit no longer shows the issue, else open.
+	Status ReviewIssueStatus `json:"status"`
+
+	// Title The title.
+	Title string `json:"title"`
+
+	// UpdatedAt When the issue last changed.
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// ReviewIssueStatus resolved once a later reviewed commit no longer shows the issue, else open.
+type ReviewIssueStatus string
+
+// ReviewList A page of reviews.
+type ReviewList struct {
+	// HasMore Whether more items exist.
+	HasMore bool `json:"has_more"`
+
+	// Items The page's reviews.
+	Items []Review `json:"items"`
+
+	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	NextCursor string `json:"next_cursor"`
+
+	// Total How many reviews match in all.
+	Total int64 `json:"total"`
+}
+
 // ScanDetails The scan that created or last changed the finding.
 type ScanDetails struct {
 	// AnalyzedAt When the scan looked at the finding.
@@ -727,7 +1489,10 @@ type ScanDetails struct {
 	VerifiedAt *time.Time `json:"verified_at"`
 }
 
-// Severity How bad the finding is.
+// ScanStatus How far a scan is.
+type ScanStatus string
+
+// Severity How bad it is.
 type Severity string
 
 // UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
@@ -742,14 +1507,58 @@ type ValidationEvidence struct {
 	Rationale string `json:"rationale"`
 }
 
+// WebhookVerification The verdict on a payload and a signature.
+type WebhookVerification struct {
+	// DeliveryId The delivery's id.
+	DeliveryId string `json:"delivery_id"`
+
+	// Message The status in a sentence for people.
+	Message string `json:"message"`
+
+	// Status verified; signature_mismatch: the delivery was not sent with this signature;
+	// payload_mismatch: it was, with another payload; secret_expired: both are as they were
+	// sent, and the secret that signed is no longer valid.
+	Status WebhookVerificationStatus `json:"status"`
+
+	// Valid Whether the payload may be trusted; true for the status verified alone.
+	Valid bool `json:"valid"`
+}
+
+// WebhookVerificationRequest What was received. Members that are not described are ignored.
+type WebhookVerificationRequest struct {
+	// Payload The body that was received, as it came.
+	Payload string `json:"payload"`
+
+	// Signature A signature that was received with it, or the whole value of the header
+	// `webhook-signature`.
+	Signature string `json:"signature"`
+}
+
+// WebhookVerificationStatus verified; signature_mismatch: the delivery was not sent with this signature;
+// payload_mismatch: it was, with another payload; secret_expired: both are as they were
+// sent, and the secret that signed is no longer valid.
+type WebhookVerificationStatus string
+
 // ClassFilter defines model for ClassFilter.
 type ClassFilter = string
 
 // Cursor defines model for Cursor.
 type Cursor = string
 
+// Custom defines model for Custom.
+type Custom string
+
+// EndTime defines model for EndTime.
+type EndTime = time.Time
+
 // FindingSort defines model for FindingSort.
 type FindingSort string
+
+// IfMatch defines model for IfMatch.
+type IfMatch = string
+
+// IfNoneMatch defines model for IfNoneMatch.
+type IfNoneMatch = string
 
 // Order defines model for Order.
 type Order string
@@ -757,14 +1566,29 @@ type Order string
 // ProjectFilter A resource's id, at most 253 bytes of UTF-8 without control characters.
 type ProjectFilter = ID
 
+// PullRequestStatusFilter Where a pull request is in its life.
+type PullRequestStatusFilter = PullRequestStatus
+
 // RepoFilter A resource's id, at most 253 bytes of UTF-8 without control characters.
 type RepoFilter = ID
 
-// SeverityFilter How bad the finding is.
+// RepositorySort defines model for RepositorySort.
+type RepositorySort string
+
+// ReviewSize defines model for ReviewSize.
+type ReviewSize = int
+
+// ReviewSort defines model for ReviewSort.
+type ReviewSort string
+
+// SeverityFilter How bad it is.
 type SeverityFilter = Severity
 
 // Size defines model for Size.
 type Size = int
+
+// StartTime defines model for StartTime.
+type StartTime = time.Time
 
 // StatusFilter closed where the scanner no longer reports the finding, else open_muted where a person
 // has muted it, else open.
@@ -787,6 +1611,9 @@ type InvalidQuery = Error
 
 // NotFound The body of every answer that is an error.
 type NotFound = Error
+
+// PreconditionFailed The body of every answer that is an error.
+type PreconditionFailed = Error
 
 // TooManyRequests The body of every answer that is an error.
 type TooManyRequests = Error
@@ -833,6 +1660,52 @@ type ListFindingsV1ParamsSort string
 
 // ListFindingsV1ParamsOrder defines parameters for ListFindingsV1.
 type ListFindingsV1ParamsOrder string
+
+// UpdateFindingV1Params defines parameters for UpdateFindingV1.
+type UpdateFindingV1Params struct {
+	// IfMatch The `etag` of the finding that the decision rests on. If the finding has another by now,
+	// nothing is written and the answer is 412.
+	IfMatch *IfMatch `json:"if-match,omitempty"`
+}
+
+// ListReviewsParams defines parameters for ListReviews.
+type ListReviewsParams struct {
+	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
+	// the same endpoint, organization, sort, order and filters; `size` may change.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Sort What to sort by, numbers as numbers. Rows of one value are sorted by id.
+	Sort *ListReviewsParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
+	// Order The direction to sort in.
+	Order *ListReviewsParamsOrder `form:"order,omitempty" json:"order,omitempty"`
+
+	// Size How many items a page holds at most.
+	Size *ReviewSize `form:"size,omitempty" json:"size,omitempty"`
+
+	// StartTime Only reviews whose `updated_at` is this time or later; RFC 3339.
+	StartTime *StartTime `form:"start_time,omitempty" json:"start_time,omitempty"`
+
+	// EndTime Only reviews whose `updated_at` is earlier than this; RFC 3339, not before `start_time`.
+	EndTime *EndTime `form:"end_time,omitempty" json:"end_time,omitempty"`
+
+	// Status Only reviews of pull requests of this status.
+	Status *PullRequestStatusFilter `form:"status,omitempty" json:"status,omitempty"`
+
+	// Custom A list with a name. open_with_issues: open pull requests with open issues;
+	// merged_with_issues: merged ones with open issues; not_reviewed: no commit was reviewed;
+	// reviewed: a commit was reviewed.
+	Custom *ListReviewsParamsCustom `form:"custom,omitempty" json:"custom,omitempty"`
+}
+
+// ListReviewsParamsSort defines parameters for ListReviews.
+type ListReviewsParamsSort string
+
+// ListReviewsParamsOrder defines parameters for ListReviews.
+type ListReviewsParamsOrder string
+
+// ListReviewsParamsCustom defines parameters for ListReviews.
+type ListReviewsParamsCustom string
 
 // ListFindingsV2Params defines parameters for ListFindingsV2.
 type ListFindingsV2Params struct {
@@ -884,6 +1757,51 @@ type UpdateFindingV2Params struct {
 
 	// RepoId The id of the finding's repository.
 	RepoId *ID `form:"repo_id,omitempty" json:"repo_id,omitempty"`
+
+	// IfMatch The `etag` of the finding that the decision rests on. If the finding has another by now,
+	// nothing is written and the answer is 412.
+	IfMatch *IfMatch `json:"if-match,omitempty"`
+}
+
+// GetReviewIssueParams defines parameters for GetReviewIssue.
+type GetReviewIssueParams struct {
+	// IfNoneMatch The `etag` of an earlier answer. If the resource still has it, the answer is 304.
+	IfNoneMatch *IfNoneMatch `json:"if-none-match,omitempty"`
+}
+
+// ListRepositoriesParams defines parameters for ListRepositories.
+type ListRepositoriesParams struct {
+	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
+	// the same endpoint, organization, sort, order and filters; `size` may change.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Sort What to sort by. Rows of one time are sorted by id; a repository without a last commit
+	// comes before all others.
+	Sort *ListRepositoriesParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
+	// Order The direction to sort in.
+	Order *ListRepositoriesParamsOrder `form:"order,omitempty" json:"order,omitempty"`
+
+	// Size How many items a page holds at most.
+	Size *Size `form:"size,omitempty" json:"size,omitempty"`
+}
+
+// ListRepositoriesParamsSort defines parameters for ListRepositories.
+type ListRepositoriesParamsSort string
+
+// ListRepositoriesParamsOrder defines parameters for ListRepositories.
+type ListRepositoriesParamsOrder string
+
+// GetProjectParams defines parameters for GetProject.
+type GetProjectParams struct {
+	// IfNoneMatch The `etag` of an earlier answer. If the resource still has it, the answer is 304.
+	IfNoneMatch *IfNoneMatch `json:"if-none-match,omitempty"`
+}
+
+// GetFindingV2Params defines parameters for GetFindingV2.
+type GetFindingV2Params struct {
+	// IfNoneMatch The `etag` of an earlier answer. If the resource still has it, the answer is 304.
+	IfNoneMatch *IfNoneMatch `json:"if-none-match,omitempty"`
 }
 
 // UpdateFindingV1JSONRequestBody defines body for UpdateFindingV1 for application/json ContentType.
@@ -891,3 +1809,6 @@ type UpdateFindingV1JSONRequestBody = FindingV1Update
 
 // UpdateFindingV2JSONRequestBody defines body for UpdateFindingV2 for application/json ContentType.
 type UpdateFindingV2JSONRequestBody = FindingV2Update
+
+// VerifyWebhookDeliveryJSONRequestBody defines body for VerifyWebhookDelivery for application/json ContentType.
+type VerifyWebhookDeliveryJSONRequestBody = WebhookVerificationRequest
