@@ -102,7 +102,7 @@ func position(cursors *cursor.Codec, list cursor.List, token string) (*readmodel
 	return &readmodel.Position{Value: after.Value, ID: after.ID}, nil
 }
 
-func nextCursor(cursors *cursor.Codec, list cursor.List, page readmodel.Page) (string, error) {
+func nextCursor[T any](cursors *cursor.Codec, list cursor.List, page readmodel.Page[T]) (string, error) {
 	if !page.HasMore {
 		return "", nil
 	}

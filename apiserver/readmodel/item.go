@@ -1,8 +1,6 @@
 package readmodel
 
 import (
-	"cmp"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
@@ -32,44 +30,4 @@ type Item struct {
 	// project and repository that were joined in; nil where they were not there.
 	project    *render.Project
 	repository *render.Repository
-	// buckets that hold the item, by place; set once when it is first indexed.
-	buckets [places]uint64
-}
-
-// Sort is the field that a list is sorted by.
-type Sort string
-
-// The fields to sort findings by.
-const (
-	SortCreatedAt Sort = "created_at"
-	SortUpdatedAt Sort = "updated_at"
-)
-
-// Order is the direction that a list is sorted in.
-type Order string
-
-// The directions.
-const (
-	OrderAsc  Order = "asc"
-	OrderDesc Order = "desc"
-)
-
-// Position is a place in a sorted list: the value shown of the field sorted by, and the id.
-// It need not be that of an item that is still there.
-type Position struct {
-	Value string
-	ID    string
-}
-
-// position of the item in a list sorted by a field.
-func (i *Item) position(by Sort) Position {
-	if by == SortUpdatedAt {
-		return Position{Value: i.UpdatedAt, ID: i.ID}
-	}
-	return Position{Value: i.CreatedAt, ID: i.ID}
-}
-
-// compare orders positions bytewise on the value, then on the id. Absent is empty and so first.
-func (p Position) compare(other Position) int {
-	return cmp.Or(cmp.Compare(p.Value, other.Value), cmp.Compare(p.ID, other.ID))
 }

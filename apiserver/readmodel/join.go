@@ -1,25 +1,77 @@
 package readmodel
 
-import "context"
+import (
+	"context"
+	"maps"
+	"slices"
+)
 
-// joinBatch is how many findings are rendered between two turns with the mutex.
+// joinBatch is how many rows are rendered between two turns with the mutex.
 const joinBatch = 256
 
-// rejoin names findings of a namespace that are to be rendered anew: those of a repository,
-// of a project, or everything.
+// by says which rows of a kind are to be rendered anew.
+type by int
+
+const (
+	byAll by = iota
+	byName
+	byRepository
+	byProject
+	byReview
+)
+
+// rejoin names rows of a namespace that are to be rendered anew: one, those of a repository, a
+// project or a review, or all.
 type rejoin struct {
 	namespace string
-	field     field
+	rows      kind
+	by        by
 	name      string
 }
 
-// enqueue asks for findings to be rendered in the background. What waits already is not added.
-func (m *Model) enqueue(r rejoin) {
-	if _, ok := m.queued[r]; ok {
+// queue holds what is to be rendered, each once. Single rows come before groups: what
+// somebody has just changed must not wait for all that a renamed repository touches.
+type queue struct {
+	rows, groups []rejoin
+	queued       map[rejoin]struct{}
+}
+
+func (q *queue) empty() bool { return len(q.rows)+len(q.groups) == 0 }
+
+// push adds what does not wait already.
+func (q *queue) push(r rejoin) {
+	if _, ok := q.queued[r]; ok {
 		return
 	}
-	m.queued[r] = struct{}{}
-	m.queue = append(m.queue, r)
+	q.queued[r] = struct{}{}
+	if r.by == byName {
+		q.rows = append(q.rows, r)
+	} else {
+		q.groups = append(q.groups, r)
+	}
+}
+
+// popRows takes the next single rows, at most a batch.
+func (q *queue) popRows() []rejoin {
+	next := q.rows[:min(joinBatch, len(q.rows))]
+	q.rows = q.rows[len(next):]
+	for _, r := range next {
+		delete(q.queued, r)
+	}
+	return next
+}
+
+// popGroup takes the next group.
+func (q *queue) popGroup() rejoin {
+	next := q.groups[0]
+	q.groups = q.groups[1:]
+	delete(q.queued, next)
+	return next
+}
+
+// enqueue asks for rows to be rendered in the background.
+func (m *Model) enqueue(r rejoin) {
+	m.queue.push(r)
 	select {
 	case m.enqueued <- struct{}{}:
 	default: // the joiner has been told already
@@ -39,16 +91,19 @@ func (m *Model) runJoiner(ctx context.Context) error {
 	}
 }
 
-// joinNext renders the findings of the next entry of the queue, and reports whether there was one.
+// joinNext renders what is next in the queue, and reports whether there was anything.
 func (m *Model) joinNext(ctx context.Context) bool {
-	next, names, ok := m.dequeue()
+	rows, ok := m.dequeue()
 	if !ok {
 		return false
 	}
-	for len(names) > 0 && ctx.Err() == nil {
-		batch := names[:min(joinBatch, len(names))]
-		names = names[len(batch):]
-		m.joinFindings(next.namespace, batch)
+	for len(rows) > 0 && ctx.Err() == nil {
+		batch := rows[:min(joinBatch, len(rows))]
+		rows = rows[len(batch):]
+		m.join(batch)
+		if len(rows) > 0 {
+			m.join(m.dequeueRows())
+		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -57,98 +112,187 @@ func (m *Model) joinNext(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// dequeue takes the next entry of the queue and lists the names of its findings.
-func (m *Model) dequeue() (next rejoin, names []string, ok bool) {
+// dequeue takes what is next: single rows, else the rows of a group.
+func (m *Model) dequeue() (rows []rejoin, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.queue) == 0 {
-		return rejoin{}, nil, false
+	if m.queue.empty() {
+		return nil, false
 	}
-	next, m.queue = m.queue[0], m.queue[1:]
-	delete(m.queued, next)
 	m.joining = true
-	if p := m.partitions[next.namespace]; p != nil && p.view != nil {
-		names = p.namesOf(next)
+	if rows = m.queue.popRows(); len(rows) > 0 {
+		return rows, true
 	}
-	return next, names, true
+	group := m.queue.popGroup()
+	if p := m.partitions[group.namespace]; p != nil && p.view != nil {
+		rows = p.rowsOf(group)
+	}
+	return rows, true
 }
 
-// namesOf lists the findings that an entry of the queue asks for.
-func (p *partition) namesOf(r rejoin) []string {
-	if r.field == everything {
-		names := make([]string, 0, len(p.findings))
-		for name := range p.findings {
-			names = append(names, name)
-		}
-		return names
-	}
-	// Whatever is not in the index has yet to be rendered, and will then be joined with what is there.
-	selected := p.index.pick(r.field, r.name, FindingFilter{})
-	names := make([]string, 0, selected.count)
-	for _, id := range selected.buckets {
-		p.index.byCreated.Ascend(entry{bucket: id, item: &Item{}}, func(e entry) bool {
-			if e.bucket == id {
-				names = append(names, e.item.ID)
-			}
-			return e.bucket == id
-		})
-	}
-	return names
-}
-
-// joinFindings renders a batch. The rendering runs without the mutex; a finding that has
-// changed meanwhile was rendered by its own write and is left alone.
-func (m *Model) joinFindings(namespace string, names []string) {
-	work := m.outdated(namespace, names)
-	for i := range work {
-		work[i].item, work[i].err = work[i].job.render()
-	}
-	m.finish(namespace, work)
-}
-
-// finish shows what was rendered.
-func (m *Model) finish(namespace string, work []rendering) {
+func (m *Model) dequeueRows() []rejoin {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	p := m.partitions[namespace]
-	if p == nil || p.view == nil {
+	return m.queue.popRows()
+}
+
+// rowsOf lists the rows that a group is made of.
+func (p *partition) rowsOf(group rejoin) []rejoin {
+	var rows []rejoin
+	add := func(name string) bool {
+		rows = append(rows, rejoin{namespace: group.namespace, rows: group.rows, by: byName, name: name})
+		return true
+	}
+	if group.rows == findings {
+		p.eachFinding(group, add)
+		return rows
+	}
+	for name := range p.namesOf(group) {
+		add(name)
+	}
+	return rows
+}
+
+// namesOf are the names of the rows of a group of any kind but findings.
+func (p *partition) namesOf(group rejoin) map[string]struct{} {
+	switch group.by {
+	case byRepository:
+		switch group.rows {
+		case projects:
+			return p.projectsOf[group.name]
+		case reviews:
+			return p.reviewsOf[group.name]
+		default:
+			names := map[string]struct{}{}
+			for review := range p.reviewsOf[group.name] {
+				maps.Copy(names, p.issuesOf[review])
+			}
+			return names
+		}
+	case byReview:
+		return p.issuesOf[group.name]
+	default:
+	}
+	switch group.rows {
+	case repositories:
+		return names(p.repositories)
+	case projects:
+		return names(p.projects)
+	case reviews:
+		return names(p.reviews)
+	case reviewIssues:
+		return names(p.issues)
+	default:
+		return names(p.deliveries)
+	}
+}
+
+func names[T any](of map[string]T) map[string]struct{} {
+	out := make(map[string]struct{}, len(of))
+	for name := range of {
+		out[name] = struct{}{}
+	}
+	return out
+}
+
+// eachFinding yields the names of a group of findings. Those of a project or a repository are
+// those in the index: what is not there has yet to be rendered, and will then be joined with
+// what is there.
+func (p *partition) eachFinding(group rejoin, yield func(name string) bool) {
+	if group.by == byAll {
+		for name := range p.findings {
+			yield(name)
+		}
 		return
 	}
-	for _, done := range work {
-		name := done.job.object.Name
-		if p.findings[name] != done.finding || p.organization() != done.job.organization {
-			continue
-		}
-		if done.err != nil {
-			m.log.Error(done.err, "A finding keeps its old project and repository", "namespace", namespace, "finding", name)
-			continue
-		}
-		p.show(done.finding, done.item)
+	field := repoField
+	if group.by == byProject {
+		field = projectField
 	}
-	m.signal()
+	for _, id := range p.indexes.findings.pick(field, group.name, anyFacet).buckets {
+		p.indexes.findings.each(id, func(i *Item) bool { return yield(i.ID) })
+	}
 }
 
-// rendering is a job with what it is for and what came out.
-type rendering struct {
-	finding *held
-	job     job
-	item    *Item
-	err     error
+// work is what rendering a row takes.
+type work struct {
+	row  rejoin
+	view *view
+	// render runs without the mutex, and show with it once render has succeeded.
+	render func() error
+	show   func()
+	// hide, if there is one, runs with the mutex once render has failed.
+	hide func()
+	err  error
 }
 
-// outdated returns a job for each of the findings that is not shown with what there is to join now.
-func (m *Model) outdated(namespace string, names []string) []rendering {
+// join renders a batch, without the mutex.
+func (m *Model) join(rows []rejoin) {
+	batch := m.prepare(rows)
+	for i := range batch {
+		batch[i].err = batch[i].render()
+	}
+	m.finish(batch)
+}
+
+// prepare gathers what rendering takes. What has gone, or is shown as it would be, is left out.
+func (m *Model) prepare(rows []rejoin) []work {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	p := m.partitions[namespace]
-	if p == nil || p.view == nil {
-		return nil
-	}
-	var work []rendering
-	for _, name := range names {
-		if finding := p.findings[name]; finding != nil && !p.current(finding) {
-			work = append(work, rendering{finding: finding, job: p.jobFor(finding.object, finding.updatedAt)})
+	var batch []work
+	for _, r := range rows {
+		p := m.partitions[r.namespace]
+		if p == nil || p.view == nil {
+			continue
+		}
+		if w, ok := m.workFor(p, r); ok {
+			w.row, w.view = r, p.view
+			batch = append(batch, w)
 		}
 	}
-	return work
+	return batch
 }
+
+func (m *Model) workFor(p *partition, r rejoin) (work, bool) {
+	switch r.rows {
+	case repositories:
+		return p.repositoryWork(r.name)
+	case projects:
+		return p.projectWork(r.name)
+	case reviews:
+		return p.reviewWork(r.name)
+	case reviewIssues:
+		return m.issueWork(p, r.name)
+	case webhookDeliveries:
+		return p.deliveryWork(r.name)
+	default:
+		return p.findingWork(r.name)
+	}
+}
+
+// finish shows what was rendered, unless the namespace has changed hands meanwhile.
+func (m *Model) finish(batch []work) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, w := range batch {
+		p := m.partitions[w.row.namespace]
+		if p == nil || p.view != w.view {
+			continue
+		}
+		if w.err == nil {
+			w.show()
+			continue
+		}
+		m.log.Error(w.err, "What is shown in the REST API is not what is stored",
+			"kind", w.row.rows.String(), "namespace", w.row.namespace, "name", w.row.name)
+		if w.hide != nil {
+			w.hide()
+		}
+	}
+	if len(batch) > 0 {
+		m.signal()
+	}
+}
+
+// sorted are the names in order.
+func sorted(names map[string]struct{}) []string { return slices.Sorted(maps.Keys(names)) }

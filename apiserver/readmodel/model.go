@@ -15,8 +15,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
-
-	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
 // ErrNoOrganization is returned for an organization that is not there, or that has no
@@ -42,6 +40,7 @@ type Options struct {
 // Sources list and watch each kind, in all namespaces.
 type Sources struct {
 	Organizations, Repositories, Projects, Findings cache.ListerWatcher
+	Reviews, ReviewIssues, WebhookDeliveries        cache.ListerWatcher
 }
 
 // Model is the read model of every organization. Its methods may be called concurrently.
@@ -60,9 +59,8 @@ type Model struct {
 	partitions map[string]*partition
 	// namespaces maps an organization's name to its namespace.
 	namespaces map[string]string
-	// queue holds what is to be joined anew, each once, and joining is what is being joined.
-	queue   []rejoin
-	queued  map[rejoin]struct{}
+	// queue holds what is to be rendered anew; joining says that some of it is being rendered.
+	queue   queue
 	joining bool
 
 	// changed and enqueued wake the publisher and the joiner.
@@ -78,7 +76,7 @@ func New(options Options) (*Model, error) {
 		sources:    options.Sources,
 		partitions: map[string]*partition{},
 		namespaces: map[string]string{},
-		queued:     map[rejoin]struct{}{},
+		queue:      queue{queued: map[rejoin]struct{}{}},
 		changed:    make(chan struct{}, 1),
 		enqueued:   make(chan struct{}, 1),
 	}
@@ -113,28 +111,8 @@ func (m *Model) Run(ctx context.Context) error {
 	return nil
 }
 
-// Ready reports whether every kind has been listed and every finding joined. It stays true.
+// Ready reports whether every kind has been listed and every row joined. It stays true.
 func (m *Model) Ready() bool { return m.ready.Load() }
-
-// ListFindings answers a query from the organization's snapshot. It takes no lock. The error
-// is ErrNoOrganization.
-func (m *Model) ListFindings(organization string, query FindingQuery) (Page, error) {
-	snapshot, err := m.snapshot(organization)
-	if err != nil {
-		return Page{}, err
-	}
-	return snapshot.list(query), nil
-}
-
-// Finding returns an organization's finding. It takes no lock. A finding that is not there
-// and an organization that is not there look the same.
-func (m *Model) Finding(organization, id string) (*Item, bool) {
-	snapshot, err := m.snapshot(organization)
-	if err != nil {
-		return nil, false
-	}
-	return snapshot.byID.Get(&Item{ID: id})
-}
 
 // Namespace returns where the organization's resources are. The error is ErrNoOrganization.
 func (m *Model) Namespace(organization string) (string, error) {
@@ -145,37 +123,12 @@ func (m *Model) Namespace(organization string) (string, error) {
 	return view.namespace, nil
 }
 
-func (m *Model) snapshot(organization string) (*index, error) {
+func (m *Model) snapshot(organization string) (*indexes, error) {
 	view, ok := (*m.visible.Load())[organization]
 	if !ok {
 		return nil, fmt.Errorf("%w: %s", ErrNoOrganization, organization)
 	}
 	return view.snapshot.Load(), nil
-}
-
-// Apply takes the object that the Kubernetes API has returned for a patch, so that the next
-// read of this model shows it, and returns it as it is shown. Where the model already holds
-// a newer state that stays, and the item returned is still that of the object given.
-// The object must not be changed afterwards. The error is ErrNoOrganization where no
-// organization owns the object's namespace.
-func (m *Model) Apply(object *v1alpha1.Finding) (*Item, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := m.write(change{kind: findings, object: object}); err != nil {
-		return nil, err
-	}
-	p := m.partitions[object.Namespace]
-	if p == nil || p.view == nil {
-		return nil, fmt.Errorf("%w: none owns the namespace %s", ErrNoOrganization, object.Namespace)
-	}
-	if p.dirty {
-		p.publish()
-	}
-	finding := p.findings[object.Name]
-	if finding != nil && finding.item != nil && finding.object.ResourceVersion == object.ResourceVersion {
-		return finding.item, nil
-	}
-	return p.jobFor(trim(object), m.updatedAt(object, nil)).render()
 }
 
 // add takes a watch event.
@@ -241,7 +194,9 @@ func (m *Model) settleOwner(namespace string) {
 	}
 	p := m.partition(namespace)
 	if p.claim(owner) && owner != "" {
-		m.enqueue(rejoin{namespace: namespace, field: everything})
+		for k := organizations + 1; k < kinds; k++ {
+			m.enqueue(rejoin{namespace: namespace, rows: k, by: byAll})
+		}
 	}
 	if p.empty() {
 		delete(m.partitions, namespace)
@@ -260,7 +215,7 @@ func (m *Model) publishOrganizations() {
 }
 
 func (m *Model) settleReady() {
-	if m.ready.Load() || m.joining || len(m.queue) > 0 {
+	if m.ready.Load() || m.joining || !m.queue.empty() {
 		return
 	}
 	for _, synced := range m.synced {
@@ -270,5 +225,5 @@ func (m *Model) settleReady() {
 	}
 	m.publishAll()
 	m.ready.Store(true)
-	m.log.Info("Ready: every kind is listed and every finding joined")
+	m.log.Info("Ready: every kind is listed and joined")
 }

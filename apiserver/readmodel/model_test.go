@@ -94,7 +94,7 @@ func TestViewNeverShowsAnotherOrganizations(t *testing.T) {
 	if shown(t, m, "next", "f-1").OrganizationId != "next" {
 		t.Error("the next organization is not named")
 	}
-	if n := before.snapshot.Load().byID.Len(); n != 0 {
+	if n := before.snapshot.Load().findings.byID.Len(); n != 0 {
 		t.Errorf("the view of the organization before shows %d findings", n)
 	}
 }
@@ -238,7 +238,7 @@ func TestNothingIsRenderedAnewForWhatFindingsDoNotShow(t *testing.T) {
 	counted := project("api", 7)
 	counted.Status.FindingsCount = 99
 	feed(t, m, projects, counted)
-	if len(m.queue) != 0 {
+	if len(m.queue.groups) != 0 {
 		t.Error("a project's count made its findings be rendered anew")
 	}
 	settle(t, m)
@@ -253,10 +253,14 @@ func TestWriteDuringAJoinWins(t *testing.T) {
 	feed(t, m, findings, finding("f-1", 11))
 	settle(t, m)
 	feed(t, m, projects, project("api", 6))
-	next, names, _ := m.dequeue()
-	work := m.outdated(next.namespace, names)
+	m.join(m.dequeueRows())
+	rows, _ := m.dequeue()
+	batch := m.prepare(rows)
+	if len(batch) != 1 || batch[0].render() != nil {
+		t.Fatalf("nothing is rendered for the project: %v", rows)
+	}
 	feed(t, m, findings, finding("f-1", 12, muted))
-	m.finish(next.namespace, work)
+	m.finish(batch)
 	settle(t, m)
 	got := shown(t, m, acme, "f-1")
 	if got.UserStatus != openapi.UserStatusMuted || got.Project.Name != "The api" {
@@ -329,6 +333,9 @@ func TestReadyWhenListedAndJoined(t *testing.T) {
 		{organizations, []metav1.Object{organization(acme, acmeNamespace, 10)}},
 		{findings, []metav1.Object{finding("f-1", 11)}},
 		{repositories, nil},
+		{reviews, nil},
+		{reviewIssues, nil},
+		{webhookDeliveries, nil},
 		{projects, []metav1.Object{project("api", 9)}},
 	}
 	for _, list := range lists {
@@ -361,10 +368,9 @@ func TestMemoryOfWhatIsGoneIsGivenBack(t *testing.T) {
 	feedDeletion(t, m, findings, finding("f-1", 12))
 	feedDeletion(t, m, projects, project("api", 13))
 	settle(t, m)
-	p := m.partitions[acmeNamespace]
+	x := m.partitions[acmeNamespace].indexes.findings
 	for name, n := range map[string]int{
-		"items": p.index.byID.Len(), "created": p.index.byCreated.Len(),
-		"updated": p.index.byUpdated.Len(), "buckets": p.index.buckets.Len(),
+		"items": x.byID.Len(), "created": x.sorted[0].Len(), "updated": x.sorted[1].Len(), "buckets": x.buckets.Len(),
 	} {
 		if n != 0 {
 			t.Errorf("%d %s are left", n, name)

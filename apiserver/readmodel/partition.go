@@ -4,8 +4,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
+	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
 
 // partition is what is known of a namespace. The model's mutex guards it.
@@ -15,22 +18,90 @@ import (
 type partition struct {
 	namespace    string
 	findings     map[string]*held
-	projects     map[string]*render.Project
-	repositories map[string]*render.Repository
+	repositories map[string]*heldRepository
+	projects     map[string]*heldProject
+	reviews      map[string]*heldReview
+	issues       map[string]*heldIssue
+	deliveries   map[string]*v1alpha1.WebhookDelivery
+
+	// projectsOf and reviewsOf a repository, and issuesOf a review.
+	projectsOf, reviewsOf, issuesOf children
 
 	// view is what readers see, nil while no organization owns the namespace.
-	view  *view
-	index *index
-	// dirty says that the index has changed since it was published.
-	dirty bool
+	view    *view
+	indexes *indexes
+	// counts of the issues shown, by review.
+	counts map[string]reviewstate.Counts
 }
 
 // held is a finding as it was last seen. Only item ever changes.
 type held struct {
 	object    *v1alpha1.Finding
-	updatedAt time.Time
+	updatedAt stamp
 	// item is nil until the finding is rendered.
 	item *Item
+}
+
+// heldRepository is a repository as it was last seen. It never changes.
+type heldRepository struct {
+	object    *v1alpha1.Repository
+	updatedAt stamp
+	// joined is what others show of it: the same pointer for as long as that is the same.
+	joined *render.Repository
+}
+
+// heldProject is a project as it was last seen. It never changes.
+type heldProject struct {
+	object    *v1alpha1.Project
+	updatedAt stamp
+	// joined is what findings show of it: the same pointer for as long as that is the same.
+	joined *render.Project
+}
+
+// heldReview is a review as it was last seen. It never changes.
+type heldReview struct {
+	object    *v1alpha1.Review
+	updatedAt stamp
+}
+
+// heldIssue is a review issue as it was last seen. It never changes.
+type heldIssue struct {
+	object    *v1alpha1.ReviewIssue
+	updatedAt stamp
+}
+
+// stamp is the time to show for an object's last change.
+type stamp struct {
+	uid types.UID
+	at  time.Time
+}
+
+// after returns the stamp for a new state of an object: as long as the object is the same, it
+// does not go back.
+func (s stamp) after(before stamp) stamp {
+	if s.uid == before.uid && s.at.Before(before.at) {
+		return before
+	}
+	return s
+}
+
+// children are the names of objects by the name of what they refer to.
+type children map[string]map[string]struct{}
+
+func (c children) add(parent v1alpha1.ResourceName, child string) {
+	names := c[string(parent)]
+	if names == nil {
+		names = map[string]struct{}{}
+		c[string(parent)] = names
+	}
+	names[child] = struct{}{}
+}
+
+func (c children) remove(parent v1alpha1.ResourceName, child string) {
+	delete(c[string(parent)], child)
+	if len(c[string(parent)]) == 0 {
+		delete(c, string(parent))
+	}
 }
 
 // view belongs to one organization for good: when its namespace changes hands the next owner
@@ -39,15 +110,59 @@ type held struct {
 type view struct {
 	organization string
 	namespace    string
-	snapshot     atomic.Pointer[index]
+	snapshot     atomic.Pointer[indexes]
+}
+
+// indexes are what is shown of each kind.
+type indexes struct {
+	findings     *index[*Item]
+	repositories *index[*repositoryItem]
+	projects     *index[*projectItem]
+	reviews      *index[*reviewItem]
+	issues       *index[*issueItem]
+	deliveries   *index[*v1alpha1.WebhookDelivery]
+}
+
+func newIndexes() *indexes {
+	return &indexes{
+		findings:     newIndex(findingLayout),
+		repositories: newIndex(repositoryLayout),
+		projects:     newIndex(&layout[*projectItem]{}),
+		reviews:      newIndex(reviewLayout),
+		issues:       newIndex(&layout[*issueItem]{}),
+		deliveries:   newIndex(&layout[*v1alpha1.WebhookDelivery]{}),
+	}
+}
+
+func (x *indexes) snapshot() *indexes {
+	return &indexes{
+		findings:     x.findings.snapshot(),
+		repositories: x.repositories.snapshot(),
+		projects:     x.projects.snapshot(),
+		reviews:      x.reviews.snapshot(),
+		issues:       x.issues.snapshot(),
+		deliveries:   x.deliveries.snapshot(),
+	}
+}
+
+// dirty reports whether an index has changed since the last snapshot.
+func (x *indexes) dirty() bool {
+	return x.findings.dirty() || x.repositories.dirty() || x.projects.dirty() ||
+		x.reviews.dirty() || x.issues.dirty() || x.deliveries.dirty()
 }
 
 func newPartition(namespace string) *partition {
 	return &partition{
 		namespace:    namespace,
 		findings:     map[string]*held{},
-		projects:     map[string]*render.Project{},
-		repositories: map[string]*render.Repository{},
+		repositories: map[string]*heldRepository{},
+		projects:     map[string]*heldProject{},
+		reviews:      map[string]*heldReview{},
+		issues:       map[string]*heldIssue{},
+		deliveries:   map[string]*v1alpha1.WebhookDelivery{},
+		projectsOf:   children{},
+		reviewsOf:    children{},
+		issuesOf:     children{},
 	}
 }
 
@@ -60,9 +175,10 @@ func (p *partition) claim(organization string) bool {
 	for _, finding := range p.findings {
 		finding.item = nil
 	}
-	p.view, p.index, p.dirty = nil, nil, false
+	p.view, p.indexes, p.counts = nil, nil, nil
 	if organization != "" {
-		p.view, p.index = &view{organization: organization, namespace: p.namespace}, newIndex()
+		p.view = &view{organization: organization, namespace: p.namespace}
+		p.indexes, p.counts = newIndexes(), map[string]reviewstate.Counts{}
 		p.publish()
 	}
 	return true
@@ -76,61 +192,34 @@ func (p *partition) organization() string {
 	return p.view.organization
 }
 
-// publish shows readers the index as it is now.
+// dirty reports whether readers do not yet see what is shown.
+func (p *partition) dirty() bool { return p.view != nil && p.indexes.dirty() }
+
+// publish shows readers the indexes as they are now.
 func (p *partition) publish() {
 	if p.view != nil {
-		p.view.snapshot.Store(p.index.snapshot())
+		p.view.snapshot.Store(p.indexes.snapshot())
 	}
-	p.dirty = false
 }
 
 // empty reports whether the partition may be forgotten.
 func (p *partition) empty() bool {
-	return p.view == nil && len(p.findings)+len(p.projects)+len(p.repositories) == 0
+	return p.view == nil && len(p.findings)+len(p.projects)+len(p.repositories)+
+		len(p.reviews)+len(p.issues)+len(p.deliveries) == 0
 }
 
-// show puts an item of a held finding into the index.
-func (p *partition) show(finding *held, item *Item) {
-	finding.item = item
-	p.index.put(item)
-	p.dirty = true
-}
-
-// hide takes a finding out.
-func (p *partition) hide(name string) {
-	delete(p.findings, name)
-	if p.index != nil {
-		p.index.remove(name)
-		p.dirty = true
+// repository is what others show of a repository; nil where it is not there.
+func (p *partition) repository(name v1alpha1.ResourceName) *render.Repository {
+	if held := p.repositories[string(name)]; held != nil {
+		return held.joined
 	}
+	return nil
 }
 
-// job is what rendering a finding takes. It is independent of the partition, so that it may
-// run without the mutex.
-type job struct {
-	organization string
-	object       *v1alpha1.Finding
-	updatedAt    time.Time
-	project      *render.Project
-	repository   *render.Repository
-}
-
-// jobFor returns the job that renders an object with what there is to join now.
-func (p *partition) jobFor(object *v1alpha1.Finding, updatedAt time.Time) job {
-	return job{
-		organization: p.organization(),
-		object:       object,
-		updatedAt:    updatedAt,
-		project:      p.projects[string(object.Spec.ProjectRef.Name)],
-		repository:   p.repositories[string(object.Spec.RepositoryRef.Name)],
+// project is what findings show of a project; nil where it is not there.
+func (p *partition) project(name v1alpha1.ResourceName) *render.Project {
+	if held := p.projects[string(name)]; held != nil {
+		return held.joined
 	}
-}
-
-// current reports whether a finding is shown with what there is to join now. What is joined
-// is replaced only where findings would show the difference, so pointers tell.
-func (p *partition) current(finding *held) bool {
-	spec := &finding.object.Spec
-	return finding.item != nil &&
-		finding.item.project == p.projects[string(spec.ProjectRef.Name)] &&
-		finding.item.repository == p.repositories[string(spec.RepositoryRef.Name)]
+	return nil
 }

@@ -34,7 +34,7 @@ func (m *Model) runPublisher(ctx context.Context) error {
 
 func (m *Model) publishAll() {
 	for _, p := range m.partitions {
-		if p.dirty {
+		if p.dirty() {
 			p.publish()
 		}
 	}

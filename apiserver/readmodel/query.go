@@ -1,150 +1,145 @@
 package readmodel
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+)
 
-// FindingQuery asks for a page of an organization's findings.
-type FindingQuery struct {
-	// Sort is the field to sort by; empty means created_at.
-	Sort Sort
-	// Order is the direction; empty means desc.
-	Order Order
-	// Size is how many items the page holds at most; less than 1 counts as 1.
-	Size int
-	// After is where the page before ended; nil for the first page.
-	After *Position
-	// Filter leaves out findings that do not match.
-	Filter FindingFilter
+// Sort is the field that a list is sorted by. Which a list takes its query says.
+type Sort string
+
+// The fields to sort by.
+const (
+	SortCreatedAt       Sort = "created_at"
+	SortUpdatedAt       Sort = "updated_at"
+	SortLastCommittedAt Sort = "last_committed_at"
+	SortPRTitle         Sort = "pr_title"
+	SortPRNumber        Sort = "pr_number"
+	SortPRStatus        Sort = "pr_status"
+	SortPRAuthor        Sort = "pr_author"
+	SortRepoName        Sort = "repo_name"
+	SortOpenIssueCount  Sort = "open_issue_count"
+)
+
+// Order is the direction that a list is sorted in.
+type Order string
+
+// The directions.
+const (
+	OrderAsc  Order = "asc"
+	OrderDesc Order = "desc"
+)
+
+// Position is a place in a sorted list: the value shown of the field sorted by, and the id.
+// It need not be that of a row that is still there. A number's value has leading zeros, so
+// that its bytes sort as numbers do.
+type Position struct {
+	Value string
+	ID    string
 }
 
-// FindingFilter matches findings that have every value given. A nil member matches all; an
-// empty Class matches findings without one.
-type FindingFilter struct {
-	Status     *string
-	UserStatus *string
-	Severity   *string
-	RepoID     *string
-	ProjectID  *string
-	Class      *string
+// compare orders positions bytewise on the value, then on the id. Absent is empty and so first.
+func (p Position) compare(other Position) int {
+	return cmp.Or(cmp.Compare(p.Value, other.Value), cmp.Compare(p.ID, other.ID))
 }
 
 // Page is a part of a list.
-type Page struct {
-	Items []*Item
+type Page[T any] struct {
+	Items []T
 	// HasMore says that more items follow.
 	HasMore bool
 	// Next is where this page ends: the After of the next. Zero unless HasMore.
 	Next Position
-	// Total is how many findings match in all, on this page or not.
+	// Total is how many rows match in all, on this page or not.
 	Total int
 }
 
+// query is what the queries of all lists have in common.
+type query struct {
+	// sort is the number of the field in the layout's sorts.
+	sort       int
+	descending bool
+	size       int
+	after      *Position
+}
+
+// query settles what a caller left open. A field that the list is not sorted by counts as none.
+func (l *layout[T]) query(by Sort, order Order, size int, after *Position) query {
+	return query{
+		sort:       max(slices.Index(l.sorts, by), 0),
+		descending: order != OrderAsc,
+		size:       max(size, 1),
+		after:      after,
+	}
+}
+
+// selection is the buckets that hold what a filter matches, and perhaps more.
+type selection[T any] struct {
+	buckets []uint64
+	// span of the list's values, if spanSort is the list's sort.
+	span     span
+	spanSort int
+	// only leaves out what the buckets hold beside what matches; nil where that is nothing.
+	only func(T) bool
+	// count is how many rows match.
+	count int
+}
+
 // list answers a query from an index that does not change meanwhile. Its cost is that of the
-// page, whatever the filter, except where a project has findings in several repositories.
-func (x *index) list(q FindingQuery) Page {
-	q.Sort = cmp.Or(q.Sort, SortCreatedAt)
-	q.Order = cmp.Or(q.Order, OrderDesc)
-	q.Size = max(q.Size, 1)
-	selected := x.choose(q.Filter)
-	page := Page{Total: selected.count}
-	rows := x.merge(selected.buckets, q)
-	for item := range rows {
-		if !selected.matches(item) {
+// page, unless rows are left out by only, or by a span of another field than that sorted by.
+func (x *index[T]) list(q query, s selection[T]) Page[T] {
+	page := Page[T]{Total: s.count, Items: make([]T, 0, min(q.size, s.count))}
+	if s.count == 0 {
+		return page
+	}
+	rows := x.merge(s.buckets, q, span{})
+	switch {
+	case s.span.unbounded():
+	case s.spanSort == q.sort:
+		rows = x.merge(s.buckets, q, s.span)
+	case x.isCheaperToCollect(q, s):
+		rows = x.collect(q, s)
+	}
+	var last *row[T]
+	for r := range rows {
+		if !s.span.holds(r.values[s.spanSort]) || s.only != nil && !s.only(r.item) {
 			continue
 		}
-		if len(page.Items) == q.Size {
-			page.HasMore = true
-			page.Next = page.Items[q.Size-1].position(q.Sort)
+		if len(page.Items) == q.size {
+			page.HasMore, page.Next = true, last.position(q.sort)
 			break
 		}
-		page.Items = append(page.Items, item)
+		page.Items = append(page.Items, r.item)
+		last = r
 	}
 	return page
 }
 
-// selection is the buckets that hold what a filter matches, and perhaps more.
-type selection struct {
-	buckets []uint64
-	// repo is what the buckets do not make sure of; nil where they hold just what matches.
-	repo *string
-	// count is how many findings match.
-	count int
+// isCheaperToCollect says whether to look at all rows in the span, and to sort them, rather
+// than to walk the sorted rows until enough of them are in the span. With m of n rows in the
+// span and a page of p, the first takes m looks and the second p*n/m, if what the list is
+// sorted by tells nothing about the span.
+func (x *index[T]) isCheaperToCollect(q query, s selection[T]) bool {
+	return s.count*s.count <= q.size*x.byID.Len()
 }
 
-func (s *selection) matches(i *Item) bool { return matches(s.repo, i.RepoID) }
-
-func matches(want *string, value string) bool { return want == nil || *want == value }
-
-// choose picks the buckets that hold what a filter matches.
-func (x *index) choose(filter FindingFilter) selection {
-	switch {
-	case filter.ProjectID != nil:
-		return x.chooseProject(filter)
-	case filter.RepoID != nil && filter.Class != nil:
-		return x.pick(repoClassField, both(*filter.RepoID, *filter.Class), filter)
-	case filter.RepoID != nil:
-		return x.pick(repoField, *filter.RepoID, filter)
-	case filter.Class != nil:
-		return x.pick(classField, *filter.Class, filter)
-	case filter == FindingFilter{}:
-		return x.pick(everything, "", filter)
-	default:
-		return x.pick(anyValue, "", filter)
-	}
-}
-
-// chooseProject picks the buckets of a project. A project is in one repository, so as a rule
-// the repository asks for nothing more, or for something else.
-func (x *index) chooseProject(filter FindingFilter) selection {
-	project := x.pick(projectField, *filter.ProjectID, filter)
-	selected := project
-	if filter.Class != nil {
-		selected = x.pick(projectClassField, both(*filter.ProjectID, *filter.Class), filter)
-	}
-	if filter.RepoID == nil {
-		return selected
-	}
-	inRepo := x.pick(repoProjectField, both(*filter.RepoID, *filter.ProjectID), filter)
-	switch inRepo.count {
-	case project.count:
-	case 0:
-		return selection{}
-	default:
-		selected.repo = filter.RepoID
-		selected.count = x.countMatches(selected)
-	}
-	return selected
-}
-
-// countMatches looks at each finding.
-func (x *index) countMatches(s selection) (count int) {
+// collect yields the rows in the span that come after the position, in the order asked for.
+func (x *index[T]) collect(q query, s selection[T]) func(yield func(*row[T]) bool) {
+	inSpan := query{sort: s.spanSort, size: q.size}
+	rows := make([]*row[T], 0, s.count)
 	for _, id := range s.buckets {
-		x.byCreated.Ascend(entry{bucket: id, item: &Item{}}, func(e entry) bool {
-			if e.bucket != id {
-				return false
+		for r := range x.merge([]uint64{id}, inSpan, s.span) {
+			if q.after == nil || (r.position(q.sort).compare(*q.after) < 0) == q.descending && r.position(q.sort) != *q.after {
+				rows = append(rows, r)
 			}
-			if s.matches(e.item) {
-				count++
-			}
-			return true
-		})
+		}
 	}
-	return count
-}
-
-// pick returns the buckets of a field's value whose facets match.
-func (x *index) pick(f field, value string, filter FindingFilter) selection {
-	var s selection
-	x.buckets.Ascend(bucket{key: bucketKey{field: f, value: value}}, func(b bucket) bool {
-		if b.key.field != f || b.key.value != value {
-			return false
+	slices.SortFunc(rows, func(a, b *row[T]) int {
+		order := a.position(q.sort).compare(b.position(q.sort))
+		if q.descending {
+			return -order
 		}
-		facet := b.key.facet
-		if f == everything || matches(filter.Status, facet.status) &&
-			matches(filter.UserStatus, facet.userStatus) && matches(filter.Severity, facet.severity) {
-			s.buckets = append(s.buckets, b.id)
-			s.count += b.count
-		}
-		return true
+		return order
 	})
-	return s
+	return slices.Values(rows)
 }

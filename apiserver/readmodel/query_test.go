@@ -218,13 +218,19 @@ func TestWalkRepeatsAndHidesNothing(t *testing.T) {
 	})
 }
 
+func findingIndex(items ...*Item) *index[*Item] {
+	x := newIndex(findingLayout)
+	for _, i := range items {
+		x.put(i.ID, i)
+	}
+	return x
+}
+
 func TestAbsentValueComesBeforeAll(t *testing.T) {
-	x := newIndex()
-	x.put(&Item{ID: "dated", CreatedAt: "2026-03-01T12:00:00Z"})
-	x.put(&Item{ID: "undated"})
+	x := findingIndex(&Item{ID: "dated", CreatedAt: "2026-03-01T12:00:00Z"}, &Item{ID: "undated"})
 	for order, want := range map[Order][]string{OrderAsc: {"undated", "dated"}, OrderDesc: {"dated", "undated"}} {
-		first := x.list(FindingQuery{Order: order, Size: 1})
-		second := x.list(FindingQuery{Order: order, Size: 1, After: &first.Next})
+		first := listFindings(x, FindingQuery{Order: order, Size: 1})
+		second := listFindings(x, FindingQuery{Order: order, Size: 1, After: &first.Next})
 		if diff := cmp.Diff(want, append(ids(first.Items), ids(second.Items)...)); diff != "" {
 			t.Errorf("%s: %s", order, diff)
 		}
@@ -232,34 +238,35 @@ func TestAbsentValueComesBeforeAll(t *testing.T) {
 }
 
 func TestDefaults(t *testing.T) {
-	x := newIndex()
-	x.put(&Item{ID: "old", CreatedAt: "2026-03-01T12:00:00Z", UpdatedAt: "2026-03-01T12:00:02Z"})
-	x.put(&Item{ID: "new", CreatedAt: "2026-03-01T12:00:01Z", UpdatedAt: "2026-03-01T12:00:01Z"})
-	page := x.list(FindingQuery{})
+	page := listFindings(findingIndex(
+		&Item{ID: "old", CreatedAt: "2026-03-01T12:00:00Z", UpdatedAt: "2026-03-01T12:00:02Z"},
+		&Item{ID: "new", CreatedAt: "2026-03-01T12:00:01Z", UpdatedAt: "2026-03-01T12:00:01Z"},
+	), FindingQuery{})
 	if diff := cmp.Diff([]string{"new"}, ids(page.Items)); diff != "" || !page.HasMore || page.Total != 2 {
 		t.Errorf("one item by created_at, the newest first: got %+v", page)
 	}
 }
 
 func TestSnapshotStaysAsItWas(t *testing.T) {
-	x := newIndex()
+	x := findingIndex()
 	for i := range 500 {
-		x.put(&Item{ID: fmt.Sprintf("%03d", i), Status: "open"})
+		id := fmt.Sprintf("%03d", i)
+		x.put(id, &Item{ID: id, Status: "open"})
 	}
 	before := x.snapshot()
 	queries := []FindingQuery{{Size: 1000, Sort: SortCreatedAt}, {Size: 1000, Sort: SortUpdatedAt}}
-	want := ids(before.list(queries[0]).Items)
+	want := ids(listFindings(before, queries[0]).Items)
 	for i := range 500 {
-		if i%2 == 0 {
-			x.remove(fmt.Sprintf("%03d", i))
+		if id := fmt.Sprintf("%03d", i); i%2 == 0 {
+			x.remove(id)
 		} else {
-			x.put(&Item{ID: fmt.Sprintf("%03d", i), Status: "closed", CreatedAt: "2026-03-01T12:00:00Z"})
+			x.put(id, &Item{ID: id, Status: "closed", CreatedAt: "2026-03-01T12:00:00Z"})
 		}
 	}
 	open := "open"
 	for _, q := range queries {
 		q.Filter.Status = &open
-		if got := before.list(q); !slices.Equal(ids(got.Items), want) || got.Total != 500 {
+		if got := listFindings(before, q); !slices.Equal(ids(got.Items), want) || got.Total != 500 {
 			t.Errorf("by %s the snapshot has %d of 500 items left, total %d", q.Sort, len(got.Items), got.Total)
 		}
 	}

@@ -45,10 +45,13 @@ func sourcesOf(config *rest.Config) (*Sources, error) {
 		return cache.NewListWatchFromClient(client, k.String(), metav1.NamespaceAll, fields.Everything())
 	}
 	return &Sources{
-		Organizations: source(organizations),
-		Repositories:  source(repositories),
-		Projects:      source(projects),
-		Findings:      source(findings),
+		Organizations:     source(organizations),
+		Repositories:      source(repositories),
+		Projects:          source(projects),
+		Reviews:           source(reviews),
+		ReviewIssues:      source(reviewIssues),
+		WebhookDeliveries: source(webhookDeliveries),
+		Findings:          source(findings),
 	}, nil
 }
 
@@ -63,6 +66,9 @@ func (m *Model) reflect(ctx context.Context) error {
 		{organizations, m.sources.Organizations, &v1alpha1.Organization{}},
 		{repositories, m.sources.Repositories, &v1alpha1.Repository{}},
 		{projects, m.sources.Projects, &v1alpha1.Project{}},
+		{reviews, m.sources.Reviews, &v1alpha1.Review{}},
+		{reviewIssues, m.sources.ReviewIssues, &v1alpha1.ReviewIssue{}},
+		{webhookDeliveries, m.sources.WebhookDeliveries, &v1alpha1.WebhookDelivery{}},
 		{findings, m.sources.Findings, &v1alpha1.Finding{}},
 	} {
 		store := &store{model: m, kind: s.kind, listed: make(chan struct{})}
@@ -133,12 +139,29 @@ func (s *store) Replace(list []any, listVersion string) error {
 // list of 100,000 objects does not need twice its room.
 func (s *store) Transformer() cache.TransformFunc {
 	return func(object any) (any, error) {
-		if finding, ok := object.(*v1alpha1.Finding); ok &&
-			finding.Status.UpdatedAt != nil && finding.Status.ObservedGeneration == finding.Generation {
-			// Then updatedAt is in status, and nobody asks managedFields.
-			finding.ManagedFields = nil
+		if accessor, ok := object.(metav1.Object); ok && isObserved(object) {
+			accessor.SetManagedFields(nil)
 		}
 		return object, nil
+	}
+}
+
+// isObserved reports whether the time of the last change is in status, so that nobody asks
+// managedFields.
+func isObserved(object any) bool {
+	switch o := object.(type) {
+	case *v1alpha1.Finding:
+		return o.Status.UpdatedAt != nil && o.Status.ObservedGeneration == o.Generation
+	case *v1alpha1.Repository:
+		return o.Status.UpdatedAt != nil && o.Status.ObservedGeneration == o.Generation
+	case *v1alpha1.Project:
+		return o.Status.UpdatedAt != nil && o.Status.ObservedGeneration == o.Generation
+	case *v1alpha1.Review:
+		return o.Status.UpdatedAt != nil && o.Status.ObservedGeneration == o.Generation
+	case *v1alpha1.ReviewIssue:
+		return o.Status.UpdatedAt != nil && o.Status.ObservedGeneration == o.Generation
+	default:
+		return true // of organizations and deliveries no such time is shown
 	}
 }
 

@@ -2,14 +2,12 @@ package readmodel
 
 import (
 	"fmt"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/apiserver/render"
-	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/lastwrite"
 )
 
 // kind is a kind of resource that is watched.
@@ -21,12 +19,17 @@ const (
 	organizations kind = iota
 	repositories
 	projects
+	reviews
+	reviewIssues
+	webhookDeliveries
 	findings
 	kinds
 )
 
 func (k kind) String() string {
-	return [kinds]string{"organizations", "repositories", "projects", "findings"}[k]
+	return [kinds]string{
+		"organizations", "repositories", "projects", "reviews", "reviewissues", "webhookdeliveries", "findings",
+	}[k]
 }
 
 // change is a write to the read model: an object as somebody saw it, or its deletion.
@@ -58,24 +61,41 @@ func (m *Model) write(c change) error {
 
 // take brings the partition up to a change that is news.
 func (m *Model) take(c change, key types.NamespacedName) {
-	switch c.kind {
-	case organizations:
-		m.takeOrganization(c, key.Name)
-	case repositories:
-		m.takeRepository(c, key)
-	case projects:
-		m.takeProject(c, key)
-	case findings:
-		m.takeFinding(c, key)
+	if c.kind == organizations {
+		m.takeOrganization(still[*v1alpha1.Organization](c), key.Name)
+		return
 	}
-	if p := m.partitions[key.Namespace]; p != nil && p.empty() {
+	p := m.partition(key.Namespace)
+	switch c.kind {
+	case repositories:
+		m.takeRepository(p, still[*v1alpha1.Repository](c), key.Name)
+	case projects:
+		m.takeProject(p, still[*v1alpha1.Project](c), key.Name)
+	case reviews:
+		m.takeReview(p, still[*v1alpha1.Review](c), key.Name)
+	case reviewIssues:
+		m.takeIssue(p, still[*v1alpha1.ReviewIssue](c), key.Name)
+	case webhookDeliveries:
+		m.takeDelivery(p, still[*v1alpha1.WebhookDelivery](c), key.Name)
+	case findings:
+		m.takeFinding(p, still[*v1alpha1.Finding](c), key.Name)
+	}
+	if p.empty() {
 		delete(m.partitions, key.Namespace)
 	}
 }
 
-func (m *Model) takeOrganization(c change, name string) {
+// still is the object that a change leaves; nil where it was deleted.
+func still[T metav1.Object](c change) (object T) {
+	if !c.deleted {
+		object, _ = c.object.(T)
+	}
+	return object
+}
+
+func (m *Model) takeOrganization(organization *v1alpha1.Organization, name string) {
 	before, after := m.namespaces[name], ""
-	if organization, ok := c.object.(*v1alpha1.Organization); ok && !c.deleted {
+	if organization != nil {
 		after = organization.Status.Namespace
 	}
 	if before == after {
@@ -94,109 +114,25 @@ func (m *Model) takeOrganization(c change, name string) {
 	m.publishOrganizations()
 }
 
-func (m *Model) takeRepository(c change, key types.NamespacedName) {
-	p := m.partition(key.Namespace)
-	before, after := p.repositories[key.Name], (*render.Repository)(nil)
-	if repository, ok := c.object.(*v1alpha1.Repository); ok && !c.deleted {
-		after = render.NewRepository(repository)
-	}
-	if after.Equal(before) {
-		return
-	}
-	if after == nil {
-		delete(p.repositories, key.Name)
-	} else {
-		p.repositories[key.Name] = after
-	}
-	m.enqueue(rejoin{namespace: key.Namespace, field: repoField, name: key.Name})
+// stamp is the time to show for the last change of an object's spec, by its status or, where
+// that is of an older generation, by the rule that the controller will follow.
+//
+// It takes no account of what a controller has yet to find out about a review or an issue, the
+// counters and the state: it will record them with a later time than any that could be given
+// here, and a client that asks for what has changed since its last visit then gets them.
+func (m *Model) stamp(object metav1.Object, generation int64, updatedAt *metav1.Time) stamp {
+	observed := lastwrite.Observed{Generation: generation, UpdatedAt: updatedAt}
+	return stamp{uid: object.GetUID(), at: lastwrite.UpdatedAt(object, observed, m.clock.Now()).Time}
 }
 
-func (m *Model) takeProject(c change, key types.NamespacedName) {
-	p := m.partition(key.Namespace)
-	before, after := p.projects[key.Name], (*render.Project)(nil)
-	if project, ok := c.object.(*v1alpha1.Project); ok && !c.deleted {
-		after = render.NewProject(project)
+// trimmed are the metadata that are shown, or that a patch is decided by.
+func trimmed(meta *metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name:              meta.Name,
+		Namespace:         meta.Namespace,
+		UID:               meta.UID,
+		ResourceVersion:   meta.ResourceVersion,
+		Generation:        meta.Generation,
+		CreationTimestamp: meta.CreationTimestamp,
 	}
-	if after.Equal(before) {
-		return
-	}
-	if after == nil {
-		delete(p.projects, key.Name)
-	} else {
-		p.projects[key.Name] = after
-	}
-	m.enqueue(rejoin{namespace: key.Namespace, field: projectField, name: key.Name})
-}
-
-func (m *Model) takeFinding(c change, key types.NamespacedName) {
-	p := m.partition(key.Namespace)
-	object, ok := c.object.(*v1alpha1.Finding)
-	if c.deleted || !ok {
-		p.hide(key.Name)
-		m.signal()
-		return
-	}
-	finding := &held{object: trim(object), updatedAt: m.updatedAt(object, p.findings[key.Name])}
-	p.findings[key.Name] = finding
-	if p.view == nil {
-		return
-	}
-	item, err := p.jobFor(finding.object, finding.updatedAt).render()
-	if err != nil {
-		m.log.Error(err, "A finding is left out of the REST API", "namespace", key.Namespace, "finding", key.Name)
-		p.hide(key.Name)
-		return
-	}
-	p.show(finding, item)
-	m.signal()
-}
-
-// updatedAt is the time to show for a new state of a finding. It never goes back as long as
-// the object is the same.
-func (m *Model) updatedAt(object *v1alpha1.Finding, before *held) time.Time {
-	updatedAt := findingstate.UpdatedAt(object, m.clock.Now()).Time
-	if before != nil && before.object.UID == object.UID && updatedAt.Before(before.updatedAt) {
-		return before.updatedAt
-	}
-	return updatedAt
-}
-
-// trim returns the object without what is neither shown nor needed to decide on a patch.
-func trim(object *v1alpha1.Finding) *v1alpha1.Finding {
-	return &v1alpha1.Finding{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:              object.Name,
-			Namespace:         object.Namespace,
-			UID:               object.UID,
-			ResourceVersion:   object.ResourceVersion,
-			Generation:        object.Generation,
-			CreationTimestamp: object.CreationTimestamp,
-		},
-		Spec: object.Spec,
-	}
-}
-
-// render turns a job into an item.
-func (j job) render() (*Item, error) {
-	v1, v2, err := render.Finding(j.organization, j.object, j.updatedAt, j.project, j.repository)
-	if err != nil {
-		return nil, err
-	}
-	spec := &j.object.Spec
-	return &Item{
-		ID:         j.object.Name,
-		CreatedAt:  render.Timestamp(findingstate.CreatedAt(j.object).Time),
-		UpdatedAt:  render.Timestamp(j.updatedAt),
-		RepoID:     string(spec.RepositoryRef.Name),
-		ProjectID:  string(spec.ProjectRef.Name),
-		Class:      spec.Class,
-		Status:     string(findingstate.State(spec)),
-		UserStatus: string(findingstate.UserStatus(spec)),
-		Severity:   string(spec.Details.Severity),
-		V1:         v1,
-		V2:         v2,
-		Object:     j.object,
-		project:    j.project,
-		repository: j.repository,
-	}, nil
 }

@@ -29,10 +29,6 @@ func NewProject(p *v1alpha1.Project) *Project {
 	user, scanner := &p.Spec.User, &p.Spec.Scanner
 	criticality := word[openapi.BusinessCriticality](cmp.Or(user.BusinessCriticality, scanner.BusinessCriticality))
 	exposure := word[openapi.Exposure](cmp.Or(user.Exposure, scanner.Exposure))
-	deployments := make(map[string]string, len(p.Spec.Deployments))
-	for environment, target := range p.Spec.Deployments {
-		deployments[environment] = string(target)
-	}
 	return &Project{
 		name:    cmp.Or(p.Spec.DisplayName, p.Spec.RelativePath, p.Name),
 		purpose: p.Spec.Purpose,
@@ -41,12 +37,11 @@ func NewProject(p *v1alpha1.Project) *Project {
 			Deployment:          p.Spec.DeploymentUsage,
 			Exposure:            exposure,
 			Owner:               p.Spec.Owner,
-			SensitiveDataTypes: convert(p.Spec.SensitiveDataTypes,
-				func(text v1alpha1.ShortText) string { return string(text) }),
+			SensitiveDataTypes:  texts(p.Spec.SensitiveDataTypes),
 		},
 		v1: openapi.FindingV1Project{
 			BusinessCriticality: criticality,
-			Deployments:         deployments,
+			Deployments:         deployments(p.Spec.Deployments),
 			Exposure:            exposure,
 			Owner:               p.Spec.Owner,
 			Summary:             cmp.Or(user.Summary, scanner.Summary),
@@ -57,25 +52,51 @@ func NewProject(p *v1alpha1.Project) *Project {
 // Equal reports whether findings show the same of both. Either may be nil.
 func (p *Project) Equal(other *Project) bool { return reflect.DeepEqual(p, other) }
 
-// Repository is what findings show of their repository. It is immutable.
+// Repository is what findings, projects, reviews and review issues show of their repository.
+// It is immutable.
 type Repository struct {
-	name     string
-	provider string
-	url      string
+	name        string
+	owner       string
+	provider    string
+	url         string
+	scanEnabled bool
 }
 
-// noRepository stands in until the repository of a finding is created.
+// noRepository stands in until the repository that something names is created.
 var noRepository = &Repository{}
 
-// NewRepository takes from a repository what findings show of it.
+// NewRepository takes from a repository what others show of it.
 func NewRepository(r *v1alpha1.Repository) *Repository {
-	fullName := r.Spec.FullName
+	owner, name := splitFullName(r.Spec.FullName)
 	return &Repository{
-		name:     cmp.Or(fullName[strings.LastIndexByte(fullName, '/')+1:], r.Name),
-		provider: r.Spec.Provider,
-		url:      r.Spec.URL,
+		name:        cmp.Or(name, r.Name),
+		owner:       owner,
+		provider:    r.Spec.Provider,
+		url:         r.Spec.URL,
+		scanEnabled: r.Spec.ScanEnabled,
 	}
 }
 
-// Equal reports whether findings show the same of both. Either may be nil.
-func (r *Repository) Equal(other *Repository) bool { return reflect.DeepEqual(r, other) }
+// splitFullName splits at the last slash: owners may be groups in groups.
+func splitFullName(fullName string) (owner, name string) {
+	if slash := strings.LastIndexByte(fullName, '/'); slash >= 0 {
+		return fullName[:slash], fullName[slash+1:]
+	}
+	return "", fullName
+}
+
+// Name is the name shown.
+func (r *Repository) Name() string {
+	if r == nil {
+		return ""
+	}
+	return r.name
+}
+
+// Equal reports whether others show the same of both. Either may be nil.
+func (r *Repository) Equal(other *Repository) bool {
+	if r == nil || other == nil {
+		return r == other
+	}
+	return *r == *other
+}

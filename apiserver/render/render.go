@@ -1,5 +1,5 @@
-// Package render turns a Finding, and what it shows of its Project and Repository, into the
-// JSON of the REST API. docs/decisions/fields.md says which member comes from where.
+// Package render turns resources, and what they show of each other, into the JSON of the REST
+// API. docs/decisions/fields.md says which member comes from where.
 //
 // Every documented member is always there. What is not known is null where it is a time or
 // one of a fixed set of words, else "", [], {}, 0 or false.

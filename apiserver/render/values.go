@@ -10,6 +10,14 @@ import (
 // whole seconds. As long as the year has four digits, the order of the bytes is that of time.
 func Timestamp(t time.Time) string { return second(t).Format(time.RFC3339) }
 
+// OptionalTimestamp is how a time is shown that may be absent; then it is "".
+func OptionalTimestamp(t *metav1.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return Timestamp(t.Time)
+}
+
 func second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
 func optionalSecond(t *metav1.Time) *time.Time {

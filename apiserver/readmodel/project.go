@@ -1,0 +1,89 @@
+package readmodel
+
+import (
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
+)
+
+// projectItem is a project as it is shown on its own.
+type projectItem struct {
+	repoID string
+	json   []byte
+}
+
+// Project returns the JSON of an organization's project, in the shape in which it is shown on
+// its own, if it is in that repository. It takes no lock.
+func (m *Model) Project(organization, repoID, projectID string) ([]byte, bool) {
+	snapshot, err := m.snapshot(organization)
+	if err != nil {
+		return nil, false
+	}
+	item, ok := snapshot.projects.get(projectID)
+	if !ok || item.repoID != repoID {
+		return nil, false
+	}
+	return item.json, true
+}
+
+func (m *Model) takeProject(p *partition, object *v1alpha1.Project, name string) {
+	before := p.projects[name]
+	if before == nil {
+		before = &heldProject{}
+	} else {
+		p.projectsOf.remove(before.object.Spec.RepositoryRef.Name, name)
+		m.enqueueRepositoryOf(p, before.object)
+	}
+	var joined *render.Project
+	if object == nil {
+		delete(p.projects, name)
+		if p.view != nil {
+			p.indexes.projects.remove(name)
+			m.signal()
+		}
+	} else {
+		if joined = render.NewProject(object); joined.Equal(before.joined) {
+			joined = before.joined
+		}
+		p.projects[name] = &heldProject{
+			object: &v1alpha1.Project{
+				ObjectMeta: trimmed(&object.ObjectMeta), Spec: object.Spec, Status: object.Status,
+			},
+			updatedAt: m.stamp(object, object.Status.ObservedGeneration, object.Status.UpdatedAt).after(before.updatedAt),
+			joined:    joined,
+		}
+		p.projectsOf.add(object.Spec.RepositoryRef.Name, name)
+		m.enqueue(rejoin{namespace: p.namespace, rows: projects, by: byName, name: name})
+		m.enqueueRepositoryOf(p, object)
+	}
+	if joined != before.joined {
+		m.enqueue(rejoin{namespace: p.namespace, rows: findings, by: byProject, name: name})
+	}
+}
+
+// enqueueRepositoryOf asks for the repository that shows the project.
+func (m *Model) enqueueRepositoryOf(p *partition, project *v1alpha1.Project) {
+	repository := string(project.Spec.RepositoryRef.Name)
+	m.enqueue(rejoin{namespace: p.namespace, rows: repositories, by: byName, name: repository})
+}
+
+func (p *partition) projectWork(name string) (work, bool) {
+	held := p.projects[name]
+	if held == nil {
+		return work{}, false
+	}
+	organization, x := p.organization(), p.indexes.projects
+	repository := p.repository(held.object.Spec.RepositoryRef.Name)
+	item := &projectItem{repoID: string(held.object.Spec.RepositoryRef.Name)}
+	return work{
+		render: func() (err error) {
+			item.json, err = render.ProjectJSON(organization, held.object, held.updatedAt.at, repository)
+			return err
+		},
+		show: func() {
+			if p.projects[name] != nil {
+				x.put(name, item)
+			}
+		},
+		hide: func() { x.remove(name) },
+	}, true
+}

@@ -1,0 +1,70 @@
+package readmodel
+
+import (
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
+)
+
+func (m *Model) takeRepository(p *partition, object *v1alpha1.Repository, name string) {
+	before := p.repositories[name]
+	if before == nil {
+		before = &heldRepository{}
+	}
+	var joined *render.Repository
+	if object == nil {
+		delete(p.repositories, name)
+		if p.view != nil {
+			p.indexes.repositories.remove(name)
+			m.signal()
+		}
+	} else {
+		if joined = render.NewRepository(object); joined.Equal(before.joined) {
+			joined = before.joined
+		}
+		p.repositories[name] = &heldRepository{
+			object: &v1alpha1.Repository{
+				ObjectMeta: trimmed(&object.ObjectMeta), Spec: object.Spec, Status: object.Status,
+			},
+			updatedAt: m.stamp(object, object.Status.ObservedGeneration, object.Status.UpdatedAt).after(before.updatedAt),
+			joined:    joined,
+		}
+		m.enqueue(rejoin{namespace: p.namespace, rows: repositories, by: byName, name: name})
+	}
+	if joined != before.joined {
+		for _, rows := range []kind{projects, reviews, reviewIssues, findings} {
+			m.enqueue(rejoin{namespace: p.namespace, rows: rows, by: byRepository, name: name})
+		}
+	}
+}
+
+func (p *partition) repositoryWork(name string) (work, bool) {
+	held := p.repositories[name]
+	if held == nil {
+		return work{}, false
+	}
+	organization, x := p.organization(), p.indexes.repositories
+	var within []render.DatedProject
+	for _, name := range sorted(p.projectsOf[name]) {
+		project := p.projects[name]
+		within = append(within, render.DatedProject{Project: project.object, UpdatedAt: project.updatedAt.at})
+	}
+	item := &repositoryItem{
+		createdAt: render.Timestamp(held.object.CreationTimestamp.Time),
+		updatedAt: render.Timestamp(held.updatedAt.at),
+	}
+	if commit := held.object.Spec.LastCommit; commit != nil {
+		item.lastCommittedAt = render.OptionalTimestamp(commit.CommittedAt)
+	}
+	return work{
+		render: func() (err error) {
+			item.json, err = render.RepositoryJSON(organization, held.object, held.updatedAt.at, within)
+			return err
+		},
+		show: func() {
+			if p.repositories[name] != nil {
+				x.put(name, item)
+			}
+		},
+		hide: func() { x.remove(name) },
+	}, true
+}

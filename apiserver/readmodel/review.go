@@ -1,0 +1,66 @@
+package readmodel
+
+import (
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
+)
+
+func (m *Model) takeReview(p *partition, object *v1alpha1.Review, name string) {
+	var before stamp
+	if held := p.reviews[name]; held != nil {
+		before = held.updatedAt
+		p.reviewsOf.remove(held.object.Spec.RepositoryRef.Name, name)
+	}
+	if object == nil {
+		delete(p.reviews, name)
+		if p.view != nil {
+			p.indexes.reviews.remove(name)
+			m.signal()
+		}
+	} else {
+		p.reviews[name] = &heldReview{
+			object: &v1alpha1.Review{
+				ObjectMeta: trimmed(&object.ObjectMeta), Spec: object.Spec, Status: object.Status,
+			},
+			updatedAt: m.stamp(object, object.Status.ObservedGeneration, object.Status.UpdatedAt).after(before),
+		}
+		p.reviewsOf.add(object.Spec.RepositoryRef.Name, name)
+		m.enqueue(rejoin{namespace: p.namespace, rows: reviews, by: byName, name: name})
+	}
+	m.enqueue(rejoin{namespace: p.namespace, rows: reviewIssues, by: byReview, name: name})
+}
+
+// reviewWork renders a review with the counts of the issues that are shown. The counters in
+// status are the same numbers as of some moments ago: with those a list would contradict the
+// issue that the same replica shows.
+func (p *partition) reviewWork(name string) (work, bool) {
+	held := p.reviews[name]
+	if held == nil {
+		return work{}, false
+	}
+	x, counts := p.indexes.reviews, p.counts[name]
+	repository := p.repository(held.object.Spec.RepositoryRef.Name)
+	spec := &held.object.Spec
+	item := &reviewItem{
+		updatedAt:      render.Timestamp(held.updatedAt.at),
+		repoName:       repository.Name(),
+		prTitle:        spec.PRTitle,
+		prAuthor:       spec.PRAuthor,
+		prStatus:       string(spec.PRStatus),
+		prNumber:       spec.PRNumber,
+		openIssueCount: counts.Open,
+		reviewed:       len(spec.ReviewedCommits) > 0,
+	}
+	return work{
+		render: func() (err error) {
+			item.json, err = render.ReviewJSON(held.object, held.updatedAt.at, counts, repository)
+			return err
+		},
+		show: func() {
+			if p.reviews[name] != nil {
+				x.put(name, item)
+			}
+		},
+		hide: func() { x.remove(name) },
+	}, true
+}

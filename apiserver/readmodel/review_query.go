@@ -1,0 +1,142 @@
+package readmodel
+
+import (
+	"fmt"
+	"time"
+)
+
+// reviewItem is a review as it is shown.
+type reviewItem struct {
+	updatedAt, repoName         string
+	prTitle, prAuthor, prStatus string
+	prNumber, openIssueCount    int32
+	reviewed                    bool
+	json                        []byte
+}
+
+// What the second and third value of a review's facet are, beside "".
+const (
+	withIssues = "open issues"
+	reviewed   = "reviewed"
+)
+
+// reviewLayout is how reviews are listed.
+var reviewLayout = &layout[*reviewItem]{
+	sorts: []Sort{
+		SortUpdatedAt, SortPRTitle, SortPRNumber, SortPRStatus, SortPRAuthor, SortRepoName, SortOpenIssueCount,
+	},
+	values: func(i *reviewItem) []string {
+		return []string{
+			i.updatedAt, i.prTitle, number(i.prNumber), i.prStatus, i.prAuthor, i.repoName, number(i.openIssueCount),
+		}
+	},
+	keys: func(i *reviewItem) []bucketKey {
+		facet := facet{i.prStatus}
+		if i.openIssueCount > 0 {
+			facet[1] = withIssues
+		}
+		if i.reviewed {
+			facet[2] = reviewed
+		}
+		return []bucketKey{{field: everything}, {field: anyValue, facet: facet}}
+	},
+}
+
+// reviewUpdatedAt is where reviewLayout has the field that start and end times are of.
+const reviewUpdatedAt = 0
+
+// number is the text of a number that is not negative, with as many digits as any has, so
+// that the order of the bytes is that of the numbers.
+func number(n int32) string { return fmt.Sprintf("%010d", n) }
+
+// Custom is one of the lists of reviews that have a name.
+type Custom string
+
+// The lists that have a name.
+const (
+	// CustomOpenWithIssues are open pull requests with open issues.
+	CustomOpenWithIssues Custom = "open_with_issues"
+	// CustomMergedWithIssues are merged pull requests with open issues.
+	CustomMergedWithIssues Custom = "merged_with_issues"
+	// CustomNotReviewed are pull requests of which no commit was reviewed.
+	CustomNotReviewed Custom = "not_reviewed"
+	// CustomReviewed are pull requests of which a commit was reviewed.
+	CustomReviewed Custom = "reviewed"
+)
+
+// ReviewQuery asks for a page of an organization's reviews.
+type ReviewQuery struct {
+	// Sort is the field to sort by: pr_title, pr_number, pr_status, pr_author, repo_name,
+	// open_issue_count or updated_at; empty means updated_at. Numbers sort as numbers, the
+	// rest by the bytes of what is shown.
+	Sort Sort
+	// Order is the direction; empty means desc.
+	Order Order
+	// Size is how many items the page holds at most; less than 1 counts as 1.
+	Size int
+	// After is where the page before ended; nil for the first page.
+	After *Position
+	// Filter leaves out reviews that do not match.
+	Filter ReviewFilter
+}
+
+// ReviewFilter matches reviews that have everything asked for. The zero value matches all.
+type ReviewFilter struct {
+	// StartTime and EndTime bound updated_at: StartTime is included, EndTime is not. nil is
+	// no bound; an EndTime that is not after StartTime matches nothing.
+	StartTime, EndTime *time.Time
+	// Status of the pull request: open, closed or merged; nil matches all.
+	Status *string
+	// Custom names a list; empty matches all, a name that is not known nothing.
+	Custom Custom
+}
+
+// ListReviews answers a query from the organization's snapshot; an item is the review's JSON,
+// ready to be sent. It takes no lock. The error is ErrNoOrganization.
+//
+// Its cost is that of the page, except for StartTime or EndTime under another sort than
+// updated_at: then it is at most that of a look at every review.
+func (m *Model) ListReviews(organization string, q ReviewQuery) (Page[[]byte], error) {
+	snapshot, err := m.snapshot(organization)
+	if err != nil {
+		return Page[[]byte]{}, err
+	}
+	x := snapshot.reviews
+	page := x.list(reviewLayout.query(q.Sort, q.Order, q.Size, q.After), q.Filter.choose(x))
+	return ready(page, func(i *reviewItem) []byte { return i.json }), nil
+}
+
+func (f ReviewFilter) matchesFacet(has facet) bool {
+	if !matches(f.Status, has[0]) {
+		return false
+	}
+	switch f.Custom {
+	case "":
+		return true
+	case CustomOpenWithIssues:
+		return has[0] == "open" && has[1] == withIssues
+	case CustomMergedWithIssues:
+		return has[0] == "merged" && has[1] == withIssues
+	case CustomNotReviewed:
+		return has[2] == ""
+	case CustomReviewed:
+		return has[2] == reviewed
+	default:
+		return false
+	}
+}
+
+// choose picks the buckets and the span that hold what a filter matches.
+func (f ReviewFilter) choose(x *index[*reviewItem]) selection[*reviewItem] {
+	var s selection[*reviewItem]
+	if f.Status == nil && f.Custom == "" {
+		s = x.pick(everything, "", anyFacet)
+	} else {
+		s = x.pick(anyValue, "", f.matchesFacet)
+	}
+	s.span, s.spanSort = spanOf(f.StartTime, f.EndTime), reviewUpdatedAt
+	if !s.span.unbounded() {
+		s.count = x.countWithin(s.buckets, s.spanSort, s.span)
+	}
+	return s
+}

@@ -1,0 +1,144 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// DatedProject is a project with the time to show for its last change.
+type DatedProject struct {
+	Project   *v1alpha1.Project
+	UpdatedAt time.Time
+}
+
+// RepositoryJSON renders a repository with its projects, in the order given.
+//
+// updatedAt is the time to show; see Finding. The same arguments always give the same bytes.
+func RepositoryJSON(organization string, r *v1alpha1.Repository, updatedAt time.Time, projects []DatedProject) ([]byte, error) {
+	joined := NewRepository(r)
+	spec := &r.Spec
+	commit := valueOf(spec.LastCommit)
+	shape := &repositoryShape{
+		ID:                 r.Name,
+		OrganizationID:     organization,
+		Name:               joined.name,
+		FullName:           spec.FullName,
+		Provider:           spec.Provider,
+		ProviderID:         spec.ProviderID,
+		InstallationID:     spec.InstallationID,
+		URL:                spec.URL,
+		CloneURL:           spec.CloneURL,
+		Description:        spec.Description,
+		Summary:            spec.Summary,
+		DefaultBranchName:  spec.DefaultBranch,
+		ScanBranch:         spec.ScanBranch,
+		Private:            spec.Private,
+		Archived:           spec.Archived,
+		CastScanEnabled:    spec.ScanEnabled,
+		Languages:          spec.Languages,
+		Size:               spec.Size,
+		LastCommitHash:     commit.Hash,
+		LastCommitHashLink: commit.Link,
+		LastCommittedAt:    optionalSecond(commit.CommittedAt),
+		LastScannedAt:      optionalSecond(r.Status.LastScannedAt),
+		PackageFindings:    r.Status.Counts.Package,
+		SecretFindings:     r.Status.Counts.Secret,
+		CreatedAt:          second(r.CreationTimestamp.Time),
+		UpdatedAt:          second(updatedAt),
+		Projects: convert(projects, func(p DatedProject) projectInRepositoryShape {
+			return projectInRepository(organization, p.Project, p.UpdatedAt, joined)
+		}),
+	}
+	if shape.Languages == nil {
+		shape.Languages = map[string]int64{}
+	}
+	content, err := encode(shape)
+	if err != nil {
+		return nil, fmt.Errorf("encode repository %s: %w", r.Name, err)
+	}
+	return content, nil
+}
+
+// ProjectJSON renders a project on its own. repository is what is shown of the repository
+// that it is in; nil where that is not there.
+func ProjectJSON(organization string, p *v1alpha1.Project, updatedAt time.Time, repository *Repository) ([]byte, error) {
+	content, err := encode(project(organization, p, updatedAt, repository))
+	if err != nil {
+		return nil, fmt.Errorf("encode project %s: %w", p.Name, err)
+	}
+	return content, nil
+}
+
+func project(organization string, p *v1alpha1.Project, updatedAt time.Time, repository *Repository) projectShape {
+	if repository == nil {
+		repository = noRepository
+	}
+	spec, user, scanner := &p.Spec, &p.Spec.User, &p.Spec.Scanner
+	scan := valueOf(p.Status.LastScan)
+	return projectShape{
+		ID:                      p.Name,
+		OrganizationID:          organization,
+		Owner:                   spec.Owner,
+		Provider:                repository.provider,
+		Purpose:                 spec.Purpose,
+		RelativePath:            spec.RelativePath,
+		Summary:                 cmp.Or(user.Summary, scanner.Summary),
+		Evidence:                spec.Evidence,
+		DependenciesFile:        spec.DependenciesFile,
+		BusinessCriticality:     word[string](cmp.Or(user.BusinessCriticality, scanner.BusinessCriticality)),
+		Exposure:                word[string](cmp.Or(user.Exposure, scanner.Exposure)),
+		UserBusinessCriticality: word[string](user.BusinessCriticality),
+		UserExposure:            word[string](user.Exposure),
+		UserSummary:             user.Summary,
+		Deployments:             deployments(spec.Deployments),
+		Enabled:                 p.IsEnabled(),
+		FileExtensions:          texts(spec.FileExtensions),
+		Frameworks:              texts(spec.Frameworks),
+		Languages:               texts(spec.Languages),
+		SensitiveDataTypes:      texts(spec.SensitiveDataTypes),
+		Components: convert(spec.Components, func(c v1alpha1.ProjectComponent) componentShape {
+			return componentShape{Criticality: c.Criticality, Description: c.Description, FolderName: c.FolderName, Type: c.Type}
+		}),
+		Size:            spec.Size,
+		FindingsCount:   p.Status.FindingsCount,
+		LastScanID:      scan.ID,
+		LastScanStatus:  word[string](strings.ToLower(string(scan.Status))),
+		LastScannedAt:   optionalSecond(p.Status.LastScannedAt),
+		LastCommittedAt: optionalSecond(spec.LastCommittedAt),
+		CreatedAt:       second(p.CreationTimestamp.Time),
+		UpdatedAt:       second(updatedAt),
+		Repo:            projectsRepo{ID: string(spec.RepositoryRef.Name), Name: repository.name, URL: repository.url},
+	}
+}
+
+func projectInRepository(organization string, p *v1alpha1.Project, updatedAt time.Time, repository *Repository) projectInRepositoryShape {
+	spec, scanner := &p.Spec, &p.Spec.Scanner
+	return projectInRepositoryShape{
+		projectShape:               project(organization, p, updatedAt, repository),
+		CastScanEnabled:            repository.scanEnabled,
+		DeploymentUsage:            spec.DeploymentUsage,
+		HasCustomMetadata:          spec.User != v1alpha1.ProjectAssessment{},
+		PrimaryFramework:           spec.PrimaryFramework,
+		PrimaryLanguage:            spec.PrimaryLanguage,
+		ScannerBusinessCriticality: word[string](scanner.BusinessCriticality),
+		ScannerExposure:            word[string](scanner.Exposure),
+		ScannerSummary:             scanner.Summary,
+	}
+}
+
+func deployments(of map[string]v1alpha1.DeploymentTarget) map[string]string {
+	out := make(map[string]string, len(of))
+	for environment, target := range of {
+		out[environment] = string(target)
+	}
+	return out
+}
+
+// texts never returns nil, which would be shown as null.
+func texts[T ~string](in []T) []string {
+	return convert(in, func(text T) string { return string(text) })
+}

@@ -1,0 +1,91 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/reviewstate"
+)
+
+// ReviewJSON renders a review. counts are those of its issues, and repository is what is shown
+// of the repository that it is of; nil where that is not there.
+//
+// updatedAt is the time to show; see Finding. The same arguments always give the same bytes.
+func ReviewJSON(r *v1alpha1.Review, updatedAt time.Time, counts reviewstate.Counts, repository *Repository) ([]byte, error) {
+	if repository == nil {
+		repository = noRepository
+	}
+	content, err := encode(&reviewShape{
+		ID:               r.Name,
+		Provider:         cmp.Or(r.Spec.Provider, repository.provider),
+		RepoID:           string(r.Spec.RepositoryRef.Name),
+		RepoName:         repository.name,
+		RepoOwner:        repository.owner,
+		PRNumber:         r.Spec.PRNumber,
+		PRTitle:          r.Spec.PRTitle,
+		PRAuthor:         r.Spec.PRAuthor,
+		PRStatus:         string(r.Spec.PRStatus),
+		OpenIssueCount:   counts.Open,
+		OpenHighCount:    counts.OpenHigh,
+		OpenMediumCount:  counts.OpenMedium,
+		OpenLowCount:     counts.OpenLow,
+		ClosedIssueCount: counts.Closed,
+		LastReviewAt:     lastReviewAt(r.Spec.ReviewedCommits),
+		CreatedAt:        second(r.CreationTimestamp.Time),
+		UpdatedAt:        second(updatedAt),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode review %s: %w", r.Name, err)
+	}
+	return content, nil
+}
+
+func lastReviewAt(reviewed []v1alpha1.ReviewedCommit) *time.Time {
+	if len(reviewed) == 0 {
+		return nil
+	}
+	return optionalSecond(&reviewed[len(reviewed)-1].ReviewedAt)
+}
+
+// ReviewIssueJSON renders an issue in the state that its status says. review is that which
+// raised it, and repository what is shown of the repository of that; nil where they are not
+// there.
+//
+// updatedAt is the time to show; see Finding. The same arguments always give the same bytes.
+func ReviewIssueJSON(i *v1alpha1.ReviewIssue, status *v1alpha1.ReviewIssueStatus, updatedAt time.Time, review *v1alpha1.Review, repository *Repository) ([]byte, error) {
+	if repository == nil {
+		repository = noRepository
+	}
+	of := valueOf(review)
+	content, err := encode(&reviewIssueShape{
+		ID:               i.Name,
+		ReviewID:         string(i.Spec.ReviewRef.Name),
+		Title:            i.Spec.Title,
+		Description:      i.Spec.Description,
+		Severity:         string(i.Spec.Severity),
+		Status:           string(status.State),
+		Provider:         cmp.Or(of.Spec.Provider, repository.provider),
+		RepoID:           string(of.Spec.RepositoryRef.Name),
+		RepoName:         repository.name,
+		RepoOwner:        repository.owner,
+		PRNumber:         of.Spec.PRNumber,
+		FilePath:         i.Spec.File,
+		LineNumber:       i.Spec.Line,
+		FileLocationLink: i.Spec.Links.FileLocation,
+		CommitSHA:        i.Spec.CommitSHA,
+		CommitLink:       i.Spec.Links.Commit,
+		SeenInCommits:    texts(i.Spec.SeenInCommits),
+		FirstSeenAt:      optionalSecond(status.FirstSeenAt),
+		LastSeenAt:       optionalSecond(status.LastSeenAt),
+		ResolvedAt:       optionalSecond(status.ResolvedAt),
+		ResolvedBy:       status.ResolvedBy,
+		CreatedAt:        second(i.CreationTimestamp.Time),
+		UpdatedAt:        second(updatedAt),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode review issue %s: %w", i.Name, err)
+	}
+	return content, nil
+}
