@@ -103,6 +103,18 @@ func TestWhoCreatesWhat(t *testing.T) {
 			allowed: []who{scanner, reporter, admin}, reason: "the importer records its scan",
 		},
 		{
+			name: "review", object: reviewOf,
+			allowed: []who{scanner, reporter, admin}, reason: "the importer records a pull request",
+		},
+		{
+			name: "review issue", object: issueOf,
+			allowed: []who{scanner, reporter, admin}, reason: "the importer records what a review found",
+		},
+		{
+			name: "webhook endpoint", object: endpointOf,
+			allowed: []who{editor, reporter, admin}, reason: "RBAC decides who sends events where",
+		},
+		{
 			name: "API key", object: keyOf,
 			allowed: []who{editor, reporter, admin}, reason: "RBAC decides who makes keys",
 		},

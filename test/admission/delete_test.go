@@ -17,6 +17,10 @@ func TestWhoDeletesWhat(t *testing.T) {
 	}{
 		{"finding", findingMuted, []who{controller, admin, editor, reporter}, "a scanner closes what is gone, and never deletes a decision"},
 		{"scan", scanOf, []who{controller, admin, editor, reporter}, "retention is the controllers'"},
+		{"review", reviewOf, []who{controller, admin, editor, reporter}, "a repository's removal takes its reviews along"},
+		{"review issue", issueOf, []who{controller, admin, editor, reporter}, "a review's removal takes its issues along"},
+		{"webhook endpoint", endpointOf, []who{admin, editor, reporter}, "no controller removes an endpoint"},
+		{"webhook delivery", deliveryOf, []who{controller, admin, editor, reporter}, "retention is the controllers'"},
 		{"project", projectOf, []who{controller, admin, editor, reporter}, "a repository's removal takes its projects along"},
 		{"repository", repositoryOf, []who{admin, editor, reporter}, "no controller removes a repository"},
 		{"API key", keyOf, []who{admin, editor, reporter}, "no controller removes a key"},

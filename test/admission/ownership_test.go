@@ -41,6 +41,14 @@ func repositoryOf(name string) client.Object { return builder.Repository(name).B
 
 func scanOf(name string) client.Object { return builder.Scan(name, start).Build() }
 
+func reviewOf(name string) client.Object { return builder.Review(name).Build() }
+
+func issueOf(name string) client.Object { return builder.ReviewIssue(name).SeenIn("abc").Build() }
+
+func endpointOf(name string) client.Object { return builder.WebhookEndpoint(name).Build() }
+
+func deliveryOf(name string) client.Object { return builder.WebhookDelivery(name, start).Build() }
+
 func keyOf(name string) client.Object { return builder.APIKey(name).Build() }
 
 func triage(members map[string]any) fragment {
@@ -189,6 +197,54 @@ var changes = []change{
 		change:  fragment{"spec": map[string]any{"completedAt": "2026-01-02T03:04:05Z", "outcome": "Succeeded"}},
 		allowed: []who{scanner, reporter, admin},
 		reason:  "the importer says how a scan ended",
+	},
+	{
+		name: "merge a pull request", object: reviewOf,
+		change:  fragment{"spec": map[string]any{"prStatus": "merged"}},
+		allowed: []who{scanner, reporter, admin},
+		reason:  "the reviewer says what became of the pull request",
+	},
+	{
+		name: "forget the commits of a review",
+		object: func(name string) client.Object {
+			return builder.Review(name).Reviewed("abc", start).Build()
+		},
+		change:  fragment{"spec": map[string]any{"reviewedCommits": nil}},
+		allowed: []who{scanner, reporter, admin},
+		reason:  "whoever takes a commit away opens what it has resolved",
+	},
+	{
+		name: "put a finalizer on a review", object: reviewOf, change: finalizer,
+		allowed: []who{controller, admin},
+		reason:  "the controller removes a review's issues before the review goes",
+	},
+	{
+		name: "make an issue of a review less severe", object: issueOf,
+		change:  fragment{"spec": map[string]any{"severity": "medium"}},
+		allowed: []who{scanner, reporter, admin},
+		reason:  "what a review found is a fact",
+	},
+	{
+		name: "see an issue nowhere", object: issueOf,
+		change:  fragment{"spec": map[string]any{"seenInCommits": nil}},
+		allowed: []who{scanner, reporter, admin},
+		reason:  "whoever takes a commit away resolves the issue",
+	},
+	{
+		name: "put a finalizer on an issue", object: issueOf, change: finalizer,
+		allowed: []who{admin},
+		reason:  "a finalizer keeps the review from going",
+	},
+	{
+		name: "send events elsewhere", object: endpointOf,
+		change:  fragment{"spec": map[string]any{"url": "https://elsewhere.invalid"}},
+		allowed: []who{admin, editor, reporter},
+		reason:  "no writer's part to guard here: RBAC decides",
+	},
+	{
+		name: "label a delivery", object: deliveryOf, change: label,
+		allowed: []who{admin, editor, reporter},
+		reason:  "deliveries are the controllers' record; not even they change one",
 	},
 	{
 		name: "disable an API key", object: keyOf,

@@ -30,6 +30,26 @@ var statusChanges = []change{
 		reason:  "an importer says how a scan ended in the spec",
 	},
 	{
+		name: "counters of a review", object: reviewOf, change: status(map[string]any{"openIssueCount": int64(3)}),
+		allowed: []who{controller},
+		reason:  "counters are what a controller counted",
+	},
+	{
+		name: "state of an issue", object: issueOf, change: status(map[string]any{"state": "resolved"}),
+		allowed: []who{controller},
+		reason:  "the state follows from the reviewed commits",
+	},
+	{
+		name: "success of an endpoint", object: endpointOf, change: status(map[string]any{"lastSuccessAt": "2026-01-02T03:04:05Z"}),
+		allowed: []who{controller},
+		reason:  "the sender knows what the receiver answered",
+	},
+	{
+		name: "phase of a delivery", object: deliveryOf, change: status(map[string]any{"phase": "Delivered"}),
+		allowed: []who{controller},
+		reason:  "what verify answers rests on it",
+	},
+	{
 		name: "id of an API key", object: keyOf, change: status(map[string]any{"keyID": "forged"}),
 		allowed: []who{controller},
 		reason:  "who writes keyID decides which token is valid",

@@ -110,8 +110,9 @@ func newRole(t *testing.T, name string, custom ...string) testenv.Role {
 				APIGroups: []string{appsecv1alpha1.GroupName},
 				// Not "*": it takes in */finalizers, which is a right that a policy asks for.
 				Resources: []string{
-					"apikeys", "findings", "projects", "repositories", "scans",
-					"apikeys/status", "findings/status", "projects/status", "repositories/status", "scans/status",
+					"apikeys", "findings", "projects", "repositories", "reviewissues", "reviews", "scans", "webhookdeliveries", "webhookendpoints",
+					"apikeys/status", "findings/status", "projects/status", "repositories/status", "reviewissues/status",
+					"reviews/status", "scans/status", "webhookdeliveries/status", "webhookendpoints/status",
 				},
 				Verbs: append(standard, custom...),
 			},

@@ -2,6 +2,7 @@ package schema_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -56,31 +57,21 @@ func scan() client.Object {
 	return builder.Scan("cel", time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)).In("default").Build()
 }
 
-func review() client.Object {
-	return raw("Review", map[string]any{"repositoryRef": map[string]any{"name": "repo"}, "prNumber": int64(1), "prStatus": "open"})
-}
+func review() client.Object { return builder.Review("cel").In("default").Build() }
 
-func issue() client.Object {
-	return raw("ReviewIssue", map[string]any{
-		"reviewRef": map[string]any{"name": "review"}, "title": "t", "severity": "low", "seenInCommits": []any{"abc"},
-	})
-}
+func issue() client.Object { return builder.ReviewIssue("cel").In("default").SeenIn("abc").Build() }
 
 func delivery() client.Object {
-	return raw("WebhookDelivery", map[string]any{
-		"endpointRef": map[string]any{"name": "endpoint"}, "payload": "{}",
-		"event": map[string]any{
-			"id": "1", "type": "webhook.ping", "time": at,
-			"subject": map[string]any{"kind": "WebhookEndpoint", "name": "endpoint"},
-		},
-	})
+	return builder.WebhookDelivery("cel", time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)).In("default").Build()
 }
 
-func raw(kind string, spec map[string]any) client.Object {
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": appsecv1alpha1.GroupVersion.String(), "kind": kind,
-		"metadata": map[string]any{"name": "cel", "namespace": "default"}, "spec": spec,
-	}}
+// commits are reviewed ones, as many as that.
+func commits(n int) []any {
+	out := make([]any, n)
+	for i := range out {
+		out[i] = map[string]any{"sha": fmt.Sprintf("%040d", i), "reviewedAt": at}
+	}
+	return out
 }
 
 var rulesAtCreate = []struct {
@@ -110,6 +101,12 @@ var rulesAtCreate = []struct {
 	{"scan that runs", scan, edit{}, "", "neither end is there"},
 	{"scan that has ended", scan, edit{"spec.completedAt": later, "spec.outcome": "Succeeded"}, "", "both ends are there"},
 	{"scan with an end and no outcome", scan, edit{"spec.completedAt": later}, "set together", "did it succeed?"},
+	{"review of 250 commits", review, edit{"spec.reviewedCommits": commits(appsecv1alpha1.MaxReviewedCommits)}, "", "the most"},
+	{"review of 251 commits", review, edit{"spec.reviewedCommits": commits(appsecv1alpha1.MaxReviewedCommits + 1)}, "Too many", "an object is bounded"},
+	{"review of a commit twice", review, edit{"spec.reviewedCommits": append(commits(1), commits(1)...)}, "Duplicate", "a commit has one place in the order"},
+	{"review of no pull request", review, edit{"spec.prNumber": int64(0)}, "greater than or equal to 1", "no provider counts from 0"},
+	{"issue seen in a commit twice", issue, edit{"spec.seenInCommits": []any{"a", "a"}}, "Duplicate", "it shows it or it does not"},
+	{"issue without a title", issue, edit{"spec.title": ""}, "at least 1", "people read it"},
 	{"scan with an outcome and no end", scan, edit{"spec.outcome": "Failed"}, "set together", "since when?"},
 }
 
@@ -163,6 +160,13 @@ var rulesAtUpdate = []struct {
 	{"scan that begins again", scan, ended, edit{"spec.outcome": nil, "spec.completedAt": nil}, "a scan that has ended is immutable", "taken away, it could be added anew with another value"},
 	{"scan with late counts", scan, ended, edit{"spec.counts": map[string]any{"created": int64(1)}}, "a scan that has ended is immutable", "the end is the last thing written"},
 	{"review of another pull request", review, nil, edit{"spec.prNumber": int64(2)}, "are immutable", "a review is of one pull request"},
+	{"review of another repository", review, nil, edit{"spec.repositoryRef.name": "other"}, "are immutable", "a review is of one pull request"},
+	{"review of one more commit", review, edit{"spec.reviewedCommits": commits(1)}, edit{"spec.reviewedCommits": commits(2)}, "", "pull requests go on"},
+	{"review of one commit too many", review, edit{"spec.reviewedCommits": commits(appsecv1alpha1.MaxReviewedCommits)}, edit{"spec.reviewedCommits": commits(appsecv1alpha1.MaxReviewedCommits + 1)}, "Too many", "the importer takes the oldest away"},
+	{"review that is closed", review, nil, edit{"spec.prStatus": "closed"}, "", "pull requests are closed"},
+	{"review that is opened again", review, edit{"spec.prStatus": "closed"}, edit{"spec.prStatus": "open"}, "", "closed is not for ever"},
+	{"merged review with another title", review, edit{"spec.prStatus": "merged"}, edit{"spec.prTitle": "other"}, "", "the rule is about the status alone"},
+	{"merged review that is closed", review, edit{"spec.prStatus": "merged"}, edit{"spec.prStatus": "closed"}, "a merged pull request stays merged", "no provider unmerges"},
 	{"review without a number", review, nil, edit{"spec.prNumber": nil}, "spec.prNumber: Required", "taken away, it could be added anew with another value"},
 	{"review without a repository", review, nil, edit{"spec.repositoryRef": nil}, "spec.repositoryRef: Required", "taken away, it could be added anew with another value"},
 	{"review without a spec", review, nil, edit{"spec": nil}, "spec: Required", "with the spec every rule in it would go"},
@@ -170,6 +174,7 @@ var rulesAtUpdate = []struct {
 	{"review that is no longer merged", review, edit{"spec.prStatus": "merged"}, edit{"spec.prStatus": "open"}, "a merged pull request stays merged", "no provider unmerges"},
 	{"review without a status", review, edit{"spec.prStatus": "merged"}, edit{"spec.prStatus": nil}, "spec.prStatus: Required", "taken away, it could be added anew with another value"},
 	{"issue of another review", issue, nil, edit{"spec.reviewRef.name": "other"}, "spec.reviewRef is immutable", "an issue is of one review"},
+	{"issue seen in one more commit", issue, nil, edit{"spec.seenInCommits": []any{"abc", "def"}}, "", "the next commit shows it too"},
 	{"issue without a review", issue, nil, edit{"spec.reviewRef": nil}, "spec.reviewRef: Required", "taken away, it could be added anew with another value"},
 	{"issue without a spec", issue, nil, edit{"spec": nil}, "spec: Required", "with the spec every rule in it would go"},
 	{"delivery of another payload", delivery, nil, edit{"spec.payload": "{ }"}, "spec is immutable", "the bytes that were sent"},
