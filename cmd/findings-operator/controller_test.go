@@ -130,7 +130,12 @@ func TestSettledClusterSeesNoWrite(t *testing.T) {
 		builder.Scan("s-done", now.Add(-time.Minute)).In(ns).Ended(now, v1alpha1.ScanSucceeded).Build(),
 		builder.Scan("s-running", now).In(ns).Build(),
 		builder.Scan("s-abandoned", now.Add(-2*time.Hour)).In(ns).Build(),
-		builder.Finding("f-lost").In(ns).Project("nowhere", "nowhere").Build())
+		builder.Finding("f-lost").In(ns).Project("nowhere", "nowhere").Build(),
+		builder.Review("review").In(ns).Reviewed("a", now.Add(-time.Hour)).Reviewed("b", now).Build(),
+		builder.Review("r-lost").In(ns).PullRequest("nowhere", 1).Build(),
+		builder.ReviewIssue("i-open").In(ns).SeenIn("a", "b").Build(),
+		builder.ReviewIssue("i-resolved").In(ns).SeenIn("a").Build(),
+		builder.ReviewIssue("i-lost").In(ns).Review("nowhere").SeenIn("a").Build())
 	for i := range findings {
 		create(t, builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Tool("gosec", v1alpha1.CategoryCode).Build())
 	}
@@ -148,6 +153,9 @@ func TestSettledClusterSeesNoWrite(t *testing.T) {
 		for _, finding := range list.Items {
 			g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))
 		}
+		review := &v1alpha1.Review{}
+		g.Expect(env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "review"}, review)).To(Succeed())
+		g.Expect([]int32{review.Status.OpenIssueCount, review.Status.ClosedIssueCount}).To(Equal([]int32{1, 1}))
 	})
 	settle(t, reconciles, findings)
 	before := groupWrites(t)
@@ -182,7 +190,7 @@ func settle(t *testing.T, since map[string]float64, findings int) {
 	eventually(t, func(g Gomega) {
 		totals := reconcileTotals(t)
 		for name, least := range map[string]int{
-			"apikey": 1, "finding": findings + 1, "organization": 1, "project": 1, "repository": 1, "scan": 3,
+			"apikey": 1, "finding": findings + 1, "organization": 1, "project": 1, "repository": 1, "review": 2, "reviewissue": 3, "scan": 3,
 		} {
 			g.Expect(totals[name]-since[name]).To(BeNumerically(">=", least), name)
 		}
