@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -50,6 +51,8 @@ func adoptedBinary() string {
 
 // adopt turns this process into the binary; it returns only when that fails.
 func adopt(binary string) error {
+	// What dieWithParent asks for holds for the thread, and must be the one that becomes the binary.
+	runtime.LockOSThread()
 	if err := dieWithParent(); err != nil {
 		return err
 	}

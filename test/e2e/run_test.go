@@ -75,6 +75,7 @@ func launch(t *testing.T, folder string, port int) *run {
 	r.process = exec.Command(binary) //nolint:noctx // see above
 	r.process.Dir = testenv.RepositoryRoot()
 	r.process.Env = append(os.Environ(), "RUN_DIR="+folder, "PORT="+strconv.Itoa(port))
+	r.process.SysProcAttr = endWithTest()
 	r.process.Stdout, r.process.Stderr = r.output, r.output
 	if err := r.process.Start(); err != nil {
 		t.Fatal(err)
