@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,6 +63,24 @@ func TestCountersFollowTheIssuesAndTheReviewedCommits(t *testing.T) {
 	counted(t, review, reviewstate.Counts{Closed: 1, Open: 2, OpenHigh: 1, OpenMedium: 1})
 	g.Expect(env.Client.Delete(t.Context(), high)).To(Succeed())
 	counted(t, review, reviewstate.Counts{Closed: 1, Open: 1, OpenMedium: 1})
+}
+
+// A printer column shows a blank for a counter that is not stored.
+func TestCountersOfNothingAreStored(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	review := builder.Review("review").In(ns).Build()
+	create(t, review)
+	counted(t, review, reviewstate.Counts{})
+	stored := &unstructured.Unstructured{}
+	stored.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Review"))
+	stored.SetNamespace(ns)
+	stored.SetName(review.Name)
+	get(t, NewWithT(t), stored)
+	status, _, _ := unstructured.NestedMap(stored.Object, "status")
+	for _, counter := range []string{"closedIssueCount", "openIssueCount", "openHighCount", "openMediumCount", "openLowCount"} {
+		NewWithT(t).Expect(status).To(HaveKeyWithValue(counter, int64(0)))
+	}
 }
 
 // The importer writes one issue after the other; the review must not be written as often.
