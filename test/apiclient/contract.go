@@ -1,0 +1,83 @@
+package apiclient
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+)
+
+// Contract is openapi.yaml as it is in this repository, whatever the deployment serves.
+var Contract = sync.OnceValues(openapi.Load)
+
+// routes finds what the contract says of a request.
+var routes = sync.OnceValues(func() (routers.Router, error) {
+	spec, err := Contract()
+	if err != nil {
+		return nil, err
+	}
+	return gorillamux.NewRouter(spec)
+})
+
+// Check holds an answer against the contract. What it says of all answers holds for paths and
+// methods too that it does not describe.
+func Check(request *http.Request, answer *Answer) error {
+	if answer.Header.Get("X-Request-Id") == "" {
+		return errors.New("the header x-request-id is missing")
+	}
+	if undescribed(request) {
+		return nil
+	}
+	if request.Method == http.MethodHead || answer.Status == http.StatusNoContent || answer.Status == http.StatusNotModified {
+		if len(answer.Body) > 0 {
+			return errors.New("there must be no body")
+		}
+		return nil
+	}
+	if got := answer.Header.Get("Content-Type"); got != "application/json" {
+		return fmt.Errorf("Content-Type is %q", got)
+	}
+	router, err := routes()
+	if err != nil {
+		return err
+	}
+	route, parameters, err := router.FindRoute(request)
+	if err != nil {
+		return checkError(answer.Body)
+	}
+	return openapi3filter.ValidateResponse(request.Context(), &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: request, PathParams: parameters, Route: route},
+		Status:                 answer.Status,
+		Header:                 answer.Header,
+		Body:                   io.NopCloser(bytes.NewReader(answer.Body)),
+		Options:                &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
+	})
+}
+
+// undescribed reports whether a path is the contract itself or its page.
+func undescribed(request *http.Request) bool {
+	return request.URL.Path == "/openapi.json" || request.URL.Path == "/docs" || strings.HasPrefix(request.URL.Path, "/docs/")
+}
+
+func checkError(body []byte) error {
+	spec, err := Contract()
+	if err != nil {
+		return err
+	}
+	var value any
+	if err := json.Unmarshal(body, &value); err != nil {
+		return err
+	}
+	return spec.Components.Schemas["Error"].Value.VisitJSON(value, openapi3.EnableJSONSchema2020())
+}

@@ -1,0 +1,239 @@
+package conformance
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// revocationDelay is how long a key may work after it was disabled, deleted or has expired;
+// some more than the second of the design, for the call that finds out.
+const revocationDelay = 2 * time.Second
+
+// patient calls without a valid key, and waits when this machine's address has called too often.
+func (c *caller) patient(method, path, body string, authorization []string) answer {
+	c.t.Helper()
+	for {
+		a := c.do(method, path, body, func(r *http.Request) { r.Header["Authorization"] = authorization })
+		if a.Status != http.StatusTooManyRequests {
+			return a
+		}
+		c.t.Logf("waiting %d seconds for the limit of this address", a.number("Retry-After"))
+		select {
+		case <-time.After(time.Duration(a.number("Retry-After")) * time.Second):
+		case <-c.t.Context().Done():
+			c.t.Fatal("the test has ended")
+		}
+	}
+}
+
+func TestAuth_EveryEndpointNeedsAKey(t *testing.T) {
+	c := anonymous(t)
+	for _, e := range endpoints {
+		a := c.patient(e.method, e.path, e.body, nil).wantsError(401, "Unauthorized", "no key")
+		if got := a.Header.Get("WWW-Authenticate"); !strings.HasPrefix(got, "Bearer") {
+			t.Errorf("%s: WWW-Authenticate is %q", a.request, got)
+		}
+	}
+}
+
+func TestAuth_UnknownPathsAndMethodsNeedAKeyToo(t *testing.T) {
+	c := anonymous(t)
+	c.patient("GET", "/nowhere", "", nil).wantsError(401, "Unauthorized", "an unknown path")
+	c.patient("DELETE", "/v1/findings", "", nil).wantsError(401, "Unauthorized", "an unknown method")
+	c.patient("PATCH", "/v1/findings/f", "not JSON", nil).wantsError(401, "Unauthorized", "a bad body")
+	c.patient("GET", "/v1/findings?size=0", "", nil).wantsError(401, "Unauthorized", "a bad query")
+}
+
+func TestAuth_EveryReasonGetsTheSame401(t *testing.T) {
+	valid := anyKey(t).Token
+	c := anonymous(t)
+	parts := strings.Split(valid, ".")
+	if len(parts) != 3 {
+		t.Fatalf("the key is no JWT")
+	}
+	none := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none","typ":"JWT"}`))
+	hmac := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","typ":"JWT"}`))
+	reasons := map[string][]string{
+		"no header":                   nil,
+		"an empty header":             {""},
+		"the scheme alone":            {"Bearer"},
+		"no token":                    {"Bearer "},
+		"another scheme":              {"Basic " + valid},
+		"no scheme":                   {valid},
+		"the scheme in lower case":    {"bearer " + valid},
+		"two spaces":                  {"Bearer  " + valid},
+		"a tab":                       {"Bearer\t" + valid},
+		"no JWT":                      {"Bearer secret"},
+		"two credentials":             {"Bearer " + valid, "Bearer " + valid},
+		"two credentials in a header": {"Bearer " + valid + ", Bearer " + valid},
+		"something behind":            {"Bearer " + valid + " x"},
+		"a changed signature":         {"Bearer " + parts[0] + "." + parts[1] + "." + strings.Repeat("A", len(parts[2]))},
+		"no signature":                {"Bearer " + parts[0] + "." + parts[1] + "."},
+		"algorithm none":              {"Bearer " + none + "." + parts[1] + "."},
+		"another algorithm":           {"Bearer " + hmac + "." + parts[1] + "." + parts[2]},
+		"changed claims":              {"Bearer " + parts[0] + "." + changedClaims(t, parts[1]) + "." + parts[2]},
+		"far too long":                {"Bearer " + strings.Repeat("A", 9000)},
+	}
+	var first []byte
+	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+		a := c.patient("GET", "/v1/findings", "", reasons[reason]).wantsError(401, "Unauthorized", reason)
+		if first == nil {
+			first = a.Body
+		}
+		if !bytes.Equal(first, a.Body) {
+			t.Errorf("%s: the body differs: %s", reason, a.Body)
+		}
+	}
+}
+
+// changedClaims are a token's claims with another organization.
+func changedClaims(t *testing.T, part string) string {
+	t.Helper()
+	content, err := base64.RawURLEncoding.DecodeString(part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var claims map[string]any
+	if err := json.Unmarshal(content, &claims); err != nil {
+		t.Fatal(err)
+	}
+	claims["org"] = "another"
+	if content, err = json.Marshal(claims); err != nil {
+		t.Fatal(err)
+	}
+	return base64.RawURLEncoding.EncodeToString(content)
+}
+
+func TestAuth_TheKeyIsNoQueryParameter(t *testing.T) {
+	valid := anyKey(t).Token
+	anonymous(t).patient("GET", "/v1/findings?access_token="+valid+"&api_key="+valid, "", nil).wants(401, "a key in the query")
+}
+
+func TestAuth_TheTokenIsAJWTThatSaysWhoseItIs(t *testing.T) {
+	o := newOrganization(t)
+	key := &v1alpha1.APIKey{}
+	if err := theDeployment.cluster.Get(t.Context(), client.ObjectKey{Namespace: o.namespace, Name: "conformance"}, key); err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.Split(o.Token, ".")
+	var header, claims map[string]any
+	for i, into := range []*map[string]any{&header, &claims} {
+		content, err := base64.RawURLEncoding.DecodeString(parts[i])
+		if err == nil {
+			err = json.Unmarshal(content, into)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if header["alg"] != "EdDSA" || header["kid"] == nil {
+		t.Errorf("the header is %v", header)
+	}
+	if claims["sub"] != string(key.UID) || claims["org"] != o.name || claims["jti"] != key.Status.KeyID {
+		t.Errorf("the claims are %v", claims)
+	}
+	for _, name := range []string{"iss", "iat", "exp"} {
+		if claims[name] == nil {
+			t.Errorf("the claim %s is missing", name)
+		}
+	}
+	const defaultLife = 90 * 24 * 60 * 60
+	if life := claims["exp"].(float64) - claims["iat"].(float64); life != defaultLife {
+		t.Errorf("the key lives %v seconds, want %d", life, defaultLife)
+	}
+}
+
+func (c *caller) refusedSoon(reason string) {
+	c.t.Helper()
+	NewWithT(c.t).Eventually(func() int { return c.patient("GET", "/v1/findings?size=1", "", []string{"Bearer " + c.Token}).Status }).
+		WithContext(c.t.Context()).WithTimeout(revocationDelay).WithPolling(10*interval).Should(Equal(401), reason)
+}
+
+func TestAuth_ADisabledKeyIsRefusedAtOnceAndMayComeBack(t *testing.T) {
+	o := newOrganization(t)
+	c := o.key("ci")
+	key := builder.APIKey("ci").In(o.namespace).Build()
+	o.patchResource(key, `{"spec":{"disabled":true}}`)
+	c.refusedSoon("disabled")
+	o.patchResource(key, `{"spec":{"disabled":false}}`)
+	eventually(t, patience, func(g Gomega) { g.Expect(c.get("/v1/findings?size=1").Status).To(Equal(200)) })
+}
+
+func TestAuth_ADeletedKeyIsRefusedAtOnce(t *testing.T) {
+	o := newOrganization(t)
+	c := o.key("ci")
+	if err := theDeployment.cluster.Delete(t.Context(), builder.APIKey("ci").In(o.namespace).Build()); err != nil {
+		t.Fatal(err)
+	}
+	c.refusedSoon("deleted")
+}
+
+func TestAuth_AnExpiredKeyIsRefusedAtOnce(t *testing.T) {
+	o := newOrganization(t)
+	c := o.key("ci")
+	key := builder.APIKey("ci").In(o.namespace).Build()
+	o.patchResource(key, `{"spec":{"expiresAt":"`+shownTime(time.Now().Add(-time.Minute))+`"}}`)
+	c.refusedSoon("expired")
+}
+
+func TestAuth_ARotatedKeysOldTokenIsRefused(t *testing.T) {
+	o := newOrganization(t)
+	c := o.key("ci")
+	key := builder.APIKey("ci").In(o.namespace).Build()
+	o.patchResource(key, `{"spec":{"rotation":{"serial":1}}}`)
+	eventually(t, patience, func(g Gomega) {
+		g.Expect(theDeployment.cluster.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
+		g.Expect(key.Status.RotationSerial).To(BeEquivalentTo(1))
+	})
+	c.refusedSoon("rotated")
+	c.Token = o.token(key)
+	eventually(t, patience, func(g Gomega) { g.Expect(c.get("/v1/findings?size=1").Status).To(Equal(200)) })
+}
+
+func TestAuth_AKeyIsLimitedToItsScopes(t *testing.T) {
+	o := newOrganization(t)
+	for _, scope := range []v1alpha1.Scope{
+		v1alpha1.ScopeFindingsRead, v1alpha1.ScopeFindingsTriage, v1alpha1.ScopeReposRead, v1alpha1.ScopeReviewsRead, v1alpha1.ScopeWebhooksVerify,
+	} {
+		c := o.key(strings.ReplaceAll(string(scope), ":", "-"), scope)
+		for _, e := range endpoints {
+			a := c.do(e.method, e.path, e.body)
+			if e.scope != scope {
+				a.wantsError(403, "Forbidden", "a key for "+string(scope))
+				continue
+			}
+			if a.Status == 403 {
+				t.Errorf("%s: refused to a key for %s", a.request, scope)
+			}
+		}
+	}
+}
+
+func TestAuth_AKeyWithNoScopeListedMayDoEverything(t *testing.T) {
+	o := sampleOrganization(t)
+	for _, e := range endpoints {
+		if a := o.do(e.method, e.path, e.body); a.Status == 403 {
+			t.Errorf("%s: %s", a.request, a.Body)
+		}
+	}
+}
+
+func TestAuth_ScopesComeBeforeTheBodyAndTheResource(t *testing.T) {
+	o := newOrganization(t)
+	reader := o.key("reader", v1alpha1.ScopeFindingsRead)
+	reader.patch("/v1/findings/f-none", `not JSON`).wantsError(403, "Forbidden", "a bad body")
+	reader.patch("/v1/findings/f-none", `{"user_status":"open"}`).wantsError(403, "Forbidden", "no such finding")
+}

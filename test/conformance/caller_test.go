@@ -1,0 +1,229 @@
+package conformance
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+
+	"github.com/appsec-dev/findings-operator/test/apiclient"
+)
+
+const (
+	// patience bounds what the deployment's controllers have to do first.
+	patience = time.Minute
+	// replicaDelay is how long another replica may show what was before a PATCH.
+	replicaDelay = time.Second
+	interval     = 20 * time.Millisecond
+)
+
+// caller calls the deployment in one test; an answer that breaks the contract fails the test.
+type caller struct {
+	t *testing.T
+	apiclient.Client
+}
+
+// in is the same caller in another test.
+func (c *caller) in(t *testing.T) *caller {
+	enter(t)
+	return &caller{t: t, Client: c.Client}
+}
+
+// anonymous is a caller without a key.
+func anonymous(t *testing.T) *caller {
+	enter(t)
+	return &caller{t: t, Client: apiclient.Client{Base: *baseURL}}
+}
+
+// answer is what came back, in one test.
+type answer struct {
+	t *testing.T
+	*apiclient.Answer
+	request string
+}
+
+func (c *caller) do(method, path, body string, changes ...apiclient.Change) answer {
+	c.t.Helper()
+	got, err := c.Do(c.t.Context(), method, path, body, changes...)
+	if got == nil {
+		c.t.Fatalf("%s %.200s: %v", method, path, err)
+	}
+	if err != nil {
+		c.t.Errorf("%s %.200s: %v", method, path, err)
+	}
+	return answer{c.t, got, method + " " + path}
+}
+
+func (c *caller) get(path string, changes ...apiclient.Change) answer {
+	c.t.Helper()
+	return c.do(http.MethodGet, path, "", changes...)
+}
+
+func (c *caller) patch(path, body string, changes ...apiclient.Change) answer {
+	c.t.Helper()
+	return c.do(http.MethodPatch, path, body, append([]apiclient.Change{apiclient.Header("Content-Type", "application/json")}, changes...)...)
+}
+
+func (c *caller) post(path, body string, changes ...apiclient.Change) answer {
+	c.t.Helper()
+	return c.do(http.MethodPost, path, body, append([]apiclient.Change{apiclient.Header("Content-Type", "application/json")}, changes...)...)
+}
+
+// wants fails the test unless the answer has that status.
+func (a answer) wants(status int, reason string) answer {
+	a.t.Helper()
+	if a.Status != status {
+		a.t.Errorf("%s: %.200s: got %d %.300s, want %d", reason, a.request, a.Status, a.Body, status)
+	}
+	return a
+}
+
+// messages are the contract's words for each status; 400 has two.
+var messages = map[int][]string{
+	400: {"Invalid request body", "Invalid query parameter"},
+	401: {"Unauthorized"},
+	403: {"Forbidden"},
+	404: {"Resource not found"},
+	405: {"Method not allowed"},
+	429: {"Rate limit exceeded"},
+	500: {"Internal server error"},
+}
+
+// wantsError fails the test unless the answer is that error, word for word, with a detail.
+func (a answer) wantsError(status int, message, reason string) answer {
+	a.t.Helper()
+	a.wants(status, reason)
+	got := a.object()
+	if got["error"] != message {
+		a.t.Errorf("%s: %.200s: error is %q, want %q", reason, a.request, got["error"], message)
+	}
+	if detail, _ := got["detail"].(string); detail == "" {
+		a.t.Errorf("%s: %.200s: the detail is empty", reason, a.request)
+	}
+	return a
+}
+
+func (a answer) badQuery(reason string) answer {
+	a.t.Helper()
+	return a.wantsError(400, "Invalid query parameter", reason)
+}
+
+func (a answer) badRequest(reason string) answer {
+	a.t.Helper()
+	return a.wantsError(400, "Invalid request body", reason)
+}
+
+func (a answer) notFound(reason string) answer {
+	a.t.Helper()
+	return a.wantsError(404, "Resource not found", reason)
+}
+
+// object is the body as a JSON object.
+func (a answer) object() record {
+	a.t.Helper()
+	var value record
+	if err := json.Unmarshal(a.Body, &value); err != nil {
+		a.t.Fatalf("%s: the body is no JSON object: %.300s", a.request, a.Body)
+	}
+	return value
+}
+
+// page is the body as a page of a list.
+func (a answer) page() page {
+	a.t.Helper()
+	a.wants(200, "a page")
+	var value page
+	if err := json.Unmarshal(a.Body, &value); err != nil {
+		a.t.Fatalf("%s: the body is no page: %.300s", a.request, a.Body)
+	}
+	return value
+}
+
+// number is a header that holds a whole number.
+func (a answer) number(header string) int {
+	a.t.Helper()
+	value, err := strconv.Atoi(a.Header.Get(header))
+	if err != nil {
+		a.t.Fatalf("%s: the header %s is %q, and no whole number", a.request, header, a.Header.Get(header))
+	}
+	return value
+}
+
+// record is a JSON object as a client sees it.
+type record map[string]any
+
+func (r record) text(member string) string {
+	text, _ := r[member].(string)
+	return text
+}
+
+func (r record) object(member string) record {
+	object, _ := r[member].(map[string]any)
+	return object
+}
+
+func (r record) list(member string) []any {
+	list, _ := r[member].([]any)
+	return list
+}
+
+// page is a list's envelope.
+type page struct {
+	Items      []record `json:"items"`
+	HasMore    bool     `json:"has_more"`
+	NextCursor string   `json:"next_cursor"`
+	Total      int      `json:"total"`
+}
+
+func (p page) ids() []string { return idsOf(p.Items) }
+
+func idsOf(items []record) []string {
+	ids := make([]string, len(items))
+	for i, item := range items {
+		ids[i] = item.text("id")
+	}
+	return ids
+}
+
+// with adds parameters to a path that may have some.
+func with(path, parameters string) string {
+	switch {
+	case parameters == "":
+		return path
+	case strings.Contains(path, "?"):
+		return path + "&" + parameters
+	default:
+		return path + "?" + parameters
+	}
+}
+
+// walk reads a list to its end and holds each page against what holds of all pages.
+func (c *caller) walk(path string) []record {
+	c.t.Helper()
+	var all []record
+	cursor := ""
+	for range 2000 {
+		page := c.get(with(path, "cursor="+url.QueryEscape(cursor))).page()
+		all = append(all, page.Items...)
+		if page.HasMore != (page.NextCursor != "") {
+			c.t.Fatalf("%s: has_more is %v and next_cursor %q", path, page.HasMore, page.NextCursor)
+		}
+		if !page.HasMore {
+			return all
+		}
+		cursor = page.NextCursor
+	}
+	c.t.Fatalf("%s: the list has no end", path)
+	return nil
+}
+
+// eventually waits for what controllers or another replica have yet to do.
+func eventually(t *testing.T, within time.Duration, check func(Gomega)) {
+	t.Helper()
+	NewWithT(t).Eventually(check).WithContext(t.Context()).WithTimeout(within).WithPolling(interval).Should(Succeed())
+}

@@ -1,0 +1,152 @@
+package conformance
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/apiclient"
+)
+
+func TestErrors_TheBodyHasErrorAndDetailAlone(t *testing.T) {
+	c := anyKey(t)
+	for _, a := range []answer{
+		c.get("/v1/findings?size=0"), c.patch("/v1/findings/f-none", `x`), c.get("/nowhere"), c.do("DELETE", "/v1/findings", ""),
+		c.patch("/v1/findings/f-none", `{"user_status":"open"}`), anonymous(t).get("/v1/findings"),
+	} {
+		wantsShape(t, a.request, a.object(), errorShape)
+		if message := a.object().text("error"); !slices.Contains(messages[a.Status], message) {
+			t.Errorf("%s: %d has the error %q, want one of %q", a.request, a.Status, message, messages[a.Status])
+		}
+	}
+}
+
+func TestErrors_ABadQueryIs400WithItsParameterInTheDetail(t *testing.T) {
+	c := anyKey(t)
+	for parameter, query := range map[string]string{
+		"size": "size=0", "sort": "sort=x", "order": "order=x", "cursor": "cursor=x", "status": "status=x", "severity": "severity=x",
+	} {
+		a := c.get("/v1/findings?" + query).badQuery(query)
+		if detail := a.object().text("detail"); !strings.Contains(detail, parameter) {
+			t.Errorf("%s: the detail %q does not name the parameter", query, detail)
+		}
+	}
+}
+
+func TestErrors_ABadBodyIs400WithItsMemberInTheDetail(t *testing.T) {
+	c := anyKey(t)
+	for member, body := range map[string]string{"user_status": `{"user_status":"x"}`, "comments": `{"comments":1}`, "repo_id": `{"comments":"x","repo_id":1}`} {
+		a := c.patch("/v2/findings/f-none", body).badRequest(body)
+		if detail := a.object().text("detail"); !strings.Contains(detail, member) {
+			t.Errorf("%s: the detail %q does not name the member", body, detail)
+		}
+	}
+}
+
+func TestErrors_ABadBodyIs400ThoughTheIDIsUnknown(t *testing.T) {
+	anyKey(t).patch("/v1/findings/f-none", `{"user_status":"x"}`).badRequest("no finding and no status")
+}
+
+func TestErrors_UnknownPathsAre404(t *testing.T) {
+	c := anyKey(t)
+	for _, path := range []string{
+		"/", "/v1", "/v2", "/v3/findings", "/v1/findings/", "/v2/findings/", "//v1/findings", "/v1//findings", "/V1/findings", "/v1/Findings",
+		"/v1/findings/f-1/x", "/v1/%66indings", "/v1%2Ffindings", "/v1/repos", "/v1/webhooks", "/healthz", "/readyz", "/metrics", "/debug/pprof/", "/api",
+		"/v2/repos//projects/p/findings/f", findingPath("r", "p", ""), findingPath("r", "p", "f") + "/",
+	} {
+		a := c.get(path).notFound(path)
+		if location := a.Header.Get("Location"); location != "" {
+			t.Errorf("%s: redirects to %s", path, location)
+		}
+	}
+}
+
+func TestErrors_UnknownMethodsAre405WithAllow(t *testing.T) {
+	c := anyKey(t)
+	allowed := map[string][]string{}
+	for _, e := range endpoints {
+		allowed[e.path] = append(allowed[e.path], e.method)
+	}
+	for path, methods := range allowed {
+		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND"} {
+			if slices.Contains(methods, method) {
+				continue
+			}
+			a := c.do(method, path, "").wantsError(405, "Method not allowed", path)
+			for _, want := range methods {
+				if !slices.Contains(strings.Split(a.Header.Get("Allow"), ", "), want) {
+					t.Errorf("%s %s: Allow is %q, want %s in it", method, path, a.Header.Get("Allow"), want)
+				}
+			}
+		}
+	}
+}
+
+func TestErrors_AnIDThatIsNoneIs400(t *testing.T) {
+	c := anyKey(t)
+	for reason, id := range map[string]string{
+		"over 253 bytes":       strings.Repeat("a", 254),
+		"a control character":  "f-%00",
+		"a line feed":          "f-%0a",
+		"the delete character": "f-%7f",
+		"invalid UTF-8":        "f-%ff",
+	} {
+		c.patch("/v1/findings/"+id, `{"user_status":"open"}`).badRequest(reason)
+		c.patch("/v2/findings/"+id, `{"user_status":"open"}`).badRequest(reason)
+		c.get(findingPath(id, "p", "f")).badRequest(reason)
+		c.get(findingPath("r", id, "f")).badRequest(reason)
+		c.get(findingPath("r", "p", id)).badRequest(reason)
+	}
+}
+
+func TestErrors_AnyOtherIDThatIsNotThereIs404(t *testing.T) {
+	c := anyKey(t)
+	for _, id := range []string{
+		"f-none", "F-Upper", strings.Repeat("a", 253), "a%2Fb", "%E6%96%87", "a+b", "a%20b", "*", "%25", "'%20or%20'1'='1", "..%2F..", "~", "null",
+	} {
+		c.patch("/v1/findings/"+id, `{"user_status":"open"}`).notFound(id)
+		c.patch("/v2/findings/"+id, `{"user_status":"open"}`).notFound(id)
+		c.get(findingPath(id, "p", "f")).notFound(id)
+		c.get(findingPath("r", "p", id)).notFound(id)
+	}
+}
+
+func TestErrors_ABodyThatIsTooLargeIs400(t *testing.T) {
+	c := anyKey(t)
+	body := `{"user_status":"open","x":"` + strings.Repeat("a", 4<<20) + `"}`
+	c.patch("/v1/findings/f-none", body).badRequest("4 MiB")
+	c.patch("/v2/findings/f-none", body).badRequest("4 MiB")
+}
+
+func TestErrors_ADocumentedParameterIsRefusedWhereTheEncodingIsBroken(t *testing.T) {
+	c := anyKey(t)
+	for _, query := range []string{"size=%zz", "cursor=%", "sort=%ff"} {
+		c.get("/v1/findings?" + query).badQuery(query)
+	}
+}
+
+// What the service is made of is nobody's business.
+func TestErrors_TellNothingOfTheInside(t *testing.T) {
+	c := anyKey(t)
+	for _, a := range []answer{
+		c.get("/v1/findings?cursor=x"), c.get("/nowhere"), c.do("DELETE", "/v1/findings", ""), c.patch("/v1/findings/f-none", `{"user_status":7}`),
+		c.patch("/v2/findings/f-none", `[`), c.get(findingPath("r", "p", "f")), anonymous(t).get("/v1/findings"),
+		c.patch("/v1/findings/f-none", `{"user_status":"open"}`, apiclient.Header("Content-Type", "text/plain")),
+	} {
+		if a.Status == http.StatusOK {
+			t.Errorf("%s: no error", a.request)
+		}
+		text := strings.ToLower(string(a.Body))
+		for _, word := range []string{"kube", "appsec.dev", "admission", "namespace", ".go:", "goroutine", "json:", "struct", "golang", "unmarshal", "/work", "/home", "gin", "resourceversion", "etcd"} {
+			if strings.Contains(text, word) {
+				t.Errorf("%s: the body speaks of %q: %s", a.request, word, a.Body)
+			}
+		}
+		for _, name := range []string{"Server", "X-Powered-By"} {
+			if value := a.Header.Get(name); value != "" {
+				t.Errorf("%s: the header %s says %q", a.request, name, value)
+			}
+		}
+	}
+}

@@ -1,0 +1,289 @@
+package conformance
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// listed returns the finding of that id out of a list.
+func (c *caller) listed(path, id string) record {
+	c.t.Helper()
+	for _, item := range c.walk(path) {
+		if item.text("id") == id {
+			return item
+		}
+	}
+	c.t.Fatalf("%s does not list %s", path, id)
+	return nil
+}
+
+func TestFindingsV1_ItemsHaveExactlyTheDocumentedMembers(t *testing.T) {
+	c := anyKey(t)
+	for _, item := range c.get("/v1/findings").page().Items {
+		wantsShape(t, "item", item, findingV1Shape)
+		wantsShape(t, "location", item.object("location"), findingV1LocationShape)
+		wantsShape(t, "project", item.object("project"), findingV1ProjectShape)
+	}
+}
+
+func TestFindingsV1_SupportingFilesHaveTheShapeOfLocation(t *testing.T) {
+	o := sampleOrganization(t)
+	wantsShapes(t, "supporting_files", o.listed("/v1/findings", "f-full").list("supporting_files"), findingV1LocationShape)
+}
+
+func TestFindingsV1_EveryMemberShowsItsFact(t *testing.T) {
+	o := sampleOrganization(t)
+	got := o.listed("/v1/findings", "f-full")
+	delete(got, "updated_at") // the controllers' clock
+	want := record{
+		"id": "f-full", "name": "Path traversal", "description": "The name is joined unchecked <&>.", "agent_name": "gosec", "class": "CWE-22",
+		"attack_feasibility": "easy", "attack_walkthrough": "Ask for ../..", "confidence": "medium", "severity": "high",
+		"remediation": "Refuse what lies outside.", "remediation_effort": "hard", "status": "open", "user_status": "open",
+		"created_at": shownTime(fullDetectedAt), "endpoint_method": "GET", "endpoint_path": "/download",
+		"handler_class_name": "Downloads", "handler_method_name": "get", "vulnerable_code_block": "open(name)", "fixed_code_block": "root.open(name)",
+		"secret_type": "none of these", "repo_id": "full", "repo_url": "https://github.com/acme/full", "repo_commit_hash": "8f3e1c2d", "project_id": "full",
+		"location":         map[string]any{"file_path": "api/download.go", "hash": "h1", "url": "https://github.com/acme/full/blob/main/api/download.go#L42", "line": 42.0},
+		"supporting_files": []any{map[string]any{"file_path": "api/routes.go", "hash": "h2", "url": "https://github.com/acme/full/blob/main/api/routes.go#L7", "line": 7.0}},
+		"project": map[string]any{
+			"business_criticality": "critical", "exposure": "public", "owner": "team-payments", "summary": "What people say.",
+			"deployments": map[string]any{"production": "eu-west-1"},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the finding (-want +got):\n%s", diff)
+	}
+}
+
+func TestFindingsV1_AbsentValuesAreNullOrEmpty(t *testing.T) {
+	o := sampleOrganization(t)
+	got := o.listed("/v1/findings", "f-bare")
+	for _, name := range []string{"created_at", "updated_at"} {
+		delete(got, name)
+	}
+	want := record{
+		"id": "f-bare", "name": "Title of f-bare", "description": "", "agent_name": "", "class": "",
+		"attack_feasibility": nil, "attack_walkthrough": "", "confidence": nil, "severity": "low",
+		"remediation": "", "remediation_effort": nil, "status": "open", "user_status": "open",
+		"endpoint_method": "", "endpoint_path": "", "handler_class_name": "", "handler_method_name": "",
+		"vulnerable_code_block": "", "fixed_code_block": "", "secret_type": "",
+		"repo_id": "full", "repo_url": "https://github.com/acme/full", "repo_commit_hash": "", "project_id": "bare",
+		"location":         map[string]any{"file_path": "", "hash": "", "url": "", "line": 0.0},
+		"supporting_files": []any{},
+		"project": map[string]any{
+			"business_criticality": nil, "exposure": nil, "owner": "", "summary": "", "deployments": map[string]any{},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the finding (-want +got):\n%s", diff)
+	}
+}
+
+func TestFindingsV1_EndpointIsTheFirstOfHTTP(t *testing.T) {
+	o := sampleOrganization(t)
+	got := o.listed("/v1/findings", "f-full")
+	if got["endpoint_method"] != "GET" || got["endpoint_path"] != "/download" {
+		t.Errorf("got %v %v", got["endpoint_method"], got["endpoint_path"])
+	}
+}
+
+func TestFindingsV1_StatusIsOneOfTheEnumeration(t *testing.T) {
+	o := newOrganization(t)
+	o.create(
+		builder.Finding("f-open").In(o.namespace).Build(),
+		builder.Finding("f-active").Triage("active", "").In(o.namespace).Build(),
+		builder.Finding("f-muted").Triage("muted", "").In(o.namespace).Build(),
+		builder.Finding("f-closed").Closed(firstFinding, "").In(o.namespace).Build(),
+		builder.Finding("f-closed-muted").Triage("muted", "").Closed(firstFinding, "").In(o.namespace).Build(),
+	)
+	o.settled(5)
+	got := map[string]string{}
+	for _, item := range o.walk("/v1/findings") {
+		got[item.text("id")] = item.text("status")
+	}
+	want := map[string]string{"f-open": "open", "f-active": "open", "f-muted": "open_muted", "f-closed": "closed", "f-closed-muted": "closed"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+}
+
+func TestFindingsV1_CreatedAtIsWhenTheFindingWasDetected(t *testing.T) {
+	o := sampleOrganization(t)
+	if got := o.listed("/v1/findings", "f-full").text("created_at"); got != shownTime(fullDetectedAt) {
+		t.Errorf("created_at is %s, want %s", got, shownTime(fullDetectedAt))
+	}
+}
+
+func TestFindingsV1_CreatedAtIsTheResourcesOwnWhereNothingElseIsKnown(t *testing.T) {
+	o := newOrganization(t)
+	finding := o.finding(builder.Finding("f-1"))
+	if got, want := o.listed("/v1/findings", "f-1").text("created_at"), shownTime(finding.CreationTimestamp.Time); got != want {
+		t.Errorf("created_at is %s, want %s", got, want)
+	}
+}
+
+func TestFindingsV1_FindingOfAMissingProjectIsShown(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1").Project("nowhere", "nothing"))
+	got := o.listed("/v1/findings", "f-1")
+	wantsShape(t, "item", got, findingV1Shape)
+	if got["repo_id"] != "nowhere" || got["project_id"] != "nothing" || got["repo_url"] != "" {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestFindingsV1_PatchReturnsTheUpdatedFinding(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	before := o.listed("/v1/findings", "f-1")
+	for _, status := range []string{"muted", "active", "open"} {
+		got := o.patch("/v1/findings/f-1", `{"user_status":"`+status+`"}`).wants(200, status).object()
+		wantsShape(t, "the finding", got, findingV1Shape)
+		if got["user_status"] != status {
+			t.Errorf("user_status is %v, want %s", got["user_status"], status)
+		}
+		for _, name := range []string{"user_status", "status", "updated_at"} {
+			got[name] = before[name]
+		}
+		if diff := cmp.Diff(before, got); diff != "" {
+			t.Errorf("%s: more has changed (-before +after):\n%s", status, diff)
+		}
+	}
+}
+
+func TestFindingsV1_AnyUserStatusMayFollowAny(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	statuses := []string{"open", "active", "muted"}
+	for _, from := range statuses {
+		for _, to := range statuses {
+			o.patch("/v1/findings/f-1", `{"user_status":"`+from+`"}`).wants(200, "to start from "+from)
+			got := o.patch("/v1/findings/f-1", `{"user_status":"`+to+`"}`).wants(200, from+" to "+to).object()
+			if got["user_status"] != to {
+				t.Errorf("%s to %s: got %v", from, to, got["user_status"])
+			}
+		}
+	}
+}
+
+func TestFindingsV1_MutingMakesTheStatusOpenMuted(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	for _, step := range []struct{ user, status string }{{"muted", "open_muted"}, {"active", "open"}, {"muted", "open_muted"}, {"open", "open"}} {
+		if got := o.patch("/v1/findings/f-1", `{"user_status":"`+step.user+`"}`).object(); got["status"] != step.status {
+			t.Errorf("%s: status is %v, want %s", step.user, got["status"], step.status)
+		}
+	}
+}
+
+func TestFindingsV1_ClosedStaysClosedWhateverPeopleDecide(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1").Closed(firstFinding, ""))
+	for _, status := range []string{"muted", "active", "open"} {
+		if got := o.patch("/v1/findings/f-1", `{"user_status":"`+status+`"}`).object(); got["status"] != "closed" || got["user_status"] != status {
+			t.Errorf("%s: got status %v, user_status %v", status, got["status"], got["user_status"])
+		}
+	}
+}
+
+func TestFindingsV1_PatchIsSeenByLists(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	want := o.patch("/v1/findings/f-1", `{"user_status":"muted"}`).wants(200, "a patch").object()
+	eventually(t, replicaDelay, func(g Gomega) { g.Expect(o.listed("/v1/findings", "f-1")).To(Equal(want)) })
+}
+
+func TestFindingsV1_PatchMovesUpdatedAtAndOneThatChangesNothingDoesNot(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	before := o.listed("/v1/findings", "f-1").text("updated_at")
+	same := o.patch("/v1/findings/f-1", `{"user_status":"open"}`).wants(200, "as it is").object()
+	if got := same.text("updated_at"); got != before {
+		t.Errorf("updated_at went from %s to %s, and nothing has changed", before, got)
+	}
+	// The resolution is a second, so that it takes some patches for the time to move.
+	eventually(t, patience, func(g Gomega) {
+		o.patch("/v1/findings/f-1", `{"user_status":"active"}`)
+		got := o.patch("/v1/findings/f-1", `{"user_status":"muted"}`).object()
+		g.Expect(got.text("updated_at") > before).To(BeTrue())
+	})
+}
+
+func TestFindingsV1_UpdatedAtNeverGoesBack(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	last := ""
+	for range 5 {
+		for _, status := range []string{"muted", "active"} {
+			got := o.patch("/v1/findings/f-1", `{"user_status":"`+status+`"}`).object().text("updated_at")
+			if got < last {
+				t.Errorf("updated_at went from %s to %s", last, got)
+			}
+			last = got
+		}
+	}
+}
+
+func TestFindingsV1_PatchNeedsUserStatus(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	for _, body := range []string{`{}`, `{"comments":"x"}`, `{"User_Status":"open"}`} {
+		o.patch("/v1/findings/f-1", body).badRequest(body)
+	}
+}
+
+func TestFindingsV1_PatchRefusesWhatIsNoUserStatus(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	for _, body := range badUserStatuses {
+		o.patch("/v1/findings/f-1", body).badRequest(body)
+	}
+	if got := o.listed("/v1/findings", "f-1"); got["user_status"] != "open" {
+		t.Errorf("user_status is %v", got["user_status"])
+	}
+}
+
+func TestFindingsV1_PatchRefusesABadBody(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	for _, reason := range slices.Sorted(maps.Keys(badBodies)) {
+		o.patch("/v1/findings/f-1", badBodies[reason]).badRequest(reason)
+	}
+}
+
+func TestFindingsV1_PatchIgnoresUnknownMembers(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	got := o.patch("/v1/findings/f-1", `{"user_status":"muted","name":"x","x":{"y":[null]}}`).wants(200, "unknown members").object()
+	if got["user_status"] != "muted" || got["name"] != "Title of f-1" {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestFindingsV1_PatchOfAnUnknownFindingIs404(t *testing.T) {
+	anyKey(t).patch("/v1/findings/conformance-none", `{"user_status":"open"}`).notFound("no such finding")
+}
+
+func TestFindingsV1_PatchLeavesTheCommentsAlone(t *testing.T) {
+	o := newOrganization(t)
+	finding := o.finding(builder.Finding("f-1"))
+	o.patch("/v2/findings/f-1", `{"comments":"why"}`).wants(200, "comments")
+	o.patch("/v1/findings/f-1", `{"user_status":"muted"}`).wants(200, "a status")
+	eventually(t, replicaDelay, func(g Gomega) {
+		got := o.get(pathOf(finding)).object()
+		g.Expect(got["comments"]).To(Equal("why"))
+		g.Expect(got["user_status"]).To(Equal("muted"))
+	})
+}
+
+func TestFindingsV1_HasNoReadOfOneFinding(t *testing.T) {
+	a := anyKey(t).get("/v1/findings/f-1").wantsError(405, "Method not allowed", "v1 documents PATCH alone")
+	if got := a.Header.Get("Allow"); got == "" {
+		t.Error("the header Allow is missing")
+	}
+}

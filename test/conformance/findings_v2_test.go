@@ -1,0 +1,329 @@
+package conformance
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// wantsFindingV2 fails the test unless a record has the v2 shape at every depth.
+func wantsFindingV2(t *testing.T, got record) {
+	t.Helper()
+	wantsShape(t, "finding", got, findingV2Shape)
+	wantsShape(t, "agent", got.object("agent"), agentShape)
+	wantsShape(t, "details", got.object("details"), detailsShape)
+	wantsShape(t, "details.location", got.object("details").object("location"), fileLocationShape)
+	wantsShape(t, "project", got.object("project"), findingProjectShape)
+	wantsShape(t, "project.context", got.object("project").object("context"), projectContextShape)
+	wantsShape(t, "repo", got.object("repo"), findingRepoShape)
+	wantsShape(t, "scan_details", got.object("scan_details"), scanDetailsShape)
+}
+
+func TestFindingsV2_ItemsHaveExactlyTheDocumentedMembers(t *testing.T) {
+	for _, item := range anyKey(t).get("/v2/findings").page().Items {
+		wantsFindingV2(t, item)
+	}
+}
+
+func TestFindingsV2_GetHasExactlyTheDocumentedMembers(t *testing.T) {
+	enter(t)
+	path, c := findingPath("full", "full", "f-full"), (*caller)(nil)
+	switch f := theDeployment.fixtures.Finding; {
+	case theDeployment.cluster != nil:
+		c = sampleOrganization(t).caller
+	case f.ID != "":
+		path, c = findingPath(f.RepoID, f.ProjectID, f.ID), anyKey(t)
+	default:
+		notRun(t, "needs -kubeconfig, or -fixtures with a finding")
+	}
+	got := c.get(path).wants(200, "a finding").object()
+	wantsFindingV2(t, got)
+}
+
+func TestFindingsV2_ListsInsideHaveTheDocumentedShapes(t *testing.T) {
+	o := sampleOrganization(t)
+	details := o.get(findingPath("full", "full", "f-full")).object().object("details")
+	wantsShapes(t, "endpoint_locations", details.list("endpoint_locations"), endpointLocationShape)
+	wantsShapes(t, "supporting_files", details.list("supporting_files"), fileLocationShape)
+	wantsShapes(t, "validation_evidence", details.list("validation_evidence"), validationEvidenceShape)
+}
+
+func TestFindingsV2_EveryMemberShowsItsFact(t *testing.T) {
+	o := sampleOrganization(t)
+	got := o.get(findingPath("full", "full", "f-full")).wants(200, "a finding").object()
+	delete(got, "updated_at") // the controllers' clock
+	want := record{
+		"id": "f-full", "organization_id": o.name, "comments": "", "created_at": shownTime(fullDetectedAt), "status": "open", "user_status": "open",
+		"agent": map[string]any{"custom_agent_vector_id": "vector-1", "description": "Looks at Go.", "name": "gosec", "vector": "taint"},
+		"details": map[string]any{
+			"code": "open(name)", "description": "The name is joined unchecked <&>.", "exploit_feasibility": "easy", "exploit_walkthrough": "Ask for ../..",
+			"fixed_code": "root.open(name)", "remediation": "Refuse what lies outside.", "remediation_effort": "hard", "severity": "high", "title": "Path traversal",
+			"endpoint_locations": []any{
+				map[string]any{"type": "grpc", "action": "Download", "path": "files.Files"},
+				map[string]any{"type": "http", "action": "GET", "path": "/download"},
+				map[string]any{"type": "http", "action": "POST", "path": "/later"},
+				map[string]any{"type": "graphql", "action": "query.download", "path": "/graphql"},
+			},
+			"location": map[string]any{
+				"class_name": "Downloads", "file_path": "api/download.go", "function_signature": "get(name)", "hash": "h1", "method_name": "get",
+				"url": "https://github.com/acme/full/blob/main/api/download.go#L42", "line_number": 42.0,
+			},
+			"supporting_files": []any{map[string]any{
+				"class_name": "Routes", "file_path": "api/routes.go", "function_signature": "add()", "hash": "h2", "method_name": "add",
+				"url": "https://github.com/acme/full/blob/main/api/routes.go#L7", "line_number": 7.0,
+			}},
+			"validation_evidence": []any{map[string]any{"criteria": "The name reaches the file system.", "rationale": "Nothing checks it."}},
+		},
+		"project": map[string]any{"id": "full", "name": "Payments API", "purpose": "Takes payments.", "context": map[string]any{
+			"business_criticality": "critical", "deployment": "One container behind the gateway.", "exposure": "public", "owner": "team-payments",
+			"sensitive_data_types": []any{"card number"},
+		}},
+		"repo":         map[string]any{"id": "full", "name": "full", "provider": "github", "url": "https://github.com/acme/full"},
+		"scan_details": map[string]any{"analyzed_at": shownTime(analyzedAt), "rejected_at": shownTime(rejectedAt), "scan_id": "scan-1", "verified_at": shownTime(verifiedAt)},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the finding (-want +got):\n%s", diff)
+	}
+}
+
+func TestFindingsV2_AbsentValuesAreNullOrEmpty(t *testing.T) {
+	o := sampleOrganization(t)
+	got := o.get(findingPath("full", "bare", "f-bare")).wants(200, "a finding").object()
+	want := record{
+		"agent": map[string]any{"custom_agent_vector_id": "", "description": "", "name": "", "vector": ""},
+		"details": map[string]any{
+			"code": "", "description": "", "exploit_feasibility": nil, "exploit_walkthrough": "", "fixed_code": "", "remediation": "",
+			"remediation_effort": nil, "severity": "low", "title": "Title of f-bare",
+			"endpoint_locations": []any{}, "supporting_files": []any{}, "validation_evidence": []any{},
+			"location": map[string]any{"class_name": "", "file_path": "", "function_signature": "", "hash": "", "method_name": "", "url": "", "line_number": 0.0},
+		},
+		"scan_details": map[string]any{"analyzed_at": nil, "rejected_at": nil, "scan_id": "", "verified_at": nil},
+		"comments":     "",
+	}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if diff := cmp.Diff(want[name], got[name]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	context := map[string]any{"business_criticality": nil, "deployment": "", "exposure": nil, "owner": "", "sensitive_data_types": []any{}}
+	if diff := cmp.Diff(any(context), got.object("project")["context"]); diff != "" {
+		t.Errorf("project.context (-want +got):\n%s", diff)
+	}
+}
+
+func TestFindingsV2_ProjectNameIsDisplayNameElsePathElseID(t *testing.T) {
+	o := sampleOrganization(t)
+	for id, test := range map[string]struct{ project, name string }{
+		"f-full": {"full", "Payments API"}, "f-by-path": {"by-path", "services/by-path"}, "f-bare": {"bare", "bare"},
+	} {
+		if got := o.get(findingPath("full", test.project, id)).object().object("project").text("name"); got != test.name {
+			t.Errorf("%s: project.name is %q, want %q", id, got, test.name)
+		}
+	}
+}
+
+func TestFindingsV2_StatusIsTheSameWordAsInV1(t *testing.T) {
+	c := anyKey(t)
+	v1 := map[string]any{}
+	for _, item := range c.walk("/v1/findings?size=1000") {
+		v1[item.text("id")] = item["status"]
+	}
+	for _, item := range c.walk("/v2/findings?size=1000") {
+		if v1[item.text("id")] != item["status"] {
+			t.Errorf("%s is %v in v1 and %v in v2", item.text("id"), v1[item.text("id")], item["status"])
+		}
+	}
+}
+
+func TestFindingsV2_ListShowsWhatGetShows(t *testing.T) {
+	o := sampleOrganization(t)
+	if diff := cmp.Diff(o.get(findingPath("full", "full", "f-full")).object(), o.listed("/v2/findings", "f-full")); diff != "" {
+		t.Errorf("-get +list:\n%s", diff)
+	}
+}
+
+func TestFindingsV2_GetNeedsAllThreeIDsToAgree(t *testing.T) {
+	o := sampleOrganization(t)
+	missing := o.get(findingPath("full", "full", "none")).notFound("no such finding")
+	for reason, path := range map[string]string{
+		"another repository": findingPath("bare", "full", "f-full"),
+		"another project":    findingPath("full", "bare", "f-full"),
+		"no such repository": findingPath("none", "full", "f-full"),
+		"no such project":    findingPath("full", "none", "f-full"),
+	} {
+		if got := o.get(path).notFound(reason); !bytes.Equal(got.Body, missing.Body) {
+			t.Errorf("%s: the body tells more than that there is none: %s", reason, got.Body)
+		}
+	}
+}
+
+func TestFindingsV2_PatchSetsUserStatusAndComments(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	for _, step := range []struct{ body, status, comments string }{
+		{`{"user_status":"active","comments":"first"}`, "active", "first"},
+		{`{"comments":"second <b>&\u2028"}`, "active", "second <b>&\u2028"},
+		{`{"user_status":"muted"}`, "muted", "second <b>&\u2028"},
+		{`{"comments":""}`, "muted", ""},
+	} {
+		got := o.patch("/v2/findings/f-1", step.body).wants(200, step.body).object()
+		wantsFindingV2(t, got)
+		if got["user_status"] != step.status || got["comments"] != step.comments {
+			t.Errorf("%s: user_status is %v, comments %q", step.body, got["user_status"], got["comments"])
+		}
+	}
+}
+
+func TestFindingsV2_PatchIsSeenByReads(t *testing.T) {
+	o := newOrganization(t)
+	finding := o.finding(builder.Finding("f-1"))
+	want := o.patch("/v2/findings/f-1", `{"user_status":"muted","comments":"why"}`).wants(200, "a patch").object()
+	eventually(t, replicaDelay, func(g Gomega) {
+		g.Expect(o.get(pathOf(finding)).object()).To(Equal(want))
+		g.Expect(o.listed("/v2/findings", "f-1")).To(Equal(want))
+	})
+}
+
+func TestFindingsV2_PatchNeedsUserStatusOrComments(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	for _, body := range []string{`{}`, `{"repo_id":"repo"}`, `{"repo_id":"repo","project_id":"proj"}`, `{"x":1}`} {
+		o.patch("/v2/findings/f-1", body).badRequest(body)
+	}
+}
+
+func TestFindingsV2_PatchOfWhatIsTheSameWritesNothing(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	o.patch("/v2/findings/f-1", `{"user_status":"muted","comments":"why"}`).wants(200, "a decision")
+	before := o.storedFinding("f-1")
+	for _, body := range []string{`{"user_status":"muted"}`, `{"comments":"why"}`, `{"user_status":"muted","comments":"why"}`} {
+		o.patch("/v2/findings/f-1", body).wants(200, "unchanged: "+body)
+	}
+	if after := o.storedFinding("f-1"); after.Generation != before.Generation {
+		t.Errorf("the generation went from %d to %d", before.Generation, after.Generation)
+	}
+}
+
+func TestFindingsV2_PatchRefusesWhatIsNoUserStatus(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	for _, body := range badUserStatuses {
+		o.patch("/v2/findings/f-1", body).badRequest(body)
+	}
+}
+
+func TestFindingsV2_PatchRefusesABadBody(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	for _, reason := range slices.Sorted(maps.Keys(badBodies)) {
+		o.patch("/v2/findings/f-1", badBodies[reason]).badRequest(reason)
+	}
+}
+
+func TestFindingsV2_PatchRefusesWrongTypes(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	for _, body := range []string{
+		`{"comments":null}`, `{"comments":1}`, `{"comments":["x"]}`, `{"comments":"x","user_status":null}`,
+		`{"comments":"x","repo_id":null}`, `{"comments":"x","repo_id":7}`, `{"comments":"x","project_id":{}}`, `{"comments":"x","project_id":null}`,
+	} {
+		o.patch("/v2/findings/f-1", body).badRequest(body)
+	}
+}
+
+func TestFindingsV2_CommentsHoldAtMost10000Characters(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	for _, letter := range []string{"a", "文", "😀"} {
+		longest := strings.Repeat(letter, 10_000)
+		got := o.patch("/v2/findings/f-1", `{"comments":"`+longest+`"}`).wants(200, "10,000 of "+letter).object()
+		if got["comments"] != longest {
+			t.Errorf("the comments are not what was sent")
+		}
+		o.patch("/v2/findings/f-1", `{"comments":"`+longest+letter+`"}`).badRequest("10,001 of " + letter)
+	}
+}
+
+func TestFindingsV2_PatchIgnoresUnknownMembers(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	got := o.patch("/v2/findings/f-1", `{"comments":"x","status":"closed","details":{"severity":"low"}}`).wants(200, "unknown members").object()
+	if got["comments"] != "x" || got["status"] != "open" {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestFindingsV2_PatchFindsTheFindingByItsIDs(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	o.finding(builder.Finding("f-2").Project("repo-2", "proj-2"))
+	for _, test := range []struct{ reason, path, ids, found string }{
+		{"the path alone", "/v2/findings/f-1", ``, "f-1"},
+		{"ids in the body that agree", "/v2/findings/f-1", `,"repo_id":"repo","project_id":"proj"`, "f-1"},
+		{"ids in the query that agree", "/v2/findings/f-1?repo_id=repo&project_id=proj", ``, "f-1"},
+		{"finding_id names the finding, the path its repository", "/v2/findings/repo?finding_id=f-1", ``, "f-1"},
+		{"every id there is", "/v2/findings/repo-2?finding_id=f-2&project_id=proj-2&repo_id=repo-2", `,"repo_id":"repo-2","project_id":"proj-2"`, "f-2"},
+	} {
+		got := o.patch(test.path, `{"user_status":"active"`+test.ids+`}`).wants(200, test.reason).object()
+		if got.text("id") != test.found {
+			t.Errorf("%s: changed %s, want %s", test.reason, got.text("id"), test.found)
+		}
+	}
+}
+
+func TestFindingsV2_PatchWithIDsThatDisagreeIs404(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	o.finding(builder.Finding("f-2").Project("repo-2", "proj-2"))
+	missing := o.patch("/v2/findings/none", `{"user_status":"open"}`).notFound("no such finding")
+	for _, test := range []struct{ reason, path, ids string }{
+		{"another repository in the body", "/v2/findings/f-1", `,"repo_id":"repo-2"`},
+		{"another project in the body", "/v2/findings/f-1", `,"project_id":"proj-2"`},
+		{"another repository in the query", "/v2/findings/f-1?repo_id=repo-2", ``},
+		{"another project in the query", "/v2/findings/f-1?project_id=proj-2", ``},
+		{"query and body that differ", "/v2/findings/f-1?project_id=proj", `,"project_id":"proj-2"`},
+		{"a path that is not the repository", "/v2/findings/repo-2?finding_id=f-1", ``},
+		{"the finding in both places", "/v2/findings/f-1?finding_id=f-1", ``},
+		{"a finding_id that is not there", "/v2/findings/repo?finding_id=none", ``},
+	} {
+		got := o.patch(test.path, `{"user_status":"muted"`+test.ids+`}`).notFound(test.reason)
+		if !bytes.Equal(got.Body, missing.Body) {
+			t.Errorf("%s: the body tells more than that there is none: %s", test.reason, got.Body)
+		}
+	}
+	for _, id := range []string{"f-1", "f-2"} {
+		if got := o.storedFinding(id).Spec.Triage.UserStatus; got != "open" {
+			t.Errorf("%s is now %s", id, got)
+		}
+	}
+}
+
+func TestFindingsV2_PatchIsSignedWithTheKeysName(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	o.patch("/v2/findings/f-1", `{"user_status":"muted","comments":"why"}`).wants(200, "a decision")
+	got := o.storedFinding("f-1").Spec.Triage
+	if got.By != "apikey/conformance" || got.UserStatus != "muted" || got.Comments != "why" {
+		t.Errorf("the resource says %+v", got)
+	}
+}
+
+func TestFindingsV2_ShowsWhatPeopleDecideByKubectl(t *testing.T) {
+	o := newOrganization(t)
+	finding := o.finding(builder.Finding("f-1"))
+	o.patchResource(finding, `{"spec":{"triage":{"userStatus":"muted","comments":"theirs"}}}`)
+	eventually(t, patience, func(g Gomega) {
+		got := o.get(pathOf(finding)).object()
+		g.Expect(got["user_status"]).To(Equal("muted"))
+		g.Expect(got["status"]).To(Equal("open_muted"))
+		g.Expect(got["comments"]).To(Equal("theirs"))
+	})
+}

@@ -1,0 +1,95 @@
+package conformance
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// list is what the contract and the design say of one list endpoint.
+type list struct {
+	path         string
+	sorts        []string
+	defaultSort  string
+	defaultOrder string
+	defaultSize  int
+	scope        v1alpha1.Scope
+	shape        shape
+}
+
+// lists are all list endpoints.
+var lists = []list{
+	{"/v1/findings", []string{"created_at", "updated_at"}, "created_at", "desc", 100, v1alpha1.ScopeFindingsRead, findingV1Shape},
+	{"/v2/findings", []string{"created_at", "updated_at"}, "created_at", "desc", 100, v1alpha1.ScopeFindingsRead, findingV2Shape},
+}
+
+// endpoint is one operation, called in a way that gets an answer of status 200 or 404.
+type endpoint struct {
+	method, path, body string
+	scope              v1alpha1.Scope
+}
+
+// endpoints are all operations.
+var endpoints = []endpoint{
+	{"GET", "/v1/findings", "", v1alpha1.ScopeFindingsRead},
+	{"GET", "/v2/findings", "", v1alpha1.ScopeFindingsRead},
+	{"PATCH", "/v1/findings/f-none", `{"user_status":"open"}`, v1alpha1.ScopeFindingsTriage},
+	{"PATCH", "/v2/findings/f-none", `{"comments":"x"}`, v1alpha1.ScopeFindingsTriage},
+	{"GET", "/v2/repos/none/projects/none/findings/none", "", v1alpha1.ScopeFindingsRead},
+}
+
+// forEachList runs a test for each list endpoint, under its path.
+func forEachList(t *testing.T, test func(t *testing.T, l list)) {
+	t.Helper()
+	for _, l := range lists {
+		t.Run(l.path[1:], func(t *testing.T) { test(t, l) })
+	}
+}
+
+// sorted reports whether a list holds its rows in the order that the design defines: bytewise
+// on the value shown, absent before all, ties by id, both in the asked direction.
+func sorted(items []record, sort, order string) bool {
+	compare := func(a, b record) int {
+		if c := compareShown(a[sort], b[sort]); c != 0 {
+			return c
+		}
+		return compareShown(a["id"], b["id"])
+	}
+	if order == "desc" {
+		ascending := compare
+		compare = func(a, b record) int { return ascending(b, a) }
+	}
+	return slices.IsSortedFunc(items, compare)
+}
+
+// compareShown compares two values of one column; null comes before all.
+func compareShown(a, b any) int {
+	switch a := a.(type) {
+	case string:
+		if b, ok := b.(string); ok {
+			switch {
+			case a < b:
+				return -1
+			case a > b:
+				return 1
+			}
+			return 0
+		}
+		return 1
+	case float64:
+		b, _ := b.(float64)
+		switch {
+		case a < b:
+			return -1
+		case a > b:
+			return 1
+		}
+		return 0
+	default:
+		if b == nil {
+			return 0
+		}
+		return -1
+	}
+}

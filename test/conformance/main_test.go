@@ -1,0 +1,66 @@
+// Package conformance holds a deployment of the REST API against its contract, from outside:
+// it knows an address and a key, and makes what it needs through the Kubernetes API alone.
+// docs/conformance.md says how to run it.
+package conformance
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// What to test, and with what. Without an address the suite starts a deployment of its own.
+var (
+	baseURL      = flag.String("base-url", "", "address of the deployment to test, for example http://127.0.0.1:8080; without it one is started")
+	apiKey       = flag.String("api-key", "", "API key of an organization of the deployment, for what can be seen with any key")
+	fixturesPath = flag.String("fixtures", "", "YAML or JSON file that names what the API key's organization holds, where there is no -kubeconfig")
+	requireAll   = flag.Bool("require-all", false, "fail where a test cannot run for want of input")
+)
+
+// kubeconfigPath is -kubeconfig: a file of an administrator of the deployment's cluster, to make
+// organizations of the suite's own. The flag itself comes with controller-runtime.
+var kubeconfigPath string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) (code int) {
+	flag.Parse()
+	kubeconfigPath = flag.Lookup("kubeconfig").Value.String()
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	// `go test` would keep a result although what is tested lies outside of its sight.
+	if err := flag.Set("test.testlogfile", ""); err != nil {
+		return fail(err)
+	}
+	if *baseURL == "" {
+		stop, err := startDeployment()
+		if err != nil {
+			return fail(err)
+		}
+		defer func() {
+			if err := stop(); err != nil {
+				code = fail(err)
+			}
+		}()
+	}
+	var err error
+	if theDeployment, err = newDeployment(); err != nil {
+		return fail(err)
+	}
+	code = m.Run()
+	if err := theDeployment.close(); err != nil {
+		code = fail(err)
+	}
+	ledger.print(os.Stdout, *baseURL)
+	return code
+}
+
+func fail(err error) int {
+	fmt.Fprintln(os.Stderr, "conformance:", err)
+	return 1
+}

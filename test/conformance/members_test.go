@@ -1,0 +1,115 @@
+package conformance
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The members of every shape as the contract's text lists them, typed in from there and not
+// taken from openapi.yaml, so that a mistake in that document is found too. A type that ends
+// with "?" may be null: a timestamp or an enumerated value that is not known.
+type shape map[string]string
+
+// members makes a shape of lines of "type: names".
+func members(lines ...string) shape {
+	s := shape{}
+	for _, line := range lines {
+		kind, names, _ := strings.Cut(line, ": ")
+		for name := range strings.FieldsSeq(names) {
+			s[name] = kind
+		}
+	}
+	return s
+}
+
+var (
+	envelopeShape = members("boolean: has_more", "array: items", "string: next_cursor", "integer: total")
+	errorShape    = members("string: error detail")
+
+	findingV2Shape = members("string: id organization_id comments created_at updated_at status user_status",
+		"object: agent details project repo scan_details")
+	agentShape   = members("string: custom_agent_vector_id description name vector")
+	detailsShape = members("string: code description exploit_walkthrough fixed_code remediation severity title",
+		"string?: exploit_feasibility remediation_effort",
+		"array: endpoint_locations supporting_files validation_evidence", "object: location")
+	endpointLocationShape   = members("string: type action path")
+	fileLocationShape       = members("string: class_name file_path function_signature hash method_name url", "integer: line_number")
+	validationEvidenceShape = members("string: criteria rationale")
+	findingProjectShape     = members("string: id name purpose", "object: context")
+	projectContextShape     = members("string?: business_criticality exposure", "string: deployment owner", "array: sensitive_data_types")
+	findingRepoShape        = members("string: id name provider url")
+	scanDetailsShape        = members("string: scan_id", "string?: analyzed_at rejected_at verified_at")
+
+	findingV1Shape = members(
+		"string: id name description agent_name class attack_walkthrough severity remediation status user_status created_at updated_at",
+		"string: endpoint_method endpoint_path handler_class_name handler_method_name vulnerable_code_block fixed_code_block",
+		"string: secret_type repo_id repo_url repo_commit_hash project_id",
+		"string?: attack_feasibility confidence remediation_effort",
+		"object: location project", "array: supporting_files")
+	findingV1LocationShape = members("string: file_path hash url", "integer: line")
+	findingV1ProjectShape  = members("string?: business_criticality exposure", "string: owner summary", "object: deployments")
+)
+
+// wantsShape fails the test unless a record has exactly the members of a shape, of their types.
+func wantsShape(t *testing.T, what string, got record, want shape) {
+	t.Helper()
+	if got == nil {
+		t.Errorf("%s is not there", what)
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		value, there := got[name]
+		if !there {
+			t.Errorf("%s has no member %s", what, name)
+			continue
+		}
+		kind, nullable := strings.CutSuffix(want[name], "?")
+		if value == nil && nullable {
+			continue
+		}
+		if actual := typeOf(value); actual != kind {
+			t.Errorf("%s.%s is of type %s, want %s", what, name, actual, want[name])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(got)) {
+		if _, documented := want[name]; !documented {
+			t.Errorf("%s has the member %s, which is not documented", what, name)
+		}
+	}
+}
+
+// wantsShapes is wantsShape for each item of a list, of which there must be some.
+func wantsShapes(t *testing.T, what string, got []any, want shape) {
+	t.Helper()
+	if len(got) == 0 {
+		t.Errorf("%s is empty", what)
+	}
+	for i, item := range got {
+		object, _ := item.(map[string]any)
+		wantsShape(t, fmt.Sprintf("%s[%d]", what, i), object, want)
+	}
+}
+
+// typeOf is a decoded value's type in the contract's words.
+func typeOf(value any) string {
+	switch value := value.(type) {
+	case string:
+		return "string"
+	case bool:
+		return "boolean"
+	case float64:
+		if value == float64(int64(value)) {
+			return "integer"
+		}
+		return "number"
+	case []any:
+		return "array"
+	case map[string]any:
+		return "object"
+	default:
+		return "null"
+	}
+}

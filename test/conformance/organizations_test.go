@@ -1,0 +1,94 @@
+package conformance
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// populated is an organization with some rows for every list.
+func populated(t *testing.T) *organization {
+	t.Helper()
+	return sampleOrganization(t)
+}
+
+// anotherOrganization is one that the sample's keys must not see, and the other way round.
+func anotherOrganization(t *testing.T) *organization {
+	t.Helper()
+	enter(t)
+	if theDeployment.another == nil {
+		o := newOrganization(t)
+		o.finding(builder.Finding("f-theirs"))
+		theDeployment.another = &sample{o.name, o.namespace, o.Token}
+	}
+	return theDeployment.another.in(t)
+}
+
+// crowdedOrganization has more findings than a page holds by default.
+func crowdedOrganization(t *testing.T) *organization {
+	t.Helper()
+	enter(t)
+	if theDeployment.crowded == nil {
+		o := newOrganization(t)
+		o.findings(101)
+		theDeployment.crowded = &sample{o.name, o.namespace, o.Token}
+	}
+	return theDeployment.crowded.in(t)
+}
+
+func TestOrganizations_TheIDIsTheOrganizationsName(t *testing.T) {
+	o := sampleOrganization(t)
+	for _, item := range o.get("/v2/findings").page().Items {
+		if got := item.text("organization_id"); got != o.name {
+			t.Errorf("%s: organization_id is %q, want %q", item.text("id"), got, o.name)
+		}
+	}
+}
+
+func TestOrganizations_AKeySeesItsOwnOrganizationAlone(t *testing.T) {
+	o, other := sampleOrganization(t), anotherOrganization(t)
+	forEachList(t, func(t *testing.T, l list) {
+		ours := map[string]bool{}
+		for _, item := range o.in(t).walk(with(l.path, "size=1000")) {
+			ours[item.text("id")] = true
+		}
+		for _, item := range other.in(t).walk(with(l.path, "size=1000")) {
+			if ours[item.text("id")] {
+				t.Errorf("both see %s", item.text("id"))
+			}
+		}
+	})
+}
+
+func TestOrganizations_AnotherOrganizationsIDIsLikeOneThatDoesNotExist(t *testing.T) {
+	o := sampleOrganization(t)
+	anotherOrganization(t)
+	for _, test := range []struct{ method, theirs, none, body string }{
+		{"PATCH", "/v1/findings/f-theirs", "/v1/findings/f-none", `{"user_status":"muted"}`},
+		{"PATCH", "/v2/findings/f-theirs", "/v2/findings/f-none", `{"user_status":"muted"}`},
+		{"PATCH", "/v2/findings/repo?finding_id=f-theirs", "/v2/findings/repo?finding_id=f-none", `{"user_status":"muted"}`},
+		{"GET", findingPath("repo", "proj", "f-theirs"), findingPath("repo", "proj", "f-none"), ""},
+	} {
+		theirs := o.do(test.method, test.theirs, test.body).notFound("another organization's")
+		none := o.do(test.method, test.none, test.body).notFound("nobody's")
+		if !bytes.Equal(theirs.Body, none.Body) {
+			t.Errorf("%s %s: %s differs from %s", test.method, test.theirs, theirs.Body, none.Body)
+		}
+	}
+	if got := anotherOrganization(t).storedFinding("f-theirs").Spec.Triage.UserStatus; got != v1alpha1.UserStatusOpen {
+		t.Errorf("another organization's finding is now %s", got)
+	}
+}
+
+func TestOrganizations_TheSameIDMayBeInTwo(t *testing.T) {
+	o, other := newOrganization(t), newOrganization(t)
+	o.finding(builder.Finding("f-same").Title("ours"))
+	other.finding(builder.Finding("f-same").Title("theirs"))
+	o.patch("/v1/findings/f-same", `{"user_status":"muted"}`).wants(200, "ours")
+	got := other.listed("/v1/findings", "f-same")
+	if got["user_status"] != "open" || got["name"] != "theirs" {
+		t.Errorf("the other's is now %v", got)
+	}
+}

@@ -1,0 +1,359 @@
+package conformance
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+func TestPagination_ListsReturnTheEnvelope(t *testing.T) {
+	c := anyKey(t)
+	forEachList(t, func(t *testing.T, l list) {
+		a := c.in(t).get(l.path).wants(200, "a list")
+		wantsShape(t, "the envelope", a.object(), envelopeShape)
+	})
+}
+
+func TestPagination_ItemsIsAnArrayWhereThereIsNothing(t *testing.T) {
+	o := emptyOrganization(t, plenty)
+	forEachList(t, func(t *testing.T, l list) {
+		a := o.in(t).get(l.path).wants(200, "nothing to list")
+		var raw map[string]json.RawMessage
+		if err := json.Unmarshal(a.Body, &raw); err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]string{"items": "[]", "has_more": "false", "next_cursor": `""`, "total": "0"} {
+			if got := string(raw[name]); got != want {
+				t.Errorf("%s is %s, want %s", name, got, want)
+			}
+		}
+	})
+}
+
+func TestPagination_SortOrderAndSizeHaveTheirDefaults(t *testing.T) {
+	o := populated(t)
+	forEachList(t, func(t *testing.T, l list) {
+		c := o.in(t)
+		spelledOut := fmt.Sprintf("sort=%s&order=%s&size=%d", l.defaultSort, l.defaultOrder, l.defaultSize)
+		if diff := cmp.Diff(c.get(with(l.path, spelledOut)).page().ids(), c.get(l.path).page().ids()); diff != "" {
+			t.Errorf("-%s +nothing given:\n%s", spelledOut, diff)
+		}
+	})
+}
+
+// How many rows a page holds by default is seen only where there are more.
+func TestFindingsV1_DefaultSizeIs100(t *testing.T) { testDefaultSize(t, "/v1/findings", 100) }
+
+func TestFindingsV2_DefaultSizeIs100(t *testing.T) { testDefaultSize(t, "/v2/findings", 100) }
+
+func testDefaultSize(t *testing.T, path string, want int) {
+	t.Helper()
+	o := crowdedOrganization(t)
+	first := o.get(path).page()
+	if len(first.Items) != want || !first.HasMore || first.NextCursor == "" || first.Total <= want {
+		t.Errorf("%d items, has_more %v, next_cursor %q, total %d; want %d of more", len(first.Items), first.HasMore, first.NextCursor, first.Total, want)
+	}
+}
+
+func TestFindingsV1_SortDefaultsToCreatedAtAndOrderToDesc(t *testing.T) {
+	testDefaultOrder(t, "/v1/findings")
+}
+
+func TestFindingsV2_SortDefaultsToCreatedAtAndOrderToDesc(t *testing.T) {
+	testDefaultOrder(t, "/v2/findings")
+}
+
+func testDefaultOrder(t *testing.T, path string) {
+	t.Helper()
+	o := newOrganization(t)
+	ids := o.findings(3)
+	// The oldest changes last, so that the two sorts differ.
+	o.patch("/v1/findings/"+ids[0], `{"user_status":"muted"}`).wants(200, "a change")
+	slices.Reverse(ids)
+	if diff := cmp.Diff(ids, o.get(path).page().ids()); diff != "" {
+		t.Errorf("-newest first +got:\n%s", diff)
+	}
+}
+
+func TestPagination_EverySortAndOrderIsAsDesigned(t *testing.T) {
+	o := populated(t)
+	forEachList(t, func(t *testing.T, l list) {
+		c := o.in(t)
+		for _, sort := range l.sorts {
+			for _, order := range []string{"asc", "desc"} {
+				query := "sort=" + sort + "&order=" + order
+				items := c.walk(with(l.path, query+"&size=1000"))
+				if len(items) < 2 {
+					t.Errorf("%d rows tell nothing", len(items))
+				}
+				if !sorted(items, sort, order) {
+					t.Errorf("%s: not in order: %v", query, column(items, sort))
+				}
+			}
+		}
+	})
+}
+
+func column(items []record, name string) []string {
+	var values []string
+	for _, item := range items {
+		values = append(values, fmt.Sprintf("%v (%s)", item[name], item.text("id")))
+	}
+	return values
+}
+
+func TestPagination_OrdersAreEachOthersReverse(t *testing.T) {
+	o := populated(t)
+	forEachList(t, func(t *testing.T, l list) {
+		c := o.in(t)
+		for _, sort := range l.sorts {
+			ascending := idsOf(c.walk(with(l.path, "size=1000&order=asc&sort="+sort)))
+			descending := idsOf(c.walk(with(l.path, "size=1000&order=desc&sort="+sort)))
+			slices.Reverse(descending)
+			if diff := cmp.Diff(ascending, descending); diff != "" {
+				t.Errorf("%s: -asc +desc reversed:\n%s", sort, diff)
+			}
+		}
+	})
+}
+
+func TestPagination_PagesOfAnySizeHoldEveryRowOnceInOrder(t *testing.T) {
+	o := populated(t)
+	forEachList(t, func(t *testing.T, l list) {
+		c := o.in(t)
+		for _, sort := range l.sorts {
+			for _, order := range []string{"asc", "desc"} {
+				query := with(l.path, "sort="+sort+"&order="+order)
+				want := idsOf(c.walk(with(query, "size=1000")))
+				for _, size := range []int{1, 2, 3, len(want) - 1, len(want), len(want) + 1} {
+					if size < 1 {
+						continue
+					}
+					got := idsOf(c.walk(with(query, "size="+strconv.Itoa(size))))
+					if diff := cmp.Diff(want, got); diff != "" {
+						t.Errorf("%s size %d (-want +got):\n%s", query, size, diff)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestPagination_TiesAreSortedByIDInTheAskedDirection(t *testing.T) {
+	o := newOrganization(t)
+	for _, id := range []string{"f-b", "f-a", "f-c"} {
+		o.create(builder.Finding(id).In(o.namespace).DetectedAt(firstFinding).Build())
+	}
+	o.settled(3)
+	for order, want := range map[string][]string{"asc": {"f-a", "f-b", "f-c"}, "desc": {"f-c", "f-b", "f-a"}} {
+		if diff := cmp.Diff(want, idsOf(o.walk("/v1/findings?size=1&order="+order))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", order, diff)
+		}
+	}
+}
+
+func TestPagination_TotalIsTheExactNumberOnEveryPage(t *testing.T) {
+	o := populated(t)
+	forEachList(t, func(t *testing.T, l list) {
+		c := o.in(t)
+		want := len(c.walk(with(l.path, "size=1000")))
+		cursor := ""
+		for {
+			page := c.get(with(l.path, "size=1&cursor="+url.QueryEscape(cursor))).page()
+			if page.Total != want {
+				t.Errorf("total is %d, and there are %d", page.Total, want)
+			}
+			if cursor = page.NextCursor; cursor == "" {
+				return
+			}
+		}
+	})
+}
+
+func TestPagination_TheEndHasNoCursor(t *testing.T) {
+	c := anyKey(t)
+	forEachList(t, func(t *testing.T, l list) {
+		c := c.in(t)
+		page := c.get(with(l.path, "size=1000")).page()
+		for page.HasMore {
+			page = c.get(with(l.path, "size=1000&cursor="+url.QueryEscape(page.NextCursor))).page()
+		}
+		if page.NextCursor != "" {
+			t.Errorf("next_cursor is %q", page.NextCursor)
+		}
+	})
+}
+
+func TestPagination_SizeIsFrom1To1000(t *testing.T) {
+	c := anyKey(t)
+	forEachList(t, func(t *testing.T, l list) {
+		c := c.in(t)
+		for _, size := range []string{"1", "1000"} {
+			c.get(with(l.path, "size="+size)).wants(200, "size "+size)
+		}
+		for _, size := range []string{"0", "-1", "1001", "99999999999999999999", "1.5", "1e2", "ten", "%201", "+1", "0x10"} {
+			c.get(with(l.path, "size="+size)).badQuery("size " + size)
+		}
+	})
+}
+
+func TestPagination_APageHoldsAtMostSizeRows(t *testing.T) {
+	o := populated(t)
+	forEachList(t, func(t *testing.T, l list) {
+		if got := len(o.in(t).get(with(l.path, "size=2")).page().Items); got != 2 {
+			t.Errorf("%d rows, want 2", got)
+		}
+	})
+}
+
+func TestPagination_UnknownSortsAndOrdersAreRefused(t *testing.T) {
+	c := anyKey(t)
+	forEachList(t, func(t *testing.T, l list) {
+		c := c.in(t)
+		for _, query := range []string{"sort=id", "sort=severity", "sort=Created_At", "sort=", "order=up", "order=ASC", "order="} {
+			c.get(with(l.path, query)).badQuery(query)
+		}
+	})
+}
+
+func TestPagination_UnknownParametersAreIgnored(t *testing.T) {
+	o := populated(t)
+	forEachList(t, func(t *testing.T, l list) {
+		c := o.in(t)
+		if diff := cmp.Diff(c.get(l.path).page().ids(), c.get(with(l.path, "limit=1&page=7&Size=0&x")).page().ids()); diff != "" {
+			t.Errorf("-without +with:\n%s", diff)
+		}
+	})
+}
+
+func TestPagination_AParameterGivenTwiceIsRefused(t *testing.T) {
+	c := anyKey(t)
+	forEachList(t, func(t *testing.T, l list) {
+		c.in(t).get(with(l.path, "size=1&size=2")).badQuery("two sizes")
+	})
+}
+
+func TestPagination_TheSizeMayChangeBetweenPages(t *testing.T) {
+	o := populated(t)
+	forEachList(t, func(t *testing.T, l list) {
+		c := o.in(t)
+		want := idsOf(c.walk(with(l.path, "size=1000")))
+		first := c.get(with(l.path, "size=1")).page()
+		rest := c.get(with(l.path, "size=1000&cursor="+url.QueryEscape(first.NextCursor))).page()
+		if diff := cmp.Diff(want, append(first.ids(), rest.ids()...)); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+}
+
+func TestPagination_ACursorHoldsForItsOwnListAlone(t *testing.T) {
+	o, other := populated(t), anotherOrganization(t)
+	forEachList(t, func(t *testing.T, l list) {
+		c := o.in(t)
+		cursor := "cursor=" + url.QueryEscape(c.get(with(l.path, "size=1")).page().NextCursor)
+		c.get(with(l.path, cursor)).wants(200, "its own list")
+		c.get(with(l.path, fmt.Sprintf("sort=%s&order=%s&%s", l.defaultSort, l.defaultOrder, cursor))).wants(200, "its own list, with the defaults spelled out")
+		c.get(with(l.path, "order=asc&"+cursor)).badQuery("another order")
+		for _, sort := range l.sorts {
+			if sort != l.defaultSort {
+				c.get(with(l.path, "sort="+sort+"&"+cursor)).badQuery("another sort")
+			}
+		}
+		for _, another := range lists {
+			if another.path != l.path {
+				c.get(with(another.path, cursor)).badQuery("another endpoint")
+			}
+		}
+		other.in(t).get(with(l.path, cursor)).badQuery("another organization")
+	})
+}
+
+func TestPagination_ACursorHoldsForItsOwnFilters(t *testing.T) {
+	o := populated(t)
+	cursor := "cursor=" + url.QueryEscape(o.get("/v1/findings?status=open&size=1").page().NextCursor)
+	o.get("/v1/findings?status=open&"+cursor).wants(200, "its own filter")
+	for _, query := range []string{"", "status=closed&", "status=open&severity=low&", "severity=low&"} {
+		o.get("/v1/findings?" + query + cursor).badQuery("with " + query)
+	}
+}
+
+func TestPagination_ATamperedCursorIsRefused(t *testing.T) {
+	o := populated(t)
+	forEachList(t, func(t *testing.T, l list) {
+		c := o.in(t)
+		cursor := c.get(with(l.path, "size=1")).page().NextCursor
+		for i := 0; i < len(cursor); i += 1 + len(cursor)/16 {
+			letter := "A"
+			if cursor[i] == 'A' {
+				letter = "B"
+			}
+			changed := cursor[:i] + letter + cursor[i+1:]
+			c.get(with(l.path, "cursor="+url.QueryEscape(changed))).badQuery("changed at " + strconv.Itoa(i))
+		}
+		for _, bad := range []string{"x", "null", cursor[:len(cursor)/2], cursor + "A", cursor + cursor, "../..", "%00", "%ff", strings.Repeat("A", 5000)} {
+			if !strings.HasPrefix(bad, "%") {
+				bad = url.QueryEscape(bad)
+			}
+			c.get(with(l.path, "cursor="+bad)).badQuery("no cursor")
+		}
+	})
+}
+
+func TestPagination_ARowThatDoesNotChangeIsReturnedOnceWhateverElseChanges(t *testing.T) {
+	o := newOrganization(t)
+	stay := o.findings(12)
+	var busy []string
+	for i := range 4 {
+		id := fmt.Sprintf("f-busy-%d", i)
+		o.create(builder.Finding(id).In(o.namespace).DetectedAt(firstFinding).Build())
+		busy = append(busy, id)
+	}
+	o.settled(16)
+	done := make(chan struct{})
+	var writers sync.WaitGroup
+	writers.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			body := fmt.Sprintf(`{"comments":"%d"}`, i)
+			if _, err := o.Do(t.Context(), "PATCH", "/v2/findings/"+busy[i%len(busy)], body); err != nil {
+				t.Error(err)
+				return
+			}
+			extra := builder.Finding(fmt.Sprintf("f-new-%d", i)).In(o.namespace).Build()
+			if err := theDeployment.cluster.Create(t.Context(), extra); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for _, query := range []string{"sort=created_at&order=asc", "sort=created_at&order=desc", "sort=updated_at&order=asc", "sort=updated_at&order=desc"} {
+		seen := map[string]int{}
+		for _, item := range o.walk("/v1/findings?size=2&" + query) {
+			seen[item.text("id")]++
+		}
+		for _, id := range stay {
+			if seen[id] != 1 {
+				t.Errorf("%s: %s was returned %d times", query, id, seen[id])
+			}
+		}
+	}
+	close(done)
+	writers.Wait()
+	eventually(t, patience, func(g Gomega) {
+		g.Expect(o.get("/v1/findings?size=1").page().Total).To(Equal(len(o.walk("/v1/findings?size=1000"))))
+	})
+}
