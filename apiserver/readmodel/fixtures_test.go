@@ -106,6 +106,28 @@ func finding(name string, rv int, change ...func(*v1alpha1.Finding)) *v1alpha1.F
 	return f
 }
 
+// review is of an open pull request of shop, of which one commit was reviewed.
+func review(name string, rv int) *v1alpha1.Review {
+	return &v1alpha1.Review{
+		ObjectMeta: meta(acmeNamespace, name, rv),
+		Spec: v1alpha1.ReviewSpec{
+			RepositoryRef: v1alpha1.RepositoryReference{Name: "shop"}, PRNumber: 7, PRTitle: "Add a cart", PRStatus: "open",
+			ReviewedCommits: []v1alpha1.ReviewedCommit{{SHA: "c1", ReviewedAt: metav1.NewTime(epoch)}},
+		},
+	}
+}
+
+// issue is of review "r-1", and its first commit shows it.
+func issue(name string, rv int) *v1alpha1.ReviewIssue {
+	return &v1alpha1.ReviewIssue{
+		ObjectMeta: meta(acmeNamespace, name, rv),
+		Spec: v1alpha1.ReviewIssueSpec{
+			ReviewRef: v1alpha1.ReviewReference{Name: "r-1"}, Title: "SQL injection", Severity: v1alpha1.LevelHigh,
+			CommitSHA: "c1", SeenInCommits: []v1alpha1.CommitSHA{"c1"},
+		},
+	}
+}
+
 func freshUID(n int) types.UID { return types.UID(fmt.Sprintf("uid-%d", n)) }
 
 func muted(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted }

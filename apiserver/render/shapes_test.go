@@ -1,0 +1,217 @@
+package render_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
+	"github.com/appsec-dev/findings-operator/internal/reviewstate"
+)
+
+// wholeRepository has a value of its own in every member that is shown.
+func wholeRepository() *v1alpha1.Repository {
+	r := fullRepository()
+	r.CreationTimestamp = *at(1)
+	r.Spec.CloneURL, r.Spec.Description, r.Spec.Summary = "https://code.example/shop.git", "A shop <&>", "It sells"
+	r.Spec.DefaultBranch, r.Spec.ScanBranch = "main", "develop"
+	r.Spec.Private, r.Spec.Archived, r.Spec.ScanEnabled = true, true, true
+	r.Spec.InstallationID, r.Spec.ProviderID, r.Spec.Size = "i-7", "p-8", 9_000_000_000
+	r.Spec.Languages = map[string]int64{"TypeScript": 5, "Go": 8_000_000_000}
+	r.Spec.LastCommit = &v1alpha1.Commit{Hash: "c0ffee", Link: "https://code.example/c0ffee", CommittedAt: at(2)}
+	r.Status.Counts = v1alpha1.RepositoryCounts{Findings: 99, Code: 98, Package: 3, Secret: 4}
+	r.Status.LastScannedAt, r.Status.UpdatedAt = at(3), at(58)
+	return r
+}
+
+// wholeProject has a value of its own in every member that is shown.
+func wholeProject() *v1alpha1.Project {
+	p := fullProject()
+	p.CreationTimestamp = *at(4)
+	p.Spec.RepositoryRef.Name = "shop"
+	p.Spec.User.Exposure = "public"
+	p.Spec.Evidence, p.Spec.DependenciesFile = "a go.mod", "go.mod"
+	p.Spec.PrimaryFramework, p.Spec.PrimaryLanguage = "gin", "Go"
+	p.Spec.Frameworks = []v1alpha1.ShortText{"gin", "react"}
+	p.Spec.Languages = []v1alpha1.ShortText{"Go", "TypeScript"}
+	p.Spec.FileExtensions = []v1alpha1.ShortText{".go", ".ts"}
+	p.Spec.Components = []v1alpha1.ProjectComponent{{Criticality: 9, Description: "the API", FolderName: "api", Type: "api"}}
+	p.Spec.Size, p.Spec.LastCommittedAt = 123, at(5)
+	p.Status.FindingsCount, p.Status.LastScannedAt = 6, at(6)
+	p.Status.LastScan = &v1alpha1.ProjectLastScan{ID: "scan-1", Status: "Completed"}
+	return p
+}
+
+func wholeReview() *v1alpha1.Review {
+	return &v1alpha1.Review{
+		ObjectMeta: metav1.ObjectMeta{Name: "r-1", CreationTimestamp: *at(7)},
+		Spec: v1alpha1.ReviewSpec{
+			RepositoryRef: v1alpha1.RepositoryReference{Name: "shop"}, Provider: "gitlab",
+			PRNumber: 42, PRTitle: "Add a cart", PRAuthor: "ann", PRStatus: v1alpha1.PullRequestMerged,
+			ReviewedCommits: []v1alpha1.ReviewedCommit{{SHA: "c1", ReviewedAt: *at(8)}, {SHA: "c2", ReviewedAt: *at(9)}},
+		},
+		// What status counts is not what is shown.
+		Status: v1alpha1.ReviewStatus{OpenIssueCount: 77, LastReviewAt: at(57)},
+	}
+}
+
+func wholeIssue() *v1alpha1.ReviewIssue {
+	return &v1alpha1.ReviewIssue{
+		ObjectMeta: metav1.ObjectMeta{Name: "i-1", CreationTimestamp: *at(10)},
+		Spec: v1alpha1.ReviewIssueSpec{
+			ReviewRef: v1alpha1.ReviewReference{Name: "r-1"}, Title: "SQL injection", Description: "A value <…> reaches a query.",
+			Severity: v1alpha1.LevelHigh, File: "search.go", Line: 42, CommitSHA: "c1", SeenInCommits: []v1alpha1.CommitSHA{"c1"},
+			Links: v1alpha1.ReviewIssueLinks{Commit: "https://code.example/c1", FileLocation: "https://code.example/c1/search.go#L42"},
+		},
+	}
+}
+
+var wholeIssueStatus = v1alpha1.ReviewIssueStatus{
+	State: v1alpha1.ReviewIssueResolved, ResolvedBy: "c2", ResolvedAt: at(11), FirstSeenAt: at(12), LastSeenAt: at(13),
+}
+
+func named(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, CreationTimestamp: *at(59)}
+}
+
+// shapes renders each shape full, and with as little as a resource can hold and nothing to
+// join it with.
+func shapes(t *testing.T) map[string][]byte {
+	t.Helper()
+	must := func(content []byte, err error) []byte {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return content
+	}
+	repository, updatedAt := render.NewRepository(wholeRepository()), at(14).Time
+	counts := reviewstate.Counts{Closed: 1, Open: 9, OpenHigh: 2, OpenMedium: 3, OpenLow: 4}
+	bareProject := &v1alpha1.Project{ObjectMeta: named("api"), Spec: v1alpha1.ProjectSpec{
+		RepositoryRef: v1alpha1.RepositoryReference{Name: "shop"}}}
+	return map[string][]byte{
+		"repository.full.json": must(render.RepositoryJSON("acme", wholeRepository(), updatedAt,
+			[]render.DatedProject{{Project: wholeProject(), UpdatedAt: at(15).Time}})),
+		"repository.empty.json": must(render.RepositoryJSON("acme", &v1alpha1.Repository{ObjectMeta: named("shop")}, updatedAt, nil)),
+		"repository.bare.json": must(render.RepositoryJSON("acme", &v1alpha1.Repository{ObjectMeta: named("shop")}, updatedAt,
+			[]render.DatedProject{{Project: bareProject, UpdatedAt: updatedAt}})),
+		"project.full.json":     must(render.ProjectJSON("acme", wholeProject(), updatedAt, repository)),
+		"project.unjoined.json": must(render.ProjectJSON("acme", bareProject, updatedAt, nil)),
+		"review.full.json":      must(render.ReviewJSON(wholeReview(), updatedAt, counts, repository)),
+		"review.unjoined.json": must(render.ReviewJSON(&v1alpha1.Review{ObjectMeta: named("r-1"), Spec: v1alpha1.ReviewSpec{
+			RepositoryRef: v1alpha1.RepositoryReference{Name: "shop"}, PRNumber: 1, PRStatus: "open"}}, updatedAt, reviewstate.Counts{}, nil)),
+		"reviewissue.full.json": must(render.ReviewIssueJSON(wholeIssue(), &wholeIssueStatus, updatedAt, wholeReview(), repository)),
+		"reviewissue.unjoined.json": must(render.ReviewIssueJSON(&v1alpha1.ReviewIssue{ObjectMeta: named("i-1"), Spec: v1alpha1.ReviewIssueSpec{
+			ReviewRef: v1alpha1.ReviewReference{Name: "r-1"}, Title: "t", Severity: "low"}},
+			&v1alpha1.ReviewIssueStatus{State: v1alpha1.ReviewIssueOpen}, updatedAt, nil, nil)),
+	}
+}
+
+func TestGoldenShapes(t *testing.T) {
+	again := shapes(t)
+	for name, content := range shapes(t) {
+		golden(t, "the shape is as the contract has it", name, content)
+		if !bytes.Equal(content, again[name]) {
+			t.Errorf("%s: the same resource gave other bytes", name)
+		}
+	}
+}
+
+// In a full resource no member may be empty: one that is was forgotten.
+func TestEveryMemberOfTheShapesIsRendered(t *testing.T) {
+	for name, content := range shapes(t) {
+		var value any
+		if err := json.Unmarshal(content, &value); err != nil {
+			t.Fatal(err)
+		}
+		if bytes.HasSuffix([]byte(name), []byte(".full.json")) {
+			requireValues(t, name, value)
+		}
+	}
+}
+
+func requireValues(t *testing.T, path string, value any) {
+	t.Helper()
+	switch v := value.(type) {
+	case map[string]any:
+		if len(v) == 0 {
+			t.Errorf("%s is empty", path)
+		}
+		for member, value := range v {
+			requireValues(t, path+"."+member, value)
+		}
+	case []any:
+		if len(v) == 0 {
+			t.Errorf("%s is empty", path)
+		}
+		for _, value := range v {
+			requireValues(t, path+"[]", value)
+		}
+	case nil:
+		t.Errorf("%s is null", path)
+	case string, float64, bool:
+		if v == "" || v == 0.0 || v == false {
+			t.Errorf("%s is %v", path, v)
+		}
+	}
+}
+
+func TestOwnerAndNameComeFromTheFullName(t *testing.T) {
+	cases := []struct{ reason, fullName, owner, name string }{
+		{"what comes before the last slash, and what follows it", "acme/shop", "acme", "shop"},
+		{"groups may nest", "acme/stores/shop", "acme/stores", "shop"},
+		{"no owner", "shop", "", "shop"},
+		{"no full name: the id", "", "", "repo-id"},
+		{"no name: the id", "acme/", "acme", "repo-id"},
+	}
+	for _, c := range cases {
+		r := &v1alpha1.Repository{ObjectMeta: named("repo-id"), Spec: v1alpha1.RepositorySpec{FullName: c.fullName}}
+		content, err := render.ReviewJSON(wholeReview(), at(1).Time, reviewstate.Counts{}, render.NewRepository(r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var shown struct {
+			Owner string `json:"repo_owner"`
+			Name  string `json:"repo_name"`
+		}
+		if err := json.Unmarshal(content, &shown); err != nil {
+			t.Fatal(err)
+		}
+		if shown.Owner != c.owner || shown.Name != c.name {
+			t.Errorf("%s: got %+v", c.reason, shown)
+		}
+	}
+}
+
+func TestProviderOfAReview(t *testing.T) {
+	cases := []struct{ reason, own, repositorys, want string }{
+		{"its own comes first", "gitlab", "github", "gitlab"},
+		{"else its repository's", "", "github", "github"},
+		{"nobody says", "", "", ""},
+	}
+	for _, c := range cases {
+		review := wholeReview()
+		review.Spec.Provider = c.own
+		r := render.NewRepository(&v1alpha1.Repository{Spec: v1alpha1.RepositorySpec{Provider: c.repositorys}})
+		reviewJSON, err := render.ReviewJSON(review, at(1).Time, reviewstate.Counts{}, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		issueJSON, err := render.ReviewIssueJSON(wholeIssue(), &wholeIssueStatus, at(1).Time, review, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, content := range [][]byte{reviewJSON, issueJSON} {
+			var shown struct{ Provider string }
+			if err := json.Unmarshal(content, &shown); err != nil {
+				t.Fatal(err)
+			}
+			if shown.Provider != c.want {
+				t.Errorf("%s: got %q", c.reason, shown.Provider)
+			}
+		}
+	}
+}
