@@ -1,0 +1,287 @@
+package readmodel
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// newReviewModel has a repository, a review and two issues that its one reviewed commit shows.
+func newReviewModel(t *testing.T) *Model {
+	t.Helper()
+	m, _ := newTestModel(t)
+	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
+	feed(t, m, repositories, repository("shop", 2))
+	feed(t, m, reviews, review("r-1", 3))
+	feed(t, m, reviewIssues, issue("i-1", 4), issue("i-2", 5))
+	settle(t, m)
+	return m
+}
+
+func shownIssue(t *testing.T, m *Model, id string) shownRow {
+	t.Helper()
+	content, ok := m.ReviewIssue(acme, id)
+	if !ok {
+		t.Fatalf("issue %s is not there", id)
+	}
+	return decode(t, content)
+}
+
+func shownReview(t *testing.T, m *Model) shownRow {
+	t.Helper()
+	page, err := m.ListReviews(acme, ReviewQuery{Size: 10})
+	if err != nil || len(page.Items) != 1 || page.Total != 1 {
+		t.Fatalf("one review: got %d of %d, %v", len(page.Items), page.Total, err)
+	}
+	return decode(t, page.Items[0])
+}
+
+func expectMembers(t *testing.T, reason string, row shownRow, want map[string]any) {
+	t.Helper()
+	got := map[string]any{}
+	for member := range want {
+		got[member] = row[member]
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s: %s", reason, diff)
+	}
+}
+
+// A commit that was reviewed after the last that shows an issue resolves it. Whoever wrote it
+// sees that in the issue and in the review's counters before a controller has come by.
+func TestReviewedCommitResolvesIssuesAtOnce(t *testing.T) {
+	m := newReviewModel(t)
+	expectMembers(t, "both issues are open", shownReview(t, m), map[string]any{
+		"open_issue_count": 2.0, "open_high_count": 2.0, "closed_issue_count": 0.0})
+	expectMembers(t, "the issue is joined with its review and its repository", shownIssue(t, m, "i-1"), map[string]any{
+		"status": "open", "pr_number": 7.0, "provider": "github", "repo_id": "shop", "repo_name": "shop", "repo_owner": "acme",
+		"resolved_by": "", "resolved_at": nil})
+
+	next := review("r-1", 6)
+	next.Generation = 2
+	next.Spec.ReviewedCommits = append(next.Spec.ReviewedCommits,
+		v1alpha1.ReviewedCommit{SHA: "c2", ReviewedAt: metav1.NewTime(epoch.Add(time.Minute))})
+	still := issue("i-2", 7)
+	still.Spec.SeenInCommits = append(still.Spec.SeenInCommits, "c2")
+	feed(t, m, reviews, next)
+	feed(t, m, reviewIssues, still)
+	settle(t, m)
+	expectMembers(t, "the new commit does not show the first issue", shownIssue(t, m, "i-1"), map[string]any{
+		"status": "resolved", "resolved_by": "c2", "resolved_at": "2026-03-01T12:01:00Z"})
+	expectMembers(t, "it shows the second", shownIssue(t, m, "i-2"), map[string]any{"status": "open", "resolved_by": ""})
+	expectMembers(t, "the counters say the same as the issues", shownReview(t, m), map[string]any{
+		"open_issue_count": 1.0, "open_high_count": 1.0, "closed_issue_count": 1.0, "last_review_at": "2026-03-01T12:01:00Z"})
+}
+
+func TestIssueWithoutItsReviewKeepsWhatStatusSays(t *testing.T) {
+	m := newReviewModel(t)
+	resolved := issue("i-1", 6)
+	resolved.Status = v1alpha1.ReviewIssueStatus{State: v1alpha1.ReviewIssueResolved, ResolvedBy: "c2"}
+	feed(t, m, reviewIssues, resolved)
+	feedDeletion(t, m, reviews, review("r-1", 7))
+	settle(t, m)
+	expectMembers(t, "the review is gone", shownIssue(t, m, "i-1"), map[string]any{
+		"status": "resolved", "resolved_by": "c2", "review_id": "r-1", "repo_id": "", "pr_number": 0.0, "repo_name": ""})
+	if page, err := m.ListReviews(acme, ReviewQuery{Size: 10}); err != nil || page.Total != 0 {
+		t.Errorf("%d reviews are listed, %v", page.Total, err)
+	}
+}
+
+func TestCountersFollowIssuesThatComeAndGo(t *testing.T) {
+	m := newReviewModel(t)
+	low := issue("i-3", 6)
+	low.Spec.Severity = v1alpha1.LevelLow
+	feed(t, m, reviewIssues, low)
+	feedDeletion(t, m, reviewIssues, issue("i-1", 7))
+	settle(t, m)
+	expectMembers(t, "one came and one went", shownReview(t, m), map[string]any{
+		"open_issue_count": 2.0, "open_high_count": 1.0, "open_low_count": 1.0})
+
+	low = issue("i-3", 8)
+	low.UID = freshUID(8)
+	low.Spec.ReviewRef.Name = "r-2"
+	feed(t, m, reviewIssues, low)
+	settle(t, m)
+	expectMembers(t, "made again for another review it counts no more", shownReview(t, m), map[string]any{
+		"open_issue_count": 1.0, "open_low_count": 0.0})
+	if _, ok := m.ReviewIssue(acme, "i-1"); ok {
+		t.Error("a deleted issue is shown")
+	}
+}
+
+// A counter that the controller records moves updated_at, although the generation stays.
+func TestUpdatedAtOfAReview(t *testing.T) {
+	m := newReviewModel(t)
+	recorded := review("r-1", 6)
+	at := metav1.NewTime(epoch.Add(time.Hour))
+	recorded.Status.ObservedGeneration, recorded.Status.UpdatedAt = 1, &at
+	feed(t, m, reviews, recorded)
+	settle(t, m)
+	expectMembers(t, "the status says so", shownReview(t, m), map[string]any{"updated_at": "2026-03-01T13:00:00Z"})
+}
+
+func TestRenamedRepositoryShowsEverywhere(t *testing.T) {
+	m := newReviewModel(t)
+	feed(t, m, projects, project("api", 6))
+	feed(t, m, findings, finding("f-1", 7))
+	settle(t, m)
+	renamed := repository("shop", 8)
+	renamed.Spec.FullName, renamed.Spec.ScanEnabled = "acme/stores/cart", true
+	feed(t, m, repositories, renamed)
+	settle(t, m)
+	expectMembers(t, "review", shownReview(t, m), map[string]any{"repo_name": "cart", "repo_owner": "acme/stores"})
+	expectMembers(t, "issue", shownIssue(t, m, "i-1"), map[string]any{"repo_name": "cart", "repo_owner": "acme/stores"})
+	if got := shown(t, m, acme, "f-1").Repo.Name; got != "cart" {
+		t.Errorf("the finding says %q", got)
+	}
+	content, _ := m.Project(acme, "shop", "api")
+	if got := decode(t, content)["repo"].(map[string]any)["name"]; got != "cart" {
+		t.Errorf("the project says %q", got)
+	}
+	page, err := m.ListRepositories(acme, RepositoryQuery{Size: 10})
+	if err != nil || page.Total != 1 {
+		t.Fatalf("got %d repositories, %v", page.Total, err)
+	}
+	within := decode(t, page.Items[0])["projects"].([]any)[0].(map[string]any)
+	if within["cast_scan_enabled"] != true || within["repo"].(map[string]any)["name"] != "cart" {
+		t.Errorf("the project in the repository says %v", within)
+	}
+}
+
+func TestRepositoryShowsItsProjectsByID(t *testing.T) {
+	m := newReviewModel(t)
+	ids := func() []string {
+		page, err := m.ListRepositories(acme, RepositoryQuery{Size: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := []string{}
+		for _, p := range decode(t, page.Items[0])["projects"].([]any) {
+			list = append(list, p.(map[string]any)["id"].(string))
+		}
+		return list
+	}
+	feed(t, m, projects, project("web", 6), project("api", 7), project("ios", 8))
+	settle(t, m)
+	if diff := cmp.Diff([]string{"api", "ios", "web"}, ids()); diff != "" {
+		t.Error(diff)
+	}
+	counted := project("ios", 9)
+	counted.Status.FindingsCount = 9
+	feed(t, m, projects, counted)
+	feedDeletion(t, m, projects, project("web", 10))
+	elsewhere := project("api", 11)
+	elsewhere.UID = freshUID(11)
+	elsewhere.Spec.RepositoryRef.Name = "blog"
+	feed(t, m, projects, elsewhere)
+	settle(t, m)
+	if diff := cmp.Diff([]string{"ios"}, ids()); diff != "" {
+		t.Error(diff)
+	}
+	content, _ := m.Project(acme, "shop", "ios")
+	expectMembers(t, "a status write shows", decode(t, content), map[string]any{"findings_count": 9.0})
+}
+
+func delivery(name string, rv int) *v1alpha1.WebhookDelivery {
+	return &v1alpha1.WebhookDelivery{
+		ObjectMeta: meta(acmeNamespace, name, rv),
+		Spec:       v1alpha1.WebhookDeliverySpec{Payload: `{"type":"finding.created"}`},
+	}
+}
+
+func TestWebhookDelivery(t *testing.T) {
+	m, _ := newTestModel(t)
+	feed(t, m, webhookDeliveries, delivery("d-1", 5))
+	feed(t, m, organizations, organization(acme, acmeNamespace, 6), organization("other", "org-other", 7))
+	settle(t, m)
+	if got, ok := m.WebhookDelivery(acme, "d-1"); !ok || got.Spec.Payload != `{"type":"finding.created"}` {
+		t.Fatalf("held before the organization was: got %v", got)
+	}
+	attempted := delivery("d-1", 8)
+	attempted.Status.Attempts = []v1alpha1.WebhookAttempt{{Signatures: []v1alpha1.WebhookSignature{{Digest: "ab"}}}}
+	feed(t, m, webhookDeliveries, attempted)
+	feed(t, m, webhookDeliveries, delivery("d-1", 5))
+	settle(t, m)
+	if got, _ := m.WebhookDelivery(acme, "d-1"); len(got.Status.Attempts) != 1 {
+		t.Errorf("the attempt is not there: %v", got.Status)
+	}
+	if _, ok := m.WebhookDelivery("other", "d-1"); ok {
+		t.Error("another organization sees it")
+	}
+	feedDeletion(t, m, webhookDeliveries, delivery("d-1", 9))
+	settle(t, m)
+	if _, ok := m.WebhookDelivery(acme, "d-1"); ok {
+		t.Error("it is gone, and shown")
+	}
+}
+
+// What another organization has looks like what is not there.
+func TestNothingOfAnotherOrganizationIsShown(t *testing.T) {
+	m := newReviewModel(t)
+	feed(t, m, organizations, organization("other", "org-other", 6))
+	feed(t, m, projects, project("api", 7))
+	settle(t, m)
+	if _, ok := m.Project("other", "shop", "api"); ok {
+		t.Error("a project is shown")
+	}
+	if _, ok := m.ReviewIssue("other", "i-1"); ok {
+		t.Error("a review issue is shown")
+	}
+	repos, err := m.ListRepositories("other", RepositoryQuery{Size: 10})
+	if err != nil || repos.Total != 0 || len(repos.Items) != 0 {
+		t.Errorf("repositories are shown: %v, %v", repos, err)
+	}
+	list, err := m.ListReviews("other", ReviewQuery{Size: 10})
+	if err != nil || list.Total != 0 || len(list.Items) != 0 {
+		t.Errorf("reviews are shown: %v, %v", list, err)
+	}
+}
+
+// What somebody has just changed does not wait for a group that is being rendered.
+func TestSingleRowsComeBeforeGroups(t *testing.T) {
+	m := newReviewModel(t)
+	m.mu.Lock()
+	m.enqueue(rejoin{namespace: acmeNamespace, rows: reviewIssues, by: byAll})
+	m.enqueue(rejoin{namespace: acmeNamespace, rows: reviews, by: byName, name: "r-1"})
+	m.mu.Unlock()
+	if rows, _ := m.dequeue(); len(rows) != 1 || rows[0].rows != reviews {
+		t.Errorf("first comes %v", rows)
+	}
+	if rows, _ := m.dequeue(); len(rows) != 2 || rows[0].rows != reviewIssues {
+		t.Errorf("then comes %v", rows)
+	}
+}
+
+func TestMemoryOfRelatedRowsIsGivenBack(t *testing.T) {
+	m := newReviewModel(t)
+	feed(t, m, projects, project("api", 6))
+	feed(t, m, webhookDeliveries, delivery("d-1", 7))
+	settle(t, m)
+	feedDeletion(t, m, repositories, repository("shop", 10))
+	feedDeletion(t, m, reviews, review("r-1", 11))
+	feedDeletion(t, m, reviewIssues, issue("i-1", 12))
+	feedDeletion(t, m, reviewIssues, issue("i-2", 13))
+	feedDeletion(t, m, projects, project("api", 14))
+	feedDeletion(t, m, webhookDeliveries, delivery("d-1", 15))
+	settle(t, m)
+	p := m.partitions[acmeNamespace]
+	for name, n := range map[string]int{
+		"repositories": p.indexes.repositories.byID.Len(), "projects": p.indexes.projects.byID.Len(),
+		"reviews": p.indexes.reviews.byID.Len(), "issues": p.indexes.issues.byID.Len(),
+		"deliveries": p.indexes.deliveries.byID.Len(), "buckets": p.indexes.reviews.buckets.Len(),
+		"sorted reviews": p.indexes.reviews.sorted[1].Len(),
+		"counts":         len(p.counts), "children": len(p.projectsOf) + len(p.reviewsOf) + len(p.issuesOf),
+	} {
+		if n != 0 {
+			t.Errorf("%d %s are left", n, name)
+		}
+	}
+	feedDeletion(t, m, organizations, organization(acme, acmeNamespace, 16))
+	if len(m.partitions) != 0 {
+		t.Errorf("%d partitions are left", len(m.partitions))
+	}
+}
