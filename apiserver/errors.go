@@ -3,7 +3,6 @@ package apiserver
 import (
 	"encoding/json"
 	"net/http"
-	"strconv"
 
 	"github.com/gin-gonic/gin"
 
@@ -28,21 +27,4 @@ func fail(c *gin.Context, err error) {
 	}
 	send(c, p.Status, body)
 	c.Abort()
-}
-
-// send writes JSON whose parts are ready. For HEAD, net/http keeps the headers and drops the body.
-func send(c *gin.Context, status int, parts ...[]byte) {
-	length := 0
-	for _, part := range parts {
-		length += len(part)
-	}
-	header := c.Writer.Header()
-	header.Set("Content-Type", "application/json")
-	header.Set("Content-Length", strconv.Itoa(length))
-	c.Status(status)
-	for _, part := range parts {
-		if _, err := c.Writer.Write(part); err != nil {
-			return // the client is gone; the log has the status and the size
-		}
-	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/appsec-dev/findings-operator/apiserver/auth"
+	"github.com/appsec-dev/findings-operator/apiserver/etag"
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
@@ -191,6 +192,9 @@ func validate(described *openapi.Operation, segments map[string]string) gin.Hand
 			fail(c, problem.InvalidQuery(err.Error()))
 			return
 		}
+		if described.TakesCondition(openapi.HeaderIfMatch) {
+			s.request.IfMatch = etag.IfMatch(c.Request.Header.Values(openapi.HeaderIfMatch))
+		}
 		if !described.TakesBody() {
 			return
 		}
@@ -228,6 +232,10 @@ func perform(operation handlers.Operation) gin.HandlerFunc {
 			fail(c, err)
 			return
 		}
-		send(c, http.StatusOK, response...)
+		if response.Tag == "" {
+			send(c, http.StatusOK, response.Body...)
+			return
+		}
+		sendState(c, response.Tag, response.Body...)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/apiserver/ratelimit"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 )
 
@@ -23,8 +26,11 @@ const specPath = "/openapi.json"
 type router struct {
 	auth    *auth.Authenticator
 	model   *readmodel.Model
+	limiter *ratelimit.Limiter
 	metrics *metrics
 	log     *slog.Logger
+	// trustedProxies are believed about whom they forward requests for.
+	trustedProxies []netip.Prefix
 	// templates maps Gin's name of a route to the contract's.
 	templates map[string]string
 }
@@ -34,13 +40,14 @@ type router struct {
 //	observe    names, logs and counts the request
 //	recovery   answers a panic
 //	identify   finds out whose key it is
-//	refuse     401 without a valid key; unknown paths and methods end behind it
+//	limit      429 once its caller has used its limit up; the contract and /docs end behind it
+//	refuse     401 without a valid key; unknown paths and methods, and OPTIONS, end behind it
 //	allow      403 outside of the key's scopes
 //	validate   400 for what the contract does not allow
 //	perform    the operation
 //
-// A rate limit belongs between identify and refuse, where the key is known and requests
-// without one have not been turned away yet.
+// The limit stands between identify and refuse, where the key is known and requests without
+// one have not been turned away yet: guessing keys is limited too.
 func (r *router) handler(operations []handlers.Operation) (http.Handler, error) {
 	spec, err := openapi.Load()
 	if err != nil {
@@ -56,16 +63,15 @@ func (r *router) handler(operations []handlers.Operation) (http.Handler, error) 
 	}
 
 	engine := newEngine()
-	engine.Use(r.observe, recovery)
-	r.templates = map[string]string{specPath: specPath}
-	sendContract := func(c *gin.Context) { send(c, http.StatusOK, contract) }
-	engine.GET(specPath, sendContract)
-	engine.HEAD(specPath, sendContract)
-
-	known := []gin.HandlerFunc{r.identify, r.refuse}
-	engine.NoRoute(append(known, func(c *gin.Context) { fail(c, problem.NotFound("path")) })...)
-	engine.NoMethod(append(known, func(c *gin.Context) { fail(c, problem.MethodNotAllowed()) })...)
-	api := engine.Group("", known...)
+	engine.Use(r.observe, recovery, r.identify, r.limit)
+	r.templates = map[string]string{}
+	if err := r.addPublic(engine, contract); err != nil {
+		return nil, err
+	}
+	engine.NoRoute(r.refuse, func(c *gin.Context) { fail(c, problem.NotFound("path")) })
+	engine.NoMethod(r.refuse, func(c *gin.Context) { fail(c, problem.MethodNotAllowed()) })
+	api := engine.Group("", r.refuse)
+	methods := map[string][]string{}
 	for _, operation := range operations {
 		contract := described[operation.ID]
 		if contract == nil {
@@ -76,12 +82,49 @@ func (r *router) handler(operations []handlers.Operation) (http.Handler, error) 
 		r.templates[path] = contract.Path
 		for _, method := range contract.Methods() {
 			api.Handle(method, path, allow(operation), validate(contract, segments), perform(operation))
+			methods[path] = append(methods[path], method)
 		}
+	}
+	for path, served := range methods {
+		api.OPTIONS(path, options(served))
 	}
 	for id := range described {
 		return nil, fmt.Errorf("operation %q is described in openapi.yaml and not served", id)
 	}
 	return engine, nil
+}
+
+// addPublic serves what needs no key: the contract, and the page that shows it.
+func (r *router) addPublic(engine *gin.Engine, contract []byte) error {
+	files, err := docsFiles()
+	if err != nil {
+		return err
+	}
+	public := map[string]gin.HandlerFunc{
+		specPath: func(c *gin.Context) { send(c, http.StatusOK, contract) },
+	}
+	for at, content := range files {
+		public[at] = sendDocs(at, content)
+	}
+	for at, handler := range public {
+		r.templates[at] = at
+		engine.GET(at, handler)
+		engine.HEAD(at, handler)
+		engine.OPTIONS(at, options([]string{http.MethodGet, http.MethodHead}))
+	}
+	return nil
+}
+
+// options says which methods a path knows.
+func options(methods []string) gin.HandlerFunc {
+	methods = append(slices.Clone(methods), http.MethodOptions)
+	slices.Sort(methods)
+	allowed := strings.Join(methods, ", ")
+	return func(c *gin.Context) {
+		c.Header("Allow", allowed)
+		c.Status(http.StatusNoContent)
+		c.Writer.WriteHeaderNow()
+	}
 }
 
 // newEngine returns a Gin that routes by the path as it was sent: an encoded slash is part of

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -17,10 +18,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 
 	"github.com/appsec-dev/findings-operator/apiserver/auth"
 	"github.com/appsec-dev/findings-operator/apiserver/cursor"
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
+	"github.com/appsec-dev/findings-operator/apiserver/ratelimit"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 	"github.com/appsec-dev/findings-operator/apiserver/triage"
 )
@@ -55,6 +58,14 @@ type Options struct {
 	CursorKeysDir string
 	// KeyStaleness is how old what is known of API keys may be before requests are refused.
 	KeyStaleness time.Duration
+	// TLSCertFile and TLSKeyFile hold the certificate that the REST API is served with, and
+	// its private key; both empty: plain HTTP.
+	TLSCertFile, TLSKeyFile string
+	// TrustedProxies are believed about whom they forward requests for.
+	TrustedProxies []netip.Prefix
+	// RedisURLFile holds the URL of the Redis in which replicas share the counters of rate
+	// limits. Empty: each counts in its own memory.
+	RedisURLFile string
 	// Log takes the access log and all else.
 	Log *slog.Logger
 }
@@ -65,6 +76,9 @@ type Server struct {
 	auth    *auth.Authenticator
 	model   *readmodel.Model
 	cursors *cursor.Codec
+	limiter *ratelimit.Limiter
+	// certificates is nil for plain HTTP.
+	certificates *certwatcher.CertWatcher
 
 	listener, healthListener net.Listener
 	api, health              *http.Server
@@ -94,12 +108,26 @@ func New(options Options) (*Server, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registry.MustRegister(newDataAge(s.auth))
-	r := &router{auth: s.auth, model: s.model, metrics: newMetrics(registry), log: options.Log}
+	if s.limiter, err = ratelimit.New(ratelimit.Options{
+		RedisURLFile: options.RedisURLFile, Logger: log.WithName("ratelimit"), Registerer: registry,
+	}); err != nil {
+		return nil, fmt.Errorf("make the rate limit: %w", err)
+	}
+	if s.certificates, err = newCertificates(options.TLSCertFile, options.TLSKeyFile); err != nil {
+		return nil, err
+	}
+	r := &router{
+		auth: s.auth, model: s.model, limiter: s.limiter, metrics: newMetrics(registry), log: options.Log,
+		trustedProxies: options.TrustedProxies,
+	}
 	handler, err := r.handler(handlers.Operations(handlers.Backend{Model: s.model, Cursors: s.cursors, Triage: writer}))
 	if err != nil {
 		return nil, err
 	}
 	s.api = s.newHTTPServer(handler)
+	if s.certificates != nil {
+		s.api.TLSConfig = tlsConfig(s.certificates)
+	}
 	s.health = s.newHTTPServer(s.healthHandler(registry))
 	return s, s.listen(options.BindAddress, options.HealthBindAddress)
 }
@@ -158,6 +186,9 @@ func (s *Server) Run(ctx context.Context) error {
 	})
 	group.Go(func() error { return serve(s.health, s.healthListener) })
 	group.Go(func() error { return serve(s.api, s.listener) })
+	if s.certificates != nil {
+		group.Go(func() error { return s.certificates.Start(running) })
+	}
 	group.Go(func() error {
 		defer stop()
 		select {
@@ -166,11 +197,15 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 		return s.shutdown(context.WithoutCancel(ctx))
 	})
-	return group.Wait()
+	return errors.Join(group.Wait(), s.limiter.Close())
 }
 
 func serve(server *http.Server, listener net.Listener) error {
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	start := server.Serve
+	if server.TLSConfig != nil {
+		start = func(listener net.Listener) error { return server.ServeTLS(listener, "", "") }
+	}
+	if err := start(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve %s: %w", listener.Addr(), err)
 	}
 	return nil

@@ -19,16 +19,16 @@ func envelope(items [][]byte, hasMore bool, nextCursor string, total int) (Respo
 		Total      int    `json:"total"`
 	}{hasMore, nextCursor, total})
 	if err != nil {
-		return nil, err
+		return Response{}, err
 	}
-	response := make(Response, 0, 2*len(items)+2)
-	response = append(response, openItems)
+	body := make([][]byte, 0, 2*len(items)+2)
+	body = append(body, openItems)
 	for i, item := range items {
 		if i > 0 {
-			response = append(response, comma)
+			body = append(body, comma)
 		}
-		response = append(response, item)
+		body = append(body, item)
 	}
 	// The rest's opening brace gives way to the end of the items.
-	return append(response, append([]byte("],"), rest[1:]...)), nil
+	return Response{Body: append(body, append([]byte("],"), rest[1:]...))}, nil
 }

@@ -13,9 +13,9 @@ func getFindingV2(backend Backend) Operation {
 		Handle: func(_ context.Context, request Request) (Response, error) {
 			item, there := backend.Model.Finding(request.Organization, request.Path.Get("finding_id"))
 			if !there || item.RepoID != request.Path.Get("repo_id") || item.ProjectID != request.Path.Get("project_id") {
-				return nil, problem.NotFound("finding")
+				return Response{}, problem.NotFound("finding")
 			}
-			return Response{item.V2}, nil
+			return findingResponse(item, item.V2), nil
 		},
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/cursor"
+	"github.com/appsec-dev/findings-operator/apiserver/etag"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 	"github.com/appsec-dev/findings-operator/apiserver/triage"
@@ -23,10 +24,9 @@ type Request struct {
 	Path  openapi.Parameters
 	Query openapi.Parameters
 	Body  openapi.Body
+	// IfMatch is the state that a change is conditional on; the zero value is any.
+	IfMatch etag.Condition
 }
-
-// Response is the body of an answer with status 200, in parts.
-type Response [][]byte
 
 // Operation is an operation of the contract that is served.
 type Operation struct {
@@ -53,5 +53,10 @@ func Operations(backend Backend) []Operation {
 		getFindingV2(backend),
 		updateFindingV1(backend),
 		updateFindingV2(backend),
+		listRepositories(backend),
+		getProject(backend),
+		getReviewIssue(backend),
+		listReviews(backend),
+		verifyWebhookDelivery(backend),
 	}
 }

@@ -41,9 +41,31 @@ func decide(ctx context.Context, backend Backend, request Request, selected sele
 		return nil, problem.NotFound("finding")
 	}
 	decision.By = keyPrefix + request.KeyName
-	written, err := backend.Triage.Write(ctx, item.Object, selected.agrees, decision)
+	check := func(finding *v1alpha1.Finding) error {
+		if !selected.agrees(finding) {
+			return problem.NotFound("finding")
+		}
+		return unchanged(backend, request, finding)
+	}
+	written, err := backend.Triage.Write(ctx, item.Object, check, decision)
 	if err != nil {
 		return nil, err
 	}
 	return backend.Model.Apply(written)
+}
+
+// unchanged refuses a finding that is not in the state that the request is conditional on.
+func unchanged(backend Backend, request Request, finding *v1alpha1.Finding) error {
+	if !request.IfMatch.Given() {
+		return nil
+	}
+	// What the API server has just returned is in the model from here on; else nothing happens.
+	item, err := backend.Model.Apply(finding)
+	if err != nil {
+		return err
+	}
+	if !request.IfMatch.Names(findingTag(item)) {
+		return problem.PreconditionFailed("the finding has changed since; read it again")
+	}
+	return nil
 }

@@ -14,15 +14,15 @@ func updateFindingV1(backend Backend) Operation {
 		Handle: func(ctx context.Context, request Request) (Response, error) {
 			var update openapi.FindingV1Update
 			if err := request.Body.Into(&update); err != nil {
-				return nil, err
+				return Response{}, err
 			}
 			to := v1alpha1.UserStatus(update.UserStatus)
 			selected := selection{finding: request.Path.Get("id")}
 			item, err := decide(ctx, backend, request, selected, triage.Decision{UserStatus: &to})
 			if err != nil {
-				return nil, err
+				return Response{}, err
 			}
-			return Response{item.V1}, nil
+			return findingResponse(item, item.V1), nil
 		},
 	}
 }

@@ -14,7 +14,7 @@ func updateFindingV2(backend Backend) Operation {
 		Handle: func(ctx context.Context, request Request) (Response, error) {
 			var update openapi.FindingV2Update
 			if err := request.Body.Into(&update); err != nil {
-				return nil, err
+				return Response{}, err
 			}
 			decision := triage.Decision{
 				UserStatus: (*v1alpha1.UserStatus)(update.UserStatus),
@@ -22,9 +22,9 @@ func updateFindingV2(backend Backend) Operation {
 			}
 			item, err := decide(ctx, backend, request, selectFinding(request.Path, request.Query, update), decision)
 			if err != nil {
-				return nil, err
+				return Response{}, err
 			}
-			return Response{item.V2}, nil
+			return findingResponse(item, item.V2), nil
 		},
 	}
 }

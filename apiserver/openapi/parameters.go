@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Parameters are the described parameters of a request, checked, defaults put in.
@@ -26,6 +27,15 @@ func (p Parameters) Lookup(name string) (value string, ok bool) {
 func (p Parameters) Int(name string) int {
 	number, _ := strconv.Atoi(p.values[name]) // checked against the schema before
 	return number
+}
+
+// Time returns the value of a parameter that is a timestamp, nil where it is not given.
+func (p Parameters) Time(name string) *time.Time {
+	at, err := time.Parse(time.RFC3339, p.values[name]) // checked against the schema before
+	if err != nil {
+		return nil
+	}
+	return &at
 }
 
 // ParsePath takes the segments of a request's path by name, percent-encoded as they came.

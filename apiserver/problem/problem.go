@@ -17,6 +17,8 @@ const (
 	messageForbidden        = "Forbidden"
 	messageNotFound         = "Resource not found"
 	messageMethodNotAllowed = "Method not allowed"
+	messagePrecondition     = "Precondition failed"
+	messageTooManyRequests  = "Rate limit exceeded"
 	messageInternal         = "Internal server error"
 )
 
@@ -93,6 +95,25 @@ func MethodNotAllowed() *Problem {
 	return &Problem{
 		Status: http.StatusMethodNotAllowed, Message: messageMethodNotAllowed,
 		Detail: "the header Allow lists the methods that the path knows",
+	}
+}
+
+// PreconditionFailed is for a change that is conditional on a state that is no longer there.
+func PreconditionFailed(detail string) *Problem {
+	return &Problem{Status: http.StatusPreconditionFailed, Message: messagePrecondition, Detail: detail}
+}
+
+// IsPreconditionFailed reports whether err is or wraps that problem.
+func IsPreconditionFailed(err error) bool {
+	var p *Problem
+	return errors.As(err, &p) && p.Status == http.StatusPreconditionFailed
+}
+
+// TooManyRequests is for a caller that has used its limit up.
+func TooManyRequests() *Problem {
+	return &Problem{
+		Status: http.StatusTooManyRequests, Message: messageTooManyRequests,
+		Detail: "wait for the seconds in the header retry-after",
 	}
 }
 

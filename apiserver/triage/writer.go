@@ -55,25 +55,29 @@ func NewWriter(config *rest.Config) (*Writer, error) {
 //
 // known is the finding as the caller last saw it. The API server says whether that is still
 // so, even where the decision changes nothing. If it is not, Write reads the finding and
-// decides again, a bounded number of times. agrees is asked before each try: a finding that
-// was deleted and made again under its name may be in another project.
+// decides again, a bounded number of times. check is asked before each try, and its error ends
+// the matter: a finding that was deleted and made again under its name may be in another
+// project. An error about the state that the caller knew is asked again of the stored one.
 //
 // Its errors are problems. A decision whose outcome is not known may be written again: that
 // changes nothing a second time.
-func (w *Writer) Write(ctx context.Context, known *v1alpha1.Finding, agrees func(*v1alpha1.Finding) bool, decision Decision) (*v1alpha1.Finding, error) {
+func (w *Writer) Write(ctx context.Context, known *v1alpha1.Finding, check func(*v1alpha1.Finding) error, decision Decision) (*v1alpha1.Finding, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	finding := known
-	for range attempts {
-		if !agrees(finding) {
-			return nil, problem.NotFound("finding")
+	for attempt := range attempts {
+		err := check(finding)
+		if err != nil && (attempt > 0 || !problem.IsPreconditionFailed(err)) {
+			return nil, err
 		}
-		written, err := w.patch(ctx, finding, decision)
 		if err == nil {
-			return written, nil
-		}
-		if !apierrors.IsConflict(err) {
-			return nil, explain(err)
+			written, err := w.patch(ctx, finding, decision)
+			if err == nil {
+				return written, nil
+			}
+			if !apierrors.IsConflict(err) {
+				return nil, explain(err)
+			}
 		}
 		if finding, err = w.get(ctx, known.Namespace, known.Name); err != nil {
 			return nil, explain(err)

@@ -6,17 +6,21 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver"
+	"github.com/appsec-dev/findings-operator/internal/clientaddress"
 )
 
 // apiserverOptions are the flags of `findings-operator apiserver`.
@@ -28,12 +32,18 @@ type apiserverOptions struct {
 	namespace          string
 	cursorKeysDir      string
 	keyStaleness       time.Duration
+	tlsCertFile        string
+	tlsPrivateKeyFile  string
+	redisURLFile       string
+	trustedProxies     []string
 	logLevel           string
 	logFormat          string
 
 	// config reaches the API server where the kinds live.
 	config *rest.Config
 	log    *slog.Logger
+	// proxies are the networks of trustedProxies.
+	proxies []netip.Prefix
 }
 
 func newAPIServerCommand() *cobra.Command {
@@ -79,6 +89,13 @@ func (o *apiserverOptions) addFlags(flags *pflag.FlagSet) {
 			"whose name sorts last signs. Without it the key is made anew at each start, and cursors end with it")
 	flags.DurationVar(&o.keyStaleness, "key-staleness", time.Minute,
 		"how old what is known of API keys may become before requests are refused")
+	flags.StringVar(&o.tlsCertFile, "tls-cert-file", "",
+		"file of the certificate that the REST API is served with; without it, plain HTTP. A renewed one is used without a restart")
+	flags.StringVar(&o.tlsPrivateKeyFile, "tls-private-key-file", "", "file of the private key of --tls-cert-file")
+	flags.StringVar(&o.redisURLFile, "redis-url-file", "",
+		"file with the URL of the Redis in which replicas share the counters of rate limits; without it each counts for itself")
+	flags.StringSliceVar(&o.trustedProxies, "trusted-proxies", nil,
+		"networks of the proxies in front, such as 10.0.0.0/8, whose X-Forwarded-For is believed; they hold no clients")
 	flags.StringVar(&o.logLevel, "log-level", "info", "least severe messages that are logged: debug, info, warn or error")
 	flags.StringVar(&o.logFormat, "log-format", "json", "form of the log on standard error: json or text")
 }
@@ -94,6 +111,14 @@ func (o *apiserverOptions) validate() error {
 	if o.keyStaleness < time.Second {
 		problems = append(problems, errors.New("--key-staleness must be at least 1s"))
 	}
+	if (o.tlsCertFile == "") != (o.tlsPrivateKeyFile == "") {
+		problems = append(problems, errors.New("--tls-cert-file and --tls-private-key-file go together"))
+	}
+	proxies, err := clientaddress.ParseTrusted(o.trustedProxies)
+	if err != nil {
+		problems = append(problems, fmt.Errorf("--trusted-proxies: %w", err))
+	}
+	o.proxies = proxies
 	if err := new(slog.LevelVar).UnmarshalText([]byte(o.logLevel)); err != nil {
 		problems = append(problems, fmt.Errorf("--log-level must be debug, info, warn or error, not %q", o.logLevel))
 	}
@@ -114,7 +139,8 @@ func (o *apiserverOptions) complete() error {
 		handler = slog.NewTextHandler(os.Stderr, handlerOptions)
 	}
 	o.log = slog.New(handler)
-	klog.SetSlogLogger(o.log) // client-go's
+	klog.SetSlogLogger(o.log)                        // client-go's
+	ctrllog.SetLogger(logr.FromSlogHandler(handler)) // that of the certificate's watch
 
 	path := cmp.Or(o.findingsKubeconfig, o.kubeconfig)
 	config, err := loadConfig(path)
@@ -134,6 +160,10 @@ func (o *apiserverOptions) run(ctx context.Context) error {
 		Namespace:         o.namespace,
 		CursorKeysDir:     o.cursorKeysDir,
 		KeyStaleness:      o.keyStaleness,
+		TLSCertFile:       o.tlsCertFile,
+		TLSKeyFile:        o.tlsPrivateKeyFile,
+		TrustedProxies:    o.proxies,
+		RedisURLFile:      o.redisURLFile,
 		Log:               o.log,
 	})
 	if err != nil {

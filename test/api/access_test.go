@@ -24,6 +24,12 @@ var requests = []struct{ method, path, body string }{
 	{"GET", "/v2/findings", ""},
 	{"PATCH", "/v2/findings/f-1", `{"comments":"x"}`},
 	{"GET", someFinding, ""},
+	{"GET", "/v2/repos", ""},
+	{"GET", "/v2/repos/repo/projects/proj", ""},
+	{"GET", "/v2/issues/i-1", ""},
+	{"GET", "/v1/reviews", ""},
+	{"POST", "/v2/webhook-deliveries/d-1/verify", `{"payload":"x","signature":"y"}`},
+	{"OPTIONS", "/v1/findings", ""},
 	{"GET", "/nowhere", ""},
 	{"DELETE", "/v1/findings", ""},
 	{"PATCH", "/v1/findings/f-1", `not JSON`},
@@ -49,7 +55,7 @@ func TestWithoutAValidKeyEveryRequestGetsTheSame401(t *testing.T) {
 		"two keys in a header": {"Bearer " + valid + ", Bearer " + valid},
 	} {
 		for _, r := range requests {
-			c := &caller{t: t, server: facade}
+			c := newCaller(t, facade, "")
 			a := c.do(r.method, r.path, r.body, func(request *http.Request) { request.Header["Authorization"] = authorization })
 			a.wantsError(401, "Unauthorized", reason+": "+r.method+" "+r.path)
 			if first == nil {
@@ -128,13 +134,22 @@ func TestUnknownPathsAre404(t *testing.T) {
 func TestUnknownMethodsAre405WithAllow(t *testing.T) {
 	c := newOrganization(t).key("ci")
 	for path, allowed := range map[string]string{
-		"/v1/findings":     "GET, HEAD",
-		"/v2/findings":     "GET, HEAD",
-		"/v1/findings/f-1": "PATCH",
-		"/v2/findings/f-1": "PATCH",
-		someFinding:        "GET, HEAD",
+		"/v1/findings":                      "GET, HEAD, OPTIONS",
+		"/v2/findings":                      "GET, HEAD, OPTIONS",
+		"/v1/findings/f-1":                  "OPTIONS, PATCH",
+		"/v2/findings/f-1":                  "OPTIONS, PATCH",
+		someFinding:                         "GET, HEAD, OPTIONS",
+		"/v2/repos":                         "GET, HEAD, OPTIONS",
+		"/v2/repos/repo/projects/proj":      "GET, HEAD, OPTIONS",
+		"/v2/issues/i-1":                    "GET, HEAD, OPTIONS",
+		"/v1/reviews":                       "GET, HEAD, OPTIONS",
+		"/v2/webhook-deliveries/d-1/verify": "OPTIONS, POST",
 	} {
-		for _, method := range []string{"POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PROPFIND"} {
+		options := c.do("OPTIONS", path, "").wants(204, "OPTIONS "+path)
+		if got := options.header.Get("Allow"); got != allowed {
+			t.Errorf("OPTIONS %s: Allow is %q, want %q", path, got, allowed)
+		}
+		for _, method := range []string{"PUT", "DELETE", "TRACE", "PROPFIND"} {
 			a := c.do(method, path, "").wantsError(405, "Method not allowed", method+" "+path)
 			if got := a.header.Get("Allow"); got != allowed {
 				t.Errorf("%s %s: Allow is %q, want %q", method, path, got, allowed)
@@ -145,7 +160,7 @@ func TestUnknownMethodsAre405WithAllow(t *testing.T) {
 }
 
 func TestTheContractIsServedToAnybody(t *testing.T) {
-	c := &caller{t: t, server: facade}
+	c := newCaller(t, facade, "")
 	a := c.get("/openapi.json").wants(200, "the contract")
 	var document struct {
 		OpenAPI string                    `json:"openapi"`

@@ -5,11 +5,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"net/netip"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -37,6 +41,18 @@ type caller struct {
 	t      testing.TB
 	server *server
 	token  string // none where empty
+	// address is where the caller is, behind a proxy that the server trusts: one of its own,
+	// so that no test uses up another's limit.
+	address string
+}
+
+var addresses atomic.Uint32
+
+// newCaller returns one with that token.
+func newCaller(t testing.TB, s *server, token string) *caller {
+	n := addresses.Add(1)
+	address := netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)})
+	return &caller{t: t, server: s, token: token, address: address.String()}
 }
 
 // answer is what came back.
@@ -80,13 +96,14 @@ func (c *caller) try(method, path, body string, changes ...change) (answer, erro
 	if err != nil {
 		return answer{}, err
 	}
+	request.Header.Set("X-Forwarded-For", c.address)
 	if c.token != "" {
 		request.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	for _, change := range changes {
 		change(request)
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := c.server.client().Do(request)
 	if err != nil {
 		return answer{}, err
 	}
@@ -113,7 +130,18 @@ func (a answer) check(request *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if request.Method == http.MethodHead || request.URL.Path == "/openapi.json" {
+	for _, name := range []string{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"} {
+		if _, err := strconv.Atoi(a.header.Get(name)); err != nil {
+			return fmt.Errorf("the header %s: %w", name, err)
+		}
+	}
+	if request.Method == http.MethodHead || request.URL.Path == "/openapi.json" || strings.HasPrefix(request.URL.Path, "/docs") {
+		return nil
+	}
+	if a.status == http.StatusNoContent || a.status == http.StatusNotModified {
+		if len(a.body) > 0 {
+			return fmt.Errorf("a body with %d", a.status)
+		}
 		return nil
 	}
 	if got := a.header.Get("Content-Type"); got != "application/json" {

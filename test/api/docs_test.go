@@ -33,7 +33,7 @@ func TestTheExamplesOfTheDocumentation(t *testing.T) {
 		for _, command := range example.commands {
 			commands++
 			method, path, body, changes := curl(t, os.Expand(command, func(name string) string { return variables[name] }))
-			a := (&caller{t: t, server: facade}).do(method, path, body, changes...)
+			a := newCaller(t, facade, "").do(method, path, body, changes...)
 			a.wants(example.status, command)
 			if example.answer != "" {
 				if diff := cmp.Diff(settled(t, example.answer), settled(t, string(a.body))); diff != "" {

@@ -36,11 +36,25 @@ func newOrganization(t testing.TB) *organization {
 		t.Fatal(err)
 	}
 	o := &organization{t: t, name: name, namespace: namespace, server: facade}
+	o.limit(unlimited)
 	o.create(builder.Repository("repo").In(namespace).Mutate(func(r *v1alpha1.Repository) {
 		r.Spec.Provider, r.Spec.URL, r.Spec.FullName = "github", "https://github.com/acme/repo", "acme/repo"
 	}).Build())
 	o.create(builder.Project("proj").In(namespace).Build())
 	return o
+}
+
+// unlimited is a limit that no test reaches.
+const unlimited = 1_000_000
+
+// limit sets how many requests a minute each of the organization's keys may send.
+func (o *organization) limit(requestsPerMinute int) {
+	o.t.Helper()
+	patch := fmt.Appendf(nil, `{"spec":{"rateLimit":{"requestsPerMinute":%d}}}`, requestsPerMinute)
+	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: o.name}}
+	if err := env.Client.Patch(o.t.Context(), organization, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		o.t.Fatal(err)
+	}
 }
 
 func (o *organization) create(object client.Object) {
@@ -54,7 +68,7 @@ func (o *organization) create(object client.Object) {
 // facade knows.
 func (o *organization) key(name string, scopes ...v1alpha1.Scope) *caller {
 	o.t.Helper()
-	c := &caller{t: o.t, server: o.server, token: o.issue(name, scopes...)}
+	c := newCaller(o.t, o.server, o.issue(name, scopes...))
 	o.eventually(func(g Gomega) {
 		a, err := c.try("GET", "/v1/findings?size=0", "")
 		g.Expect(err).NotTo(HaveOccurred())

@@ -136,7 +136,7 @@ func TestAFacadeThatCannotReachTheAPIServerIsNotReady(t *testing.T) {
 	if status, _, err := s.health(t.Context(), "/healthz"); err != nil || status != http.StatusOK {
 		t.Errorf("healthz: %d, %v", status, err)
 	}
-	c := &caller{t: t, server: s, token: newOrganization(t).issue("ci")}
+	c := newCaller(t, s, newOrganization(t).issue("ci"))
 	c.get("/v1/findings").wants(500, "a facade that knows no keys yet")
 	l.set(false)
 	if err := s.waitUntilReady(t.Context()); err != nil {
@@ -213,7 +213,7 @@ func TestTheLogNamesRequestsAndHoldsNoSecrets(t *testing.T) {
 	}
 	c.patch("/v2/findings/f-1", `{"comments":"from-the-body"}`)
 	c.get("/v1/findings?cursor=x")
-	(&caller{t: t, server: s, token: "from-the-header"}).get("/v1/findings")
+	newCaller(t, s, "from-the-header").get("/v1/findings")
 	text := log.String()
 	for _, want := range []string{
 		`"requestID":"from-the-proxy.1"`, `"route":"/v2/findings/{id}"`, `"key":"ci-bot"`, `"organization":"` + o.name + `"`,

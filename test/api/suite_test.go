@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -121,6 +122,7 @@ func newServer(config *rest.Config, options apiserver.Options) (*server, error) 
 	options.BindAddress = "127.0.0.1:0"
 	options.HealthBindAddress = "127.0.0.1:0"
 	options.Namespace = testenv.SystemNamespace
+	options.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
@@ -141,6 +143,9 @@ func newServer(config *rest.Config, options apiserver.Options) (*server, error) 
 		}
 	}}, nil
 }
+
+// client reaches the REST API.
+func (s *server) client() *http.Client { return http.DefaultClient }
 
 // url of a path of the REST API.
 func (s *server) url(path string) string { return "http://" + s.Address() + path }

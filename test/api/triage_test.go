@@ -298,7 +298,7 @@ func writer(t testing.TB) *triage.Writer {
 	return w
 }
 
-func always(*v1alpha1.Finding) bool { return true }
+func always(*v1alpha1.Finding) error { return nil }
 
 // What others wrote since the finding was last seen decides whether a decision changes anything.
 func TestADecisionOnAnOldStateIsMadeAgainOnTheNewOne(t *testing.T) {
@@ -327,7 +327,12 @@ func TestAFindingThatWasMadeAgainElsewhereIsNotTheOneThatWasMeant(t *testing.T) 
 		t.Fatal(err)
 	}
 	o.create(builder.Finding("f-1").In(o.namespace).Project("repo", "other").Build())
-	inProj := func(f *v1alpha1.Finding) bool { return f.Spec.ProjectRef.Name == "proj" }
+	inProj := func(f *v1alpha1.Finding) error {
+		if f.Spec.ProjectRef.Name != "proj" {
+			return problem.NotFound("finding")
+		}
+		return nil
+	}
 	muted := v1alpha1.UserStatusMuted
 	_, err := writer(t).Write(t.Context(), old, inProj, triage.Decision{UserStatus: &muted, By: "apikey/ci"})
 	if p := problem.Of(err); err == nil || p.Status != 404 {
@@ -343,12 +348,12 @@ func TestAfterFiveConflictsInARowTheClientMayTryAgain(t *testing.T) {
 	o.create(builder.Finding("f-1").In(o.namespace).Build())
 	tries := 0
 	// Somebody else writes between every look and every patch.
-	meddle := func(*v1alpha1.Finding) bool {
+	meddle := func(*v1alpha1.Finding) error {
 		tries++
 		if err := o.kubectlPatch(t.Context(), "f-1", fmt.Sprintf(`{"spec":{"triage":{"comments":"%d"}}}`, tries)); err != nil {
 			t.Error(err)
 		}
-		return true
+		return nil
 	}
 	_, err := writer(t).Write(t.Context(), o.stored("f-1"), meddle, triage.Decision{UserStatus: ptr.To(v1alpha1.UserStatusMuted), By: "apikey/ci"})
 	p := problem.Of(err)

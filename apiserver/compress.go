@@ -1,0 +1,65 @@
+package apiserver
+
+import (
+	"compress/gzip"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// minCompressedBytes is from which length on a body is compressed: what fits into a packet
+// gets to the client no sooner for it.
+const minCompressedBytes = 1400
+
+// compressors are kept: each has tables of a few hundred KiB. The fastest level, because the
+// lists of this service are text that repeats itself.
+var compressors = sync.Pool{New: func() any {
+	writer, err := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed)
+	if err != nil {
+		panic(err) // the level exists
+	}
+	return writer
+}}
+
+// compress writes the parts to w as one gzip stream.
+func compress(w io.Writer, parts [][]byte) error {
+	compressor := compressors.Get().(*gzip.Writer)
+	defer compressors.Put(compressor)
+	compressor.Reset(w)
+	for _, part := range parts {
+		if _, err := compressor.Write(part); err != nil {
+			return err
+		}
+	}
+	return compressor.Close()
+}
+
+// acceptsGzip reads Accept-Encoding (RFC 9110, section 12.5.3). Without the header a body is
+// sent as it is: it may be anything to the client.
+func acceptsGzip(values []string) bool {
+	star := false
+	for entry := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		coding, parameters, _ := strings.Cut(entry, ";")
+		switch strings.ToLower(strings.TrimSpace(coding)) {
+		case "gzip", "x-gzip":
+			return weight(parameters) > 0
+		case "*":
+			star = weight(parameters) > 0
+		}
+	}
+	return star
+}
+
+// weight is 1 where none is given, and 0 for one that makes no sense.
+func weight(parameters string) float64 {
+	name, value, given := strings.Cut(parameters, "=")
+	if !given || !strings.EqualFold(strings.TrimSpace(name), "q") {
+		return 1
+	}
+	weight, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+	if err != nil {
+		return 0
+	}
+	return weight
+}

@@ -1,0 +1,75 @@
+// Package etag holds entity tags and the conditions that requests make of them (RFC 9110,
+// sections 8.8.3 and 13.1).
+package etag
+
+import (
+	"slices"
+	"strings"
+)
+
+// compressedSuffix tells the tag of a compressed body from that of the plain one: they are the
+// same state in other bytes.
+const compressedSuffix = "-gzip"
+
+// maxTags bounds the work that one header asks for.
+const maxTags = 64
+
+// Format writes the tag of a state as a header's value. The state is free of quotation marks.
+func Format(state string, compressed bool) string {
+	if compressed {
+		state += compressedSuffix
+	}
+	return `"` + state + `"`
+}
+
+// Condition is what the header If-Match or If-None-Match asks for. The zero value is that of a
+// request without the header.
+type Condition struct {
+	given, any bool
+	states     []string
+}
+
+// IfMatch reads the values of that header. A weak tag matches nothing there.
+func IfMatch(values []string) Condition { return parse(values, false) }
+
+// IfNoneMatch reads the values of that header. A proxy may have made a tag weak.
+func IfNoneMatch(values []string) Condition { return parse(values, true) }
+
+// parse takes what is no tag for one that matches nothing: a condition must not be lost. No
+// state holds a comma, so that a comma within a tag does no harm.
+func parse(values []string, weak bool) Condition {
+	if len(values) == 0 {
+		return Condition{}
+	}
+	condition := Condition{given: true}
+	for text := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		text = strings.TrimSpace(text)
+		if text == "*" {
+			condition.any = true
+			continue
+		}
+		if weak {
+			text = strings.TrimPrefix(text, "W/")
+		}
+		if len(condition.states) == maxTags {
+			break
+		}
+		if state, ok := unquote(text); ok {
+			condition.states = append(condition.states, strings.TrimSuffix(state, compressedSuffix))
+		}
+	}
+	return condition
+}
+
+func unquote(text string) (string, bool) {
+	if len(text) < 2 || text[0] != '"' || text[len(text)-1] != '"' {
+		return "", false
+	}
+	return text[1 : len(text)-1], true
+}
+
+// Given reports whether the request has the header.
+func (c Condition) Given() bool { return c.given }
+
+// Names reports whether the header names that state, or any.
+func (c Condition) Names(state string) bool { return c.any || slices.Contains(c.states, state) }

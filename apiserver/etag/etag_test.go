@@ -1,0 +1,51 @@
+package etag_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/appsec-dev/findings-operator/apiserver/etag"
+)
+
+func TestConditions(t *testing.T) {
+	for _, test := range []struct {
+		reason          string
+		values          []string
+		match, nonMatch bool
+	}{
+		{"no header names nothing", nil, false, false},
+		{"an empty header names nothing", []string{""}, false, false},
+		{"the tag itself", []string{`"abc"`}, true, true},
+		{"that of the compressed body is the same state", []string{`"abc-gzip"`}, true, true},
+		{"a weak tag is good for reads alone", []string{`W/"abc"`}, false, true},
+		{"a star names any", []string{"*"}, true, true},
+		{"one of several", []string{`"x", "abc"`}, true, true},
+		{"one of several lines", []string{`"x"`, `"abc"`}, true, true},
+		{"another tag", []string{`"abcd"`}, false, false},
+		{"a tag without quotation marks", []string{`abc`}, false, false},
+		{"half a tag", []string{`"abc`}, false, false},
+		{"a lone quotation mark", []string{`"`}, false, false},
+		{"more tags than are read", []string{strings.Repeat(`"x",`, 64) + `"abc"`}, false, false},
+	} {
+		if got := etag.IfMatch(test.values).Names("abc"); got != test.match {
+			t.Errorf("%s: If-Match: %t", test.reason, got)
+		}
+		if got := etag.IfNoneMatch(test.values).Names("abc"); got != test.nonMatch {
+			t.Errorf("%s: If-None-Match: %t", test.reason, got)
+		}
+		if got := etag.IfMatch(test.values).Given(); got != (test.values != nil) {
+			t.Errorf("%s: given is %t", test.reason, got)
+		}
+	}
+}
+
+func TestWhatIsFormattedIsNamed(t *testing.T) {
+	for _, compressed := range []bool{false, true} {
+		if value := etag.Format("abc", compressed); !etag.IfMatch([]string{value}).Names("abc") {
+			t.Errorf("%s is not read back", value)
+		}
+	}
+	if etag.Format("abc", true) == etag.Format("abc", false) {
+		t.Error("two bodies of different bytes have one tag")
+	}
+}

@@ -1,0 +1,26 @@
+package apiserver
+
+import (
+	"github.com/gin-gonic/gin"
+
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/apiserver/ratelimit"
+	"github.com/appsec-dev/findings-operator/internal/clientaddress"
+)
+
+// limit counts the request for its key, or without a valid one for its client's address.
+func (r *router) limit(c *gin.Context) {
+	decision := r.limiter.Take(c.Request.Context(), r.callerOf(c))
+	decision.SetHeaders(c.Writer.Header())
+	if !decision.Allowed {
+		fail(c, problem.TooManyRequests())
+	}
+}
+
+func (r *router) callerOf(c *gin.Context) ratelimit.Caller {
+	s := stateOf(c)
+	if s.authErr == nil {
+		return ratelimit.Key(string(s.identity.KeyUID), int(s.identity.RequestsPerMinute))
+	}
+	return ratelimit.Address(clientaddress.Of(c.Request, r.trustedProxies))
+}

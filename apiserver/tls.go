@@ -1,0 +1,29 @@
+package apiserver
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+)
+
+// newCertificates watches the files of a certificate and its key, so that a renewed one is
+// used without a restart. It returns nil where neither is named.
+func newCertificates(certFile, keyFile string) (*certwatcher.CertWatcher, error) {
+	if certFile == "" && keyFile == "" {
+		return nil, nil //nolint:nilnil // without a certificate there is nothing to watch
+	}
+	if certFile == "" || keyFile == "" {
+		return nil, errors.New("a TLS certificate needs its private key, and a private key its certificate")
+	}
+	certificates, err := certwatcher.New(certFile, keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the TLS certificate: %w", err)
+	}
+	return certificates, nil
+}
+
+func tlsConfig(certificates *certwatcher.CertWatcher) *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificates.GetCertificate}
+}
