@@ -1,76 +1,151 @@
 package render_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
+	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 )
 
-// containers are objects that a sentence below the table speaks of.
-var containers = map[string]bool{
-	"project": true, "agent": true, "details": true, "project.context": true, "repo": true, "scan_details": true,
+// shape is a schema of the contract, and where docs/decisions/fields.md speaks of it.
+type shape struct {
+	schema, section string
+	// column holds the name of the member, or a dash.
+	column int
+	// yes is the column that says whether the shape has the member; 0 where every row is of it.
+	yes int
+	// containers are objects that a sentence below the table speaks of, or another section.
+	containers []string
 }
 
-// docs/decisions/fields.md has a row for each member of both shapes of a finding, and no
-// row for what there is not.
+var documented = []shape{
+	{schema: "FindingV1", section: "Finding", column: 0, containers: []string{"project"}},
+	{schema: "FindingV2", section: "Finding", column: 1,
+		containers: []string{"agent", "details", "project", "project.context", "repo", "scan_details"}},
+	{schema: "Repository", section: "Repository"},
+	{schema: "RepositoryProject", section: "Project", yes: 1},
+	{schema: "Project", section: "Project", yes: 2},
+	{schema: "Review", section: "Review"},
+	{schema: "ReviewIssue", section: "Review issue"},
+	{schema: "WebhookVerification", section: "Webhook verification"},
+}
+
+// docs/decisions/fields.md has one row for each member of each shape that the contract
+// describes, and no row for what there is not.
 func TestEveryMemberHasARow(t *testing.T) {
+	spec := loadSpec(t)
 	content, err := os.ReadFile(filepath.Join("..", "..", "docs", "decisions", "fields.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(content), "\n## Finding\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	for column, shape := range []any{openapi.FindingV1{}, openapi.FindingV2{}} {
-		members := map[string]bool{}
-		collect(reflect.TypeOf(shape), "", members)
-		for _, row := range strings.Split(section, "\n") {
-			cells := strings.Split(row, " | ")
-			if !strings.HasPrefix(row, "| ") || len(cells) != 5 || strings.HasPrefix(row, "| v1 ") {
+	for _, s := range documented {
+		members := membersOf(t, spec, s.schema)
+		for _, row := range rowsOf(string(content), s.section) {
+			member := strings.Trim(row[s.column], "`")
+			if s.yes > 0 && row[s.yes] == "no" || member == "-" {
+				if s.yes > 0 && members[member] {
+					t.Errorf("%s has the member %q, and the table says that it has not", s.schema, member)
+				}
 				continue
 			}
-			member := strings.Trim(strings.TrimPrefix(cells[column], "| "), "`")
-			switch {
-			case member == "-":
-			case !members[member]:
-				t.Errorf("%T has no member %q", shape, member)
-			default:
-				delete(members, member)
+			if !members[member] {
+				t.Errorf("%s has no member %q, or it has two rows", s.schema, member)
 			}
+			delete(members, member)
 		}
-		for member := range members {
-			if !containers[member] {
-				t.Errorf("%T: no row, or two, for %q", shape, member)
+		for _, member := range slices.Sorted(maps.Keys(members)) {
+			if !slices.Contains(s.containers, member) {
+				t.Errorf("%s: no row for %q", s.schema, member)
 			}
 		}
 	}
 }
 
-func collect(shape reflect.Type, prefix string, into map[string]bool) {
-	switch shape.Kind() {
-	case reflect.Pointer:
-		collect(shape.Elem(), prefix, into)
-		return
-	case reflect.Slice:
-		collect(shape.Elem(), prefix+"[]", into)
-		return
-	case reflect.Struct:
-	default:
+// What an operation may answer with is in the table above.
+func TestEveryShapeIsDocumented(t *testing.T) {
+	var names []string
+	for _, s := range documented {
+		names = append(names, s.schema)
+	}
+	for path, item := range loadSpec(t).Paths.Map() {
+		for method, operation := range item.Operations() {
+			ok := operation.Responses.Status(200)
+			if ok == nil || ok.Value.Content.Get("application/json") == nil {
+				continue
+			}
+			schema := ok.Value.Content.Get("application/json").Schema
+			if items := schema.Value.Properties["items"]; items != nil {
+				schema = items.Value.Items
+			}
+			if name := nameOf(schema); !slices.Contains(names, name) {
+				t.Errorf("%s %s answers with %q, of which fields.md has no section", method, path, name)
+			}
+		}
+	}
+}
+
+func loadSpec(t *testing.T) *openapi3.T {
+	t.Helper()
+	spec, err := openapi.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return spec
+}
+
+func nameOf(schema *openapi3.SchemaRef) string {
+	return schema.Ref[strings.LastIndexByte(schema.Ref, '/')+1:]
+}
+
+// rowsOf are the cells of the rows of a section's table.
+func rowsOf(content, section string) [][]string {
+	_, text, _ := strings.Cut(content, "\n## "+section+"\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	var rows [][]string
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if !strings.HasPrefix(line, "| `") && !strings.HasPrefix(line, "| - ") {
+			continue
+		}
+		rows = append(rows, strings.Split(strings.TrimSuffix(strings.TrimPrefix(line, "| "), " |"), " | "))
+	}
+	return rows
+}
+
+// membersOf are the members of a schema by their path; an array's items have the path of the
+// array and "[]". Another documented shape within it is a member without members.
+func membersOf(t *testing.T, spec *openapi3.T, name string) map[string]bool {
+	t.Helper()
+	schema := spec.Components.Schemas[name]
+	if schema == nil {
+		t.Fatalf("the contract has no schema %s", name)
+	}
+	members := map[string]bool{}
+	collect(schema, "", members)
+	return members
+}
+
+func collect(schema *openapi3.SchemaRef, path string, into map[string]bool) {
+	if path != "" && slices.ContainsFunc(documented, func(s shape) bool { return s.schema == nameOf(schema) }) {
 		return
 	}
-	if shape == reflect.TypeFor[time.Time]() {
-		return
+	for _, part := range slices.Concat(schema.Value.AllOf, schema.Value.AnyOf, schema.Value.OneOf) {
+		collect(part, path, into)
 	}
-	for i := range shape.NumField() {
-		name, _, _ := strings.Cut(shape.Field(i).Tag.Get("json"), ",")
-		if prefix != "" {
-			name = prefix + "." + name
+	if schema.Value.Items != nil {
+		collect(schema.Value.Items, path+"[]", into)
+	}
+	for name, member := range schema.Value.Properties {
+		if path != "" {
+			name = path + "." + name
 		}
 		into[name] = true
-		collect(shape.Field(i).Type, name, into)
+		collect(member, name, into)
 	}
 }

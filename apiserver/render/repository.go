@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 )
 
 // DatedProject is a project with the time to show for its last change.
@@ -22,16 +23,16 @@ func RepositoryJSON(organization string, r *v1alpha1.Repository, updatedAt time.
 	joined := NewRepository(r)
 	spec := &r.Spec
 	commit := valueOf(spec.LastCommit)
-	shape := &repositoryShape{
-		ID:                 r.Name,
-		OrganizationID:     organization,
+	shape := &openapi.Repository{
+		Id:                 r.Name,
+		OrganizationId:     organization,
 		Name:               joined.name,
 		FullName:           spec.FullName,
 		Provider:           spec.Provider,
-		ProviderID:         spec.ProviderID,
-		InstallationID:     spec.InstallationID,
-		URL:                spec.URL,
-		CloneURL:           spec.CloneURL,
+		ProviderId:         spec.ProviderID,
+		InstallationId:     spec.InstallationID,
+		Url:                spec.URL,
+		CloneUrl:           spec.CloneURL,
 		Description:        spec.Description,
 		Summary:            spec.Summary,
 		DefaultBranchName:  spec.DefaultBranch,
@@ -49,7 +50,7 @@ func RepositoryJSON(organization string, r *v1alpha1.Repository, updatedAt time.
 		SecretFindings:     r.Status.Counts.Secret,
 		CreatedAt:          second(r.CreationTimestamp.Time),
 		UpdatedAt:          second(updatedAt),
-		Projects: convert(projects, func(p DatedProject) projectInRepositoryShape {
+		Projects: convert(projects, func(p DatedProject) openapi.RepositoryProject {
 			return projectInRepository(organization, p.Project, p.UpdatedAt, joined)
 		}),
 	}
@@ -73,15 +74,15 @@ func ProjectJSON(organization string, p *v1alpha1.Project, updatedAt time.Time, 
 	return content, nil
 }
 
-func project(organization string, p *v1alpha1.Project, updatedAt time.Time, repository *Repository) projectShape {
+func project(organization string, p *v1alpha1.Project, updatedAt time.Time, repository *Repository) openapi.Project {
 	if repository == nil {
 		repository = noRepository
 	}
 	spec, user, scanner := &p.Spec, &p.Spec.User, &p.Spec.Scanner
 	scan := valueOf(p.Status.LastScan)
-	return projectShape{
-		ID:                      p.Name,
-		OrganizationID:          organization,
+	return openapi.Project{
+		Id:                      p.Name,
+		OrganizationId:          organization,
 		Owner:                   spec.Owner,
 		Provider:                repository.provider,
 		Purpose:                 spec.Purpose,
@@ -89,10 +90,10 @@ func project(organization string, p *v1alpha1.Project, updatedAt time.Time, repo
 		Summary:                 cmp.Or(user.Summary, scanner.Summary),
 		Evidence:                spec.Evidence,
 		DependenciesFile:        spec.DependenciesFile,
-		BusinessCriticality:     word[string](cmp.Or(user.BusinessCriticality, scanner.BusinessCriticality)),
-		Exposure:                word[string](cmp.Or(user.Exposure, scanner.Exposure)),
-		UserBusinessCriticality: word[string](user.BusinessCriticality),
-		UserExposure:            word[string](user.Exposure),
+		BusinessCriticality:     word[openapi.BusinessCriticality](cmp.Or(user.BusinessCriticality, scanner.BusinessCriticality)),
+		Exposure:                word[openapi.Exposure](cmp.Or(user.Exposure, scanner.Exposure)),
+		UserBusinessCriticality: word[openapi.BusinessCriticality](user.BusinessCriticality),
+		UserExposure:            word[openapi.Exposure](user.Exposure),
 		UserSummary:             user.Summary,
 		Deployments:             deployments(spec.Deployments),
 		Enabled:                 p.IsEnabled(),
@@ -100,32 +101,63 @@ func project(organization string, p *v1alpha1.Project, updatedAt time.Time, repo
 		Frameworks:              texts(spec.Frameworks),
 		Languages:               texts(spec.Languages),
 		SensitiveDataTypes:      texts(spec.SensitiveDataTypes),
-		Components: convert(spec.Components, func(c v1alpha1.ProjectComponent) componentShape {
-			return componentShape{Criticality: c.Criticality, Description: c.Description, FolderName: c.FolderName, Type: c.Type}
+		Components: convert(spec.Components, func(c v1alpha1.ProjectComponent) openapi.ProjectComponent {
+			return openapi.ProjectComponent{Criticality: c.Criticality, Description: c.Description, FolderName: c.FolderName, Type: c.Type}
 		}),
 		Size:            spec.Size,
 		FindingsCount:   p.Status.FindingsCount,
-		LastScanID:      scan.ID,
-		LastScanStatus:  word[string](strings.ToLower(string(scan.Status))),
+		LastScanId:      scan.ID,
+		LastScanStatus:  word[openapi.ScanStatus](strings.ToLower(string(scan.Status))),
 		LastScannedAt:   optionalSecond(p.Status.LastScannedAt),
 		LastCommittedAt: optionalSecond(spec.LastCommittedAt),
 		CreatedAt:       second(p.CreationTimestamp.Time),
 		UpdatedAt:       second(updatedAt),
-		Repo:            projectsRepo{ID: string(spec.RepositoryRef.Name), Name: repository.name, URL: repository.url},
+		Repo:            openapi.ProjectRepo{Id: string(spec.RepositoryRef.Name), Name: repository.name, Url: repository.url},
 	}
 }
 
-func projectInRepository(organization string, p *v1alpha1.Project, updatedAt time.Time, repository *Repository) projectInRepositoryShape {
+func projectInRepository(organization string, p *v1alpha1.Project, updatedAt time.Time, repository *Repository) openapi.RepositoryProject {
 	spec, scanner := &p.Spec, &p.Spec.Scanner
-	return projectInRepositoryShape{
-		projectShape:               project(organization, p, updatedAt, repository),
+	alone := project(organization, p, updatedAt, repository)
+	return openapi.RepositoryProject{
+		BusinessCriticality:     alone.BusinessCriticality,
+		Components:              alone.Components,
+		CreatedAt:               alone.CreatedAt,
+		DependenciesFile:        alone.DependenciesFile,
+		Deployments:             alone.Deployments,
+		Enabled:                 alone.Enabled,
+		Evidence:                alone.Evidence,
+		Exposure:                alone.Exposure,
+		FileExtensions:          alone.FileExtensions,
+		FindingsCount:           alone.FindingsCount,
+		Frameworks:              alone.Frameworks,
+		Id:                      alone.Id,
+		Languages:               alone.Languages,
+		LastCommittedAt:         alone.LastCommittedAt,
+		LastScanId:              alone.LastScanId,
+		LastScanStatus:          alone.LastScanStatus,
+		LastScannedAt:           alone.LastScannedAt,
+		OrganizationId:          alone.OrganizationId,
+		Owner:                   alone.Owner,
+		Provider:                alone.Provider,
+		Purpose:                 alone.Purpose,
+		RelativePath:            alone.RelativePath,
+		Repo:                    alone.Repo,
+		SensitiveDataTypes:      alone.SensitiveDataTypes,
+		Size:                    alone.Size,
+		Summary:                 alone.Summary,
+		UpdatedAt:               alone.UpdatedAt,
+		UserBusinessCriticality: alone.UserBusinessCriticality,
+		UserExposure:            alone.UserExposure,
+		UserSummary:             alone.UserSummary,
+
 		CastScanEnabled:            repository.scanEnabled,
 		DeploymentUsage:            spec.DeploymentUsage,
 		HasCustomMetadata:          spec.User != v1alpha1.ProjectAssessment{},
 		PrimaryFramework:           spec.PrimaryFramework,
 		PrimaryLanguage:            spec.PrimaryLanguage,
-		ScannerBusinessCriticality: word[string](scanner.BusinessCriticality),
-		ScannerExposure:            word[string](scanner.Exposure),
+		ScannerBusinessCriticality: word[openapi.BusinessCriticality](scanner.BusinessCriticality),
+		ScannerExposure:            word[openapi.Exposure](scanner.Exposure),
 		ScannerSummary:             scanner.Summary,
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
 
@@ -17,16 +18,16 @@ func ReviewJSON(r *v1alpha1.Review, updatedAt time.Time, counts reviewstate.Coun
 	if repository == nil {
 		repository = noRepository
 	}
-	content, err := encode(&reviewShape{
-		ID:               r.Name,
+	content, err := encode(&openapi.Review{
+		Id:               r.Name,
 		Provider:         cmp.Or(r.Spec.Provider, repository.provider),
-		RepoID:           string(r.Spec.RepositoryRef.Name),
+		RepoId:           string(r.Spec.RepositoryRef.Name),
 		RepoName:         repository.name,
 		RepoOwner:        repository.owner,
-		PRNumber:         r.Spec.PRNumber,
-		PRTitle:          r.Spec.PRTitle,
-		PRAuthor:         r.Spec.PRAuthor,
-		PRStatus:         string(r.Spec.PRStatus),
+		PrNumber:         r.Spec.PRNumber,
+		PrTitle:          r.Spec.PRTitle,
+		PrAuthor:         r.Spec.PRAuthor,
+		PrStatus:         openapi.PullRequestStatus(r.Spec.PRStatus),
 		OpenIssueCount:   counts.Open,
 		OpenHighCount:    counts.OpenHigh,
 		OpenMediumCount:  counts.OpenMedium,
@@ -59,22 +60,22 @@ func ReviewIssueJSON(i *v1alpha1.ReviewIssue, status *v1alpha1.ReviewIssueStatus
 		repository = noRepository
 	}
 	of := valueOf(review)
-	content, err := encode(&reviewIssueShape{
-		ID:               i.Name,
-		ReviewID:         string(i.Spec.ReviewRef.Name),
+	content, err := encode(&openapi.ReviewIssue{
+		Id:               i.Name,
+		ReviewId:         string(i.Spec.ReviewRef.Name),
 		Title:            i.Spec.Title,
 		Description:      i.Spec.Description,
-		Severity:         string(i.Spec.Severity),
-		Status:           string(status.State),
+		Severity:         openapi.Severity(i.Spec.Severity),
+		Status:           openapi.ReviewIssueStatus(status.State),
 		Provider:         cmp.Or(of.Spec.Provider, repository.provider),
-		RepoID:           string(of.Spec.RepositoryRef.Name),
+		RepoId:           string(of.Spec.RepositoryRef.Name),
 		RepoName:         repository.name,
 		RepoOwner:        repository.owner,
-		PRNumber:         of.Spec.PRNumber,
+		PrNumber:         of.Spec.PRNumber,
 		FilePath:         i.Spec.File,
 		LineNumber:       i.Spec.Line,
 		FileLocationLink: i.Spec.Links.FileLocation,
-		CommitSHA:        i.Spec.CommitSHA,
+		CommitSha:        i.Spec.CommitSHA,
 		CommitLink:       i.Spec.Links.Commit,
 		SeenInCommits:    texts(i.Spec.SeenInCommits),
 		FirstSeenAt:      optionalSecond(status.FirstSeenAt),
