@@ -25,11 +25,17 @@ type WebhookEndpointReference struct {
 	// name of the WebhookEndpoint.
 	// +required
 	Name ResourceName `json:"name"`
+	// uid of the WebhookEndpoint: another one of that name, made later, gets nothing older
+	// than itself. Absent: whichever has the name.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	UID string `json:"uid,omitempty"`
 }
 
 // WebhookEvent says what happened to what.
 type WebhookEvent struct {
-	// id of the event; the webhook-id header of each attempt.
+	// id of the event; the webhook-id header of each attempt. Of a delivery that the
+	// controllers made it is the delivery's name, so that a receiver can ask for its verification.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +required
@@ -90,15 +96,20 @@ const (
 
 // WebhookAttemptOutcome says how an attempt ended.
 //
-// +kubebuilder:validation:Enum=Started;Succeeded;Failed
+// +kubebuilder:validation:Enum=Started;Succeeded;Failed;Unknown
 type WebhookAttemptOutcome string
 
 // The attempt outcomes.
 const (
 	// WebhookAttemptStarted is recorded before the request leaves.
-	WebhookAttemptStarted   WebhookAttemptOutcome = "Started"
+	WebhookAttemptStarted WebhookAttemptOutcome = "Started"
+	// WebhookAttemptSucceeded is an answer of 200 to 299.
 	WebhookAttemptSucceeded WebhookAttemptOutcome = "Succeeded"
-	WebhookAttemptFailed    WebhookAttemptOutcome = "Failed"
+	// WebhookAttemptFailed is any other answer, or none.
+	WebhookAttemptFailed WebhookAttemptOutcome = "Failed"
+	// WebhookAttemptUnknown is one whose controller stopped before it had recorded the answer:
+	// the receiver may have the event or not.
+	WebhookAttemptUnknown WebhookAttemptOutcome = "Unknown"
 )
 
 // WebhookAttempt is one request to the receiver.

@@ -4,8 +4,10 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Reasons of a WebhookEndpoint's conditions.
 const (
-	// ReasonSecretNotFound goes with Ready=False: the Secret named is not there or holds no usable key.
+	// ReasonSecretNotFound goes with Ready=False: the Secret named is not there.
 	ReasonSecretNotFound = "SecretNotFound"
+	// ReasonSecretInvalid goes with Ready=False: the Secret holds no usable signing secret.
+	ReasonSecretInvalid = "SecretInvalid"
 	// ReasonEndpointDisabled goes with Ready=False: spec.disabled is set.
 	ReasonEndpointDisabled = "EndpointDisabled"
 	// ReasonDeliveryFailing goes with Ready=False: the last attempts failed; retries go on.
@@ -13,10 +15,23 @@ const (
 )
 
 // Keys of the data of a WebhookEndpoint's Secret.
+//
+// To rotate, move the signing secret to WebhookPreviousSecretKey, say until when it is valid,
+// and put the new one in its place, all in one write.
 const (
-	// WebhookSecretKey holds the signing secret: "whsec_" and base64.
+	// WebhookSecretKey holds the newest signing secret: "whsec_" and 24 to 64 bytes in base64.
 	WebhookSecretKey = "secret"
+	// WebhookPreviousSecretKey holds the one before, in the same form. It signs beside the newest
+	// until its end. Optional.
+	WebhookPreviousSecretKey = "previous-secret"
+	// WebhookPreviousSecretExpiresAtKey holds that end, in RFC 3339. Required beside
+	// WebhookPreviousSecretKey.
+	WebhookPreviousSecretExpiresAtKey = "previous-secret-expires-at"
 )
+
+// MaxWebhookSecrets is how many signing secrets an endpoint's status remembers, those that are
+// no longer valid included.
+const MaxWebhookSecrets = 4
 
 // WebhookBatch says how one scan's changes are put into events.
 //
@@ -37,10 +52,11 @@ type WebhookEventPattern string
 
 // WebhookEndpointSpec says where events are sent, and which.
 type WebhookEndpointSpec struct {
-	// url that receives the events by POST. It must hold no credentials.
+	// url that receives the events by POST: http or https, with a host. It must hold no credentials.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^https?://[^@]+$`
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getHostname() != ''",message="must be a URL with a host"
 	// +required
 	URL string `json:"url"`
 	// events that are sent. Default: all.
@@ -60,6 +76,19 @@ type WebhookEndpointSpec struct {
 	Batch WebhookBatch `json:"batch,omitempty"`
 }
 
+// WebhookSecretStatus says of a signing secret which it is and until when it is valid, and
+// nothing that helps to guess it.
+type WebhookSecretStatus struct {
+	// id of the secret, as in a delivery's signatures: derived from it by a one-way function.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +required
+	ID string `json:"id"`
+	// expiresAt is when the secret stops, or stopped, being valid; absent while no end is known.
+	// +optional
+	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
+}
+
 // WebhookEndpointStatus is what the controllers observe of an endpoint.
 type WebhookEndpointStatus struct {
 	// observedGeneration is the metadata.generation that this status is of.
@@ -68,7 +97,16 @@ type WebhookEndpointStatus struct {
 	// secretRef names the Secret in use.
 	// +optional
 	SecretRef *SecretReference `json:"secretRef,omitempty"`
-	// lastSuccessAt is when an attempt last succeeded.
+	// secrets are the identifiers of the signing secrets, those in use first, the newest of all
+	// in front.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4
+	// +optional
+	Secrets []WebhookSecretStatus `json:"secrets,omitempty"`
+	// pingedAt is when the endpoint's one webhook.ping was made.
+	// +optional
+	PingedAt *metav1.Time `json:"pingedAt,omitempty"`
+	// lastSuccessAt is when an attempt last succeeded; while all is well, to the minute.
 	// +optional
 	LastSuccessAt *metav1.Time `json:"lastSuccessAt,omitempty"`
 	// consecutiveFailures since the last success.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -40,6 +41,8 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/review"
 	"github.com/appsec-dev/findings-operator/controllers/reviewissue"
 	"github.com/appsec-dev/findings-operator/controllers/scan"
+	"github.com/appsec-dev/findings-operator/controllers/webhookdelivery"
+	"github.com/appsec-dev/findings-operator/controllers/webhookendpoint"
 )
 
 // controllerSetup adds one controller to the manager.
@@ -65,6 +68,10 @@ func (o *controllerOptions) controllerSetups() []controllerSetup {
 		{"review", 2, review.SetupWithManager},
 		{"reviewissue", 4, reviewissue.SetupWithManager},
 		{"scan", 2, scan.SetupWithManager},
+		{"webhookdelivery", 4, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+			return webhookdelivery.SetupWithManager(ctx, mgr, options, webhookdelivery.Settings{Allowed: o.webhookAllowed})
+		}},
+		{"webhookendpoint", 2, webhookendpoint.SetupWithManager},
 	}
 }
 
@@ -90,10 +97,13 @@ type controllerOptions struct {
 	metricsAddress     string
 	probeAddress       string
 	concurrency        map[string]int
+	webhookAllowCIDR   []string
 	zap                zap.Options
 
 	// local is the API server of the Lease, plane that of the kinds: mostly the same one.
 	local, plane *rest.Config
+	// webhookAllowed is webhookAllowCIDR, read.
+	webhookAllowed []netip.Prefix
 	// sharedProcess is set by tests that run several managers in one process, where the names
 	// of controllers in metrics cannot be unique.
 	sharedProcess bool
@@ -135,6 +145,8 @@ func (o *controllerOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":9091", "Address of /healthz and /readyz; 0 turns them off.")
 	flags.StringToIntVar(&o.concurrency, "concurrency", nil,
 		"Objects reconciled at a time, by controller. Default: "+o.defaultConcurrency()+".")
+	flags.StringArrayVar(&o.webhookAllowCIDR, "webhook-allow-cidr", nil,
+		"Range of addresses that webhooks may be sent to though it is not public, for example 10.1.0.0/16. Repeatable.")
 
 	o.zap.TimeEncoder = zapcore.RFC3339TimeEncoder
 	logging := flag.NewFlagSet("logging", flag.ContinueOnError)
@@ -150,8 +162,15 @@ func (o *controllerOptions) defaultConcurrency() string {
 	return strings.Join(out, ",")
 }
 
-// complete reads the kubeconfig files.
+// complete reads the ranges and the kubeconfig files.
 func (o *controllerOptions) complete() error {
+	for _, text := range o.webhookAllowCIDR {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return fmt.Errorf("--webhook-allow-cidr %q is no range of addresses like 10.1.0.0/16 or fd00::/8", text)
+		}
+		o.webhookAllowed = append(o.webhookAllowed, prefix)
+	}
 	var err error
 	if o.local, err = loadConfig(o.kubeconfig); err != nil {
 		return fmt.Errorf("find the API server (give --kubeconfig, or run in a pod): %w", err)

@@ -1,0 +1,132 @@
+package webhookdelivery
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
+)
+
+// outlook says what can become of a delivery.
+type outlook int
+
+const (
+	// outlookFinished: nothing more happens.
+	outlookFinished outlook = iota
+	// outlookDue: an attempt is to be made now.
+	outlookDue
+	// outlookWaiting: for its time, or for a change of the endpoint.
+	outlookWaiting
+	// outlookGone: for an endpoint that is not there and, if that is so, never will be again.
+	outlookGone
+)
+
+// step is what a reconcile makes of a delivery.
+type step struct {
+	outlook outlook
+	phase   v1alpha1.WebhookDeliveryPhase
+	verdict conditions.Verdict
+	// next is when an attempt is due; nil where none is.
+	next *metav1.Time
+	// wait is how long until then.
+	wait time.Duration
+}
+
+// decide says what is to be done about the delivery now. Every attempt of it has ended.
+func decide(s *scope) step {
+	status := &s.delivery.Status
+	if n := len(status.Attempts); n > 0 && status.Attempts[n-1].Outcome == v1alpha1.WebhookAttemptSucceeded {
+		return step{phase: v1alpha1.WebhookDeliveryDelivered, verdict: conditions.Verdict{
+			Ready: true, Reason: v1alpha1.ReasonDelivered, Message: "the receiver has it",
+		}}
+	}
+	at, due := webhooks.NextAttempt(status.Attempts)
+	switch {
+	case !due || len(status.Attempts) >= v1alpha1.MaxWebhookAttempts:
+		return finallyFailed(v1alpha1.ReasonDeliveryFailed, "the receiver has not confirmed it and no attempt is left; the last one's message says why")
+	case s.endpoint == nil && s.delivery.Spec.EndpointRef.UID != "" && status.Phase == v1alpha1.WebhookDeliveryFailed:
+		// Found to be gone before, and it cannot come back.
+		return endpointGone(s)
+	case s.endpoint == nil && s.delivery.Spec.EndpointRef.UID != "":
+		gone := endpointGone(s)
+		gone.outlook = outlookGone
+		return gone
+	case s.endpoint == nil:
+		return waiting(v1alpha1.ReasonEndpointNotFound,
+			fmt.Sprintf("there is no WebhookEndpoint %s in this namespace: create it, or delete the delivery", s.delivery.Spec.EndpointRef.Name))
+	case s.endpoint.Spec.Disabled:
+		return waiting(v1alpha1.ReasonEndpointDisabled, "the endpoint is disabled; take spec.disabled back to have this sent")
+	case s.endpoint.Status.SecretRef == nil:
+		return waiting(v1alpha1.ReasonSecretNotFound, "the endpoint has no usable signing secret; its conditions say what to do")
+	case at.After(s.now):
+		later := waiting(v1alpha1.ReasonProgressing, "the next attempt is made at status.nextAttemptAt")
+		later.next, later.wait = ptr.To(metav1.NewTime(at)), at.Sub(s.now)
+		return later
+	}
+	now := waiting(v1alpha1.ReasonProgressing, "an attempt is on its way or about to be")
+	now.outlook = outlookDue
+	return now
+}
+
+func waiting(reason, message string) step {
+	return step{
+		outlook: outlookWaiting,
+		phase:   v1alpha1.WebhookDeliveryPending,
+		verdict: conditions.Verdict{Reason: reason, Message: message},
+	}
+}
+
+func finallyFailed(reason, message string) step {
+	return step{
+		phase:   v1alpha1.WebhookDeliveryFailed,
+		verdict: conditions.Verdict{Stalled: true, Reason: reason, Message: message},
+	}
+}
+
+func endpointGone(s *scope) step {
+	return finallyFailed(v1alpha1.ReasonEndpointNotFound,
+		fmt.Sprintf("the WebhookEndpoint %s that this was for is gone; another of that name gets nothing older than itself", s.delivery.Spec.EndpointRef.Name))
+}
+
+// unfinishedMessage is that of an attempt whose end was never recorded.
+const unfinishedMessage = "the controller stopped before the outcome was recorded; the receiver may have it"
+
+// unfinished reports whether someone is at work on the last attempt, or died over it.
+func unfinished(attempts []v1alpha1.WebhookAttempt) bool {
+	n := len(attempts)
+	return n > 0 && attempts[n-1].Outcome == v1alpha1.WebhookAttemptStarted
+}
+
+// closeUnfinished ends the attempt at which nobody is at work any longer.
+func closeUnfinished(status *v1alpha1.WebhookDeliveryStatus) {
+	if unfinished(status.Attempts) {
+		last := &status.Attempts[len(status.Attempts)-1]
+		last.Outcome, last.Message = v1alpha1.WebhookAttemptUnknown, unfinishedMessage
+	}
+}
+
+// followSecrets records what the endpoint has learnt since of the secrets that made the
+// signatures, so that a verification knows of their end. Of secrets that the endpoint does not
+// mention nothing is concluded.
+func followSecrets(s *scope) {
+	if s.endpoint == nil {
+		return
+	}
+	known := map[string]*metav1.Time{}
+	for _, secret := range s.endpoint.Status.Secrets {
+		known[secret.ID] = secret.ExpiresAt
+	}
+	for i := range s.delivery.Status.Attempts {
+		signed := s.delivery.Status.Attempts[i].Signatures
+		for j := range signed {
+			if end, found := known[signed[j].SecretID]; found {
+				signed[j].ExpiresAt = end.DeepCopy()
+			}
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package webhookdelivery
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
+)
+
+// conclude writes the status, if anything in it differs.
+func (r *Reconciler) conclude(ctx context.Context, s *scope, next step) error {
+	status := &s.delivery.Status
+	status.ObservedGeneration = s.delivery.Generation
+	status.Phase, status.NextAttemptAt = next.phase, next.next
+	conditions.Set(&status.Conditions, next.verdict, s.delivery.Generation, s.now)
+	written, err := patch.Status(ctx, r.client, s.delivery, s.before, *status)
+	if written && s.before.Phase != next.phase && next.phase == v1alpha1.WebhookDeliveryFailed {
+		r.recorder.Eventf(s.delivery, nil, corev1.EventTypeWarning, next.verdict.Reason, "Deliver",
+			"Not delivered to WebhookEndpoint %s", s.delivery.Spec.EndpointRef.Name)
+	}
+	return err
+}
+
+// confirmGone asks the API server itself whether the endpoint is there: the cache of endpoints
+// may be behind that of deliveries, and what is given up is not taken up again.
+func (r *Reconciler) confirmGone(ctx context.Context, s *scope, gone step) (step, error) {
+	ref := s.delivery.Spec.EndpointRef
+	endpoint := &v1alpha1.WebhookEndpoint{}
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: s.delivery.Namespace, Name: string(ref.Name)}, endpoint)
+	if client.IgnoreNotFound(err) != nil {
+		return gone, fmt.Errorf("get webhook endpoint %s: %w", ref.Name, err)
+	}
+	if apierrors.IsNotFound(err) || string(endpoint.UID) != ref.UID {
+		return gone, nil
+	}
+	s.endpoint = endpoint
+	return decide(s), nil
+}

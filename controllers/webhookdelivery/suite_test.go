@@ -1,0 +1,153 @@
+package webhookdelivery
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/controllertest"
+	"github.com/appsec-dev/findings-operator/controllers/webhookendpoint"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+var env *testenv.Environment
+
+func TestMain(m *testing.M) { testenv.Main(m, &env) }
+
+// patience is how long a condition may take on a busy machine.
+const patience = 30 * time.Second
+
+// loopback lets the tests' receivers be sent to.
+var loopback = Settings{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+
+func sending(settings Settings) controllertest.Setup {
+	return func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+		return SetupWithManager(ctx, mgr, options, settings)
+	}
+}
+
+// start runs both controllers of webhooks as the service account that they have in a cluster.
+func start(t *testing.T, settings Settings) (stop func()) {
+	t.Helper()
+	config, err := env.Controller(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return controllertest.Start(t, config, env.Scheme, sending(settings), webhookendpoint.SetupWithManager)
+}
+
+// asController returns a client that may write statuses.
+func asController(t *testing.T) client.Client {
+	t.Helper()
+	config, err := env.Controller(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := env.NewClient(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// namespace makes one for the test, and has what is in it deleted with the test: all tests
+// share a control plane, and a controller of a later one would send what this one left.
+func namespace(t *testing.T) string {
+	t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "webhooks-"}}
+	if err := env.Client.Create(t.Context(), ns); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, kind := range []client.Object{&v1alpha1.WebhookDelivery{}, &v1alpha1.WebhookEndpoint{}} {
+			if err := env.Client.DeleteAllOf(context.Background(), kind, client.InNamespace(ns.Name)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return ns.Name
+}
+
+func create(t *testing.T, objects ...client.Object) {
+	t.Helper()
+	for _, object := range objects {
+		if err := env.Client.Create(t.Context(), object); err != nil {
+			t.Fatalf("create %T %s: %v", object, object.GetName(), err)
+		}
+	}
+}
+
+// eventually polls until the assertions hold.
+func eventually(t *testing.T, assertions func(g Gomega)) {
+	t.Helper()
+	NewWithT(t).Eventually(assertions).WithContext(t.Context()).
+		WithTimeout(patience).WithPolling(50 * time.Millisecond).Should(Succeed())
+}
+
+// get reads the object anew from the API server.
+func get[T client.Object](t *testing.T, g Gomega, object T) T {
+	t.Helper()
+	g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)).To(Succeed())
+	return object
+}
+
+// change applies a change to the object as it is, again if someone else was quicker.
+func change[T client.Object](t *testing.T, object T, apply func(T)) {
+	t.Helper()
+	eventually(t, func(g Gomega) {
+		get(t, g, object)
+		apply(object)
+		g.Expect(env.Client.Update(t.Context(), object)).To(Succeed())
+	})
+}
+
+// quiet is an endpoint that will get no ping: the test counts what arrives.
+func quiet(t *testing.T, namespace, name, url string) *v1alpha1.WebhookEndpoint {
+	t.Helper()
+	endpoint := builder.WebhookEndpoint(name).In(namespace).URL(url).
+		Mutate(func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true }).Build()
+	create(t, endpoint)
+	now := metav1.Now()
+	eventually(t, func(g Gomega) {
+		get(t, g, endpoint)
+		endpoint.Status.PingedAt = &now
+		g.Expect(asController(t).Status().Update(t.Context(), endpoint)).To(Succeed())
+	})
+	change(t, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = false })
+	return endpoint
+}
+
+func delivery(namespace, name, endpoint string) *v1alpha1.WebhookDelivery {
+	return builder.WebhookDelivery(name, time.Now()).In(namespace).Endpoint(endpoint).
+		Payload(`{"type":"finding.created","data":{"name":"` + name + `"}}`).Build()
+}
+
+// waitFor waits until the delivery is in that phase with that many attempts.
+func waitFor(t *testing.T, d *v1alpha1.WebhookDelivery, phase v1alpha1.WebhookDeliveryPhase, attempts int) {
+	t.Helper()
+	eventually(t, func(g Gomega) {
+		status := get(t, g, d).Status
+		g.Expect(status.Phase).To(Equal(phase), "%+v", status)
+		g.Expect(status.Attempts).To(HaveLen(attempts))
+		for _, attempt := range status.Attempts {
+			g.Expect(attempt.Outcome).NotTo(Equal(v1alpha1.WebhookAttemptStarted))
+		}
+	})
+}
+
+func readyReason(conditions []v1alpha1.Condition) string {
+	if c := v1alpha1.FindCondition(conditions, v1alpha1.ConditionReady); c != nil {
+		return c.Reason
+	}
+	return ""
+}

@@ -1,0 +1,95 @@
+package webhookendpoint
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/internal/signatures"
+)
+
+// failuresBeforeFailing is how many attempts in a row must fail before an endpoint that has
+// worked counts as failing; for one that never has, the first is enough.
+const failuresBeforeFailing = 3
+
+// judge says what is the matter with the endpoint, if anything.
+func judge(endpoint *v1alpha1.WebhookEndpoint, f found) conditions.Verdict {
+	switch {
+	case !f.usable():
+		return secretVerdict(f)
+	case endpoint.Spec.Disabled:
+		return conditions.Verdict{
+			Reason:  v1alpha1.ReasonEndpointDisabled,
+			Message: "spec.disabled is set: nothing is sent",
+		}
+	case failing(endpoint.Status):
+		return conditions.Verdict{
+			Reason:  v1alpha1.ReasonDeliveryFailing,
+			Message: "the last attempts failed; the attempts of the endpoint's WebhookDeliveries say why",
+		}
+	}
+	return conditions.Ready(fmt.Sprintf("events are signed with the secret in Secret %s under the key %q", f.name, v1alpha1.WebhookSecretKey))
+}
+
+func secretVerdict(f found) conditions.Verdict {
+	switch {
+	case apierrors.IsNotFound(f.problem):
+		return conditions.Verdict{
+			Stalled: true,
+			Reason:  v1alpha1.ReasonSecretNotFound,
+			Message: fmt.Sprintf("there is no Secret %s in this namespace; create it with a signing secret under the key %q, or remove spec.secretRef to have one made", f.name, v1alpha1.WebhookSecretKey),
+		}
+	case errors.Is(f.problem, errConflict):
+		return conditions.Verdict{
+			Stalled: true,
+			Reason:  v1alpha1.ReasonSecretConflict,
+			Message: fmt.Sprintf("Secret %s is there and is not this endpoint's; name it in spec.secretRef to use it, or remove it", f.name),
+		}
+	}
+	return conditions.Verdict{
+		Stalled: true,
+		Reason:  v1alpha1.ReasonSecretInvalid,
+		Message: fmt.Sprintf("Secret %s cannot be used: %s; set it right, or delete a Secret that was made for the endpoint to have a fresh one", f.name, f.problem),
+	}
+}
+
+func failing(status v1alpha1.WebhookEndpointStatus) bool {
+	if status.LastSuccessAt == nil {
+		return status.ConsecutiveFailures > 0
+	}
+	return status.ConsecutiveFailures >= failuresBeforeFailing
+}
+
+// remember puts the secrets in use in front of those remembered so far. One that is no longer in
+// use has ended: when it was said that it would, or else now.
+//
+// Those that have ended are kept for a while, so that the records of what they signed can be
+// closed. Nothing is concluded of a secret that is not on the list.
+func remember(before []v1alpha1.WebhookSecretStatus, inUse []signatures.Expiring, now time.Time) []v1alpha1.WebhookSecretStatus {
+	var out []v1alpha1.WebhookSecretStatus
+	known := map[string]bool{}
+	for _, secret := range inUse {
+		entry := v1alpha1.WebhookSecretStatus{ID: secret.ID()}
+		if secret.ExpiresAt != nil {
+			entry.ExpiresAt = ptr.To(metav1.NewTime(*secret.ExpiresAt))
+		}
+		out, known[entry.ID] = append(out, entry), true
+	}
+	for _, entry := range before {
+		if known[entry.ID] {
+			continue
+		}
+		if entry.ExpiresAt == nil || entry.ExpiresAt.After(now) {
+			entry.ExpiresAt = ptr.To(metav1.NewTime(now.UTC().Truncate(time.Second)))
+		}
+		out, known[entry.ID] = append(out, entry), true
+	}
+	return slices.Clip(out[:min(len(out), v1alpha1.MaxWebhookSecrets)])
+}

@@ -1,0 +1,78 @@
+// Package signatures signs webhooks by Standard Webhooks 1.0.0, and knows the form of the
+// secrets that sign and of what is kept of a signature.
+package signatures
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// SecretPrefix is what the text of every signing secret begins with.
+const SecretPrefix = "whsec_"
+
+// How long a signing key may be, in bytes, by the standard.
+const (
+	minKeyLength = 24
+	maxKeyLength = 64
+	newKeyLength = 32
+)
+
+// idLength is that of a secret's identifier, in hexadecimal digits: 64 bits.
+const idLength = 16
+
+// ErrSecret is in the chain of every error about a secret's form. None of them holds the secret.
+var ErrSecret = errors.New("not a signing secret")
+
+// Secret is a signing secret. It prints as its identifier, in every format.
+type Secret struct {
+	key []byte
+	id  string
+}
+
+// NewSecret returns a fresh one, and its text, which is all that a receiver needs.
+func NewSecret() (Secret, string) {
+	key := make([]byte, newKeyLength)
+	_, _ = rand.Read(key) // never fails: crypto/rand ends the program rather
+	return newSecret(key), SecretPrefix + base64.StdEncoding.EncodeToString(key)
+}
+
+// ParseSecret reads a secret's text: "whsec_" and 24 to 64 bytes in base64, which is what all
+// libraries of the standard read. White space around it is ignored: files end in a line break.
+func ParseSecret(text string) (Secret, error) {
+	encoded, found := strings.CutPrefix(strings.TrimSpace(text), SecretPrefix)
+	if !found {
+		return Secret{}, fmt.Errorf("%w: it does not begin with %s", ErrSecret, SecretPrefix)
+	}
+	// The decoder would skip line breaks, and a receiver's need not.
+	key, err := base64.StdEncoding.Strict().DecodeString(encoded)
+	if err != nil || strings.ContainsAny(encoded, "\r\n") {
+		return Secret{}, fmt.Errorf("%w: what follows %s is not base64 with padding", ErrSecret, SecretPrefix)
+	}
+	if len(key) < minKeyLength || len(key) > maxKeyLength {
+		return Secret{}, fmt.Errorf("%w: it stands for %d bytes, and %d to %d are allowed", ErrSecret, len(key), minKeyLength, maxKeyLength)
+	}
+	return newSecret(key), nil
+}
+
+func newSecret(key []byte) Secret {
+	// Keyed by the secret itself, so that the identifier is of no use to who does not know it, and
+	// over a text that is no message, so that it is no signature.
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("findings-operator secret identifier"))
+	return Secret{key: key, id: hex.EncodeToString(mac.Sum(nil))[:idLength]}
+}
+
+// ID names the secret without giving it away.
+func (s Secret) ID() string { return s.id }
+
+// Format keeps the secret out of logs, whatever the verb.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "secret %s", s.id) }
+
+// MarshalText keeps the secret out of JSON.
+func (s Secret) MarshalText() ([]byte, error) { return []byte("secret " + s.id), nil }

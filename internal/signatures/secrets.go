@@ -1,0 +1,78 @@
+package signatures
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// Secrets are those of one endpoint: the newest, and the one before while it lasts.
+type Secrets struct {
+	current  Secret
+	previous *Expiring
+}
+
+// Expiring is a secret and when it stops being valid; nil: no end is known.
+type Expiring struct {
+	Secret
+
+	ExpiresAt *time.Time
+}
+
+// ParseSecrets reads the data of an endpoint's Secret. The error says which key is wrong, and
+// holds no value.
+func ParseSecrets(data map[string][]byte) (Secrets, error) {
+	text, found := data[v1alpha1.WebhookSecretKey]
+	if !found {
+		return Secrets{}, fmt.Errorf("key %q: %w: it is missing", v1alpha1.WebhookSecretKey, ErrSecret)
+	}
+	current, err := ParseSecret(string(text))
+	if err != nil {
+		return Secrets{}, fmt.Errorf("key %q: %w", v1alpha1.WebhookSecretKey, err)
+	}
+	previous, err := parsePrevious(data)
+	if err != nil {
+		return Secrets{}, err
+	}
+	if previous != nil && previous.ID() == current.ID() {
+		previous = nil
+	}
+	return Secrets{current: current, previous: previous}, nil
+}
+
+func parsePrevious(data map[string][]byte) (*Expiring, error) {
+	text, found := data[v1alpha1.WebhookPreviousSecretKey]
+	if !found {
+		return nil, nil
+	}
+	secret, err := ParseSecret(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("key %q: %w", v1alpha1.WebhookPreviousSecretKey, err)
+	}
+	// Without an end a leaked secret would be good for ever because someone forgot a key.
+	end, err := time.Parse(time.RFC3339, string(data[v1alpha1.WebhookPreviousSecretExpiresAtKey]))
+	if err != nil {
+		return nil, fmt.Errorf("key %q: not a time like 2026-01-31T12:00:00Z", v1alpha1.WebhookPreviousSecretExpiresAtKey)
+	}
+	end = end.UTC().Truncate(time.Second)
+	return &Expiring{Secret: secret, ExpiresAt: &end}, nil
+}
+
+// All returns the newest secret and the one before, expired or not.
+func (s Secrets) All() []Expiring {
+	all := []Expiring{{Secret: s.current}}
+	if s.previous != nil {
+		all = append(all, *s.previous)
+	}
+	return all
+}
+
+// Valid returns those that sign at that time, the newest first.
+func (s Secrets) Valid(now time.Time) []Expiring {
+	all := s.All()
+	if end := all[len(all)-1].ExpiresAt; end != nil && !now.Before(*end) {
+		all = all[:len(all)-1]
+	}
+	return all
+}

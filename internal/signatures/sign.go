@@ -1,0 +1,66 @@
+package signatures
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+)
+
+// The headers of a signed webhook.
+const (
+	HeaderID        = standardwebhooks.HeaderWebhookID
+	HeaderTimestamp = standardwebhooks.HeaderWebhookTimestamp
+	HeaderSignature = standardwebhooks.HeaderWebhookSignature
+)
+
+// Signature is one that goes out: "v1,<base64>".
+type Signature struct {
+	text   string
+	secret Expiring
+}
+
+// Sign signs the payload as a message of that id at that time, to the second, with each secret.
+func Sign(id string, at time.Time, payload string, secrets []Expiring) ([]Signature, error) {
+	out := make([]Signature, 0, len(secrets))
+	for _, secret := range secrets {
+		webhook, err := standardwebhooks.NewWebhookRaw(secret.key)
+		if err != nil {
+			return nil, fmt.Errorf("sign with %s: %w", secret.Secret, err)
+		}
+		text, err := webhook.Sign(id, at, []byte(payload))
+		if err != nil {
+			return nil, fmt.Errorf("sign with %s: %w", secret.Secret, err)
+		}
+		out = append(out, Signature{text: text, secret: secret})
+	}
+	return out, nil
+}
+
+// Header is the value of the signature header, in the order of the secrets.
+func Header(signatures []Signature) string {
+	texts := make([]string, len(signatures))
+	for i, s := range signatures {
+		texts[i] = s.text
+	}
+	return strings.Join(texts, " ")
+}
+
+// Digest is what is kept of the signature.
+func (s Signature) Digest() string { return hex.EncodeToString(digest(s.text)) }
+
+// Secret is the secret that made the signature.
+func (s Signature) Secret() Expiring { return s.secret }
+
+// Format keeps the signature out of logs: whoever has it can pass a message off as ours.
+func (s Signature) Format(f fmt.State, _ rune) {
+	_, _ = fmt.Fprintf(f, "signature by %s", s.secret.Secret)
+}
+
+func digest(text string) []byte {
+	sum := sha256.Sum256([]byte(text))
+	return sum[:]
+}

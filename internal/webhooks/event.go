@@ -1,0 +1,90 @@
+// Package webhooks holds the rules of webhooks that need no I/O: what an event's payload is,
+// when an attempt is due, and what a verification says.
+package webhooks
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// EventPing is the event that a new endpoint gets, once.
+const EventPing = "webhook.ping"
+
+// nameLength is that of the hash in a delivery's name, in base32 characters: 130 bits.
+const nameLength = 26
+
+// Event is something that happened to a resource.
+type Event struct {
+	// Type, for example "finding.created".
+	Type string
+	// Time of the event; the payload gives it to the second.
+	Time time.Time
+	// Subject is the resource that the event is about.
+	Subject v1alpha1.WebhookEventSubject
+	// SubjectUID and Sequence tell the event from every other: the Sequence-th of the subject.
+	SubjectUID types.UID
+	Sequence   int64
+	// Data is encoded as the payload's data. It holds identifiers and what has changed, never
+	// source code.
+	Data any
+}
+
+// envelope is a payload, by the advice of Standard Webhooks.
+type envelope struct {
+	Type      string `json:"type"`
+	Timestamp string `json:"timestamp"`
+	Data      any    `json:"data"`
+}
+
+// NewDelivery returns the delivery of the event to the endpoint. The same event and endpoint
+// give the same name, so that creating it twice makes one. Its webhook-id is that name.
+func NewDelivery(event Event, endpoint *v1alpha1.WebhookEndpoint) (*v1alpha1.WebhookDelivery, error) {
+	at := event.Time.UTC().Truncate(time.Second)
+	payload, err := json.Marshal(envelope{Type: event.Type, Timestamp: at.Format(time.RFC3339), Data: event.Data})
+	if err != nil {
+		return nil, fmt.Errorf("encode the payload of a %s event: %w", event.Type, err)
+	}
+	if len(payload) > v1alpha1.MaxWebhookPayloadLength {
+		return nil, fmt.Errorf("the payload of a %s event takes %d bytes, and %d are allowed", event.Type, len(payload), v1alpha1.MaxWebhookPayloadLength)
+	}
+	name := DeliveryName(event.SubjectUID, event.Sequence, endpoint.UID)
+	return &v1alpha1.WebhookDelivery{
+		ObjectMeta: metav1.ObjectMeta{Namespace: endpoint.Namespace, Name: name},
+		Spec: v1alpha1.WebhookDeliverySpec{
+			EndpointRef: v1alpha1.WebhookEndpointReference{Name: v1alpha1.ResourceName(endpoint.Name), UID: string(endpoint.UID)},
+			Event: v1alpha1.WebhookEvent{
+				ID: name, Type: event.Type, Time: metav1.NewTime(at), Subject: event.Subject,
+			},
+			Payload: string(payload),
+		},
+	}, nil
+}
+
+// DeliveryName is the name of the delivery of a subject's event of that sequence number.
+func DeliveryName(subject types.UID, sequence int64, endpoint types.UID) string {
+	// A UID holds no line break, so no two triples give one text.
+	text := strings.Join([]string{string(subject), strconv.FormatInt(sequence, 10), string(endpoint)}, "\n")
+	sum := sha256.Sum256([]byte(text))
+	return "d-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))[:nameLength]
+}
+
+// Ping is the event by which an endpoint learns that it is one.
+func Ping(endpoint *v1alpha1.WebhookEndpoint, now time.Time) Event {
+	return Event{
+		Type:       EventPing,
+		Time:       now,
+		Subject:    v1alpha1.WebhookEventSubject{Kind: "WebhookEndpoint", Name: v1alpha1.ResourceName(endpoint.Name)},
+		SubjectUID: endpoint.UID,
+		Data:       map[string]string{"endpoint": endpoint.Name},
+	}
+}

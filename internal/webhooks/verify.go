@@ -1,0 +1,86 @@
+package webhooks
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/signatures"
+)
+
+// VerificationStatus says what became of a verification.
+type VerificationStatus string
+
+// The verification statuses.
+const (
+	// Verified: this payload was sent with this signature, whose secret is still valid.
+	Verified VerificationStatus = "verified"
+	// SignatureMismatch: no attempt of the delivery carried the signature.
+	SignatureMismatch VerificationStatus = "signature_mismatch"
+	// PayloadMismatch: an attempt carried the signature, over another payload.
+	PayloadMismatch VerificationStatus = "payload_mismatch"
+	// SecretExpired: this payload was sent with this signature, and its secret is no longer valid.
+	SecretExpired VerificationStatus = "secret_expired"
+)
+
+// Message is the sentence for people that goes with the status.
+func (s VerificationStatus) Message() string {
+	switch s {
+	case Verified:
+		return "The payload was sent with this signature."
+	case PayloadMismatch:
+		return "The payload differs from the one that was sent."
+	case SecretExpired:
+		return "The payload was sent with this signature, but the secret that signed it is no longer valid."
+	case SignatureMismatch:
+	}
+	return "The signature is not one that was sent with this delivery."
+}
+
+// Valid reports whether a receiver may trust what it got.
+func (s VerificationStatus) Valid() bool { return s == Verified }
+
+// Verify compares a payload and a signature that someone says to have received with what was
+// sent. The signature is one ("v1,<base64>") or a whole header value with several; one that
+// holds is enough.
+//
+// Where more than one thing is wrong, the signature is named before the payload and the payload
+// before the secret. Digests and payloads are compared in a time that does not depend on where
+// they differ.
+func Verify(delivery *v1alpha1.WebhookDelivery, payload, signature string, now time.Time) VerificationStatus {
+	sent := sentSignatures(delivery)
+	digests := make([]string, len(sent))
+	for i, s := range sent {
+		digests[i] = s.Digest
+	}
+	given, known := sha256.Sum256([]byte(payload)), sha256.Sum256([]byte(delivery.Spec.Payload))
+	samePayload := subtle.ConstantTimeCompare(given[:], known[:]) == 1
+	matched, valid := false, false
+	for i, matches := range signatures.Match(signatures.Tokens(signature), digests) {
+		matched = matched || matches
+		valid = valid || (matches && !expired(sent[i], now))
+	}
+	switch {
+	case !matched:
+		return SignatureMismatch
+	case !samePayload:
+		return PayloadMismatch
+	case !valid:
+		return SecretExpired
+	}
+	return Verified
+}
+
+// sentSignatures are those of all attempts, whatever became of them: each may have arrived.
+func sentSignatures(delivery *v1alpha1.WebhookDelivery) []v1alpha1.WebhookSignature {
+	var out []v1alpha1.WebhookSignature
+	for i := range delivery.Status.Attempts {
+		out = append(out, delivery.Status.Attempts[i].Signatures...)
+	}
+	return out
+}
+
+func expired(s v1alpha1.WebhookSignature, now time.Time) bool {
+	return s.ExpiresAt != nil && !now.Before(s.ExpiresAt.Time)
+}
