@@ -17,7 +17,6 @@ import (
 	"github.com/onsi/gomega"
 	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -204,6 +203,34 @@ func TestAnotherFileForAReviewedCommitAddsToIt(t *testing.T) {
 	}
 }
 
+// What an issue says is as of the last commit: a late file for an earlier one is not news.
+func TestAFileForAnEarlierCommitMovesNothing(t *testing.T) {
+	p := newPull(t)
+	p.reviews(commitA, document(goes))
+	moved := stays
+	moved.line = 40
+	p.reviews(commitB, document(moved, goes))
+	p.reviews(commitA, documentOf("lint", stays, goes))
+	got := p.issues()["stays"].Spec
+	if got.Line != 40 || len(got.SeenInCommits) != 2 || !strings.HasSuffix(got.Links.FileLocation, commitB+"/a.go#L40") {
+		t.Errorf("the issue is at line %d (%s), seen in %v; want line 40 as in the last commit, and both commits", got.Line, got.Links.FileLocation, got.SeenInCommits)
+	}
+}
+
+// Until everything of a commit is written, the commit counts for nothing.
+func TestTheCommitIsTheLastThingWritten(t *testing.T) {
+	p := newPull(t)
+	for n, sha := range []string{commitA, commitB} {
+		early := 0
+		options := reviewimport.Options{OnProgress: func(int, int) { early = max(early, len(p.review().Spec.ReviewedCommits)-n) }}
+		_, err := p.try(options, &reviewimport.Commit{SHA: sha}, document(numbered(5)...))
+		p.must(err)
+		if early != 0 || len(p.review().Spec.ReviewedCommits) != n+1 {
+			t.Errorf("commit %d was recorded while its issues were written, or never", n+1)
+		}
+	}
+}
+
 func TestACleanCommitResolvesEverything(t *testing.T) {
 	p := newPull(t)
 	p.reviews(commitA, document(stays, goes))
@@ -324,7 +351,7 @@ func TestReviewsOfOnePullRequestDoNotCross(t *testing.T) {
 	}
 }
 
-// What people or GitOps say of a pull request or an issue in the middle of an import stays.
+// What somebody else says of a pull request in the middle of an import stays.
 func TestAForeignChangeOfTheReviewStays(t *testing.T) {
 	p := newPull(t)
 	p.reviews(commitA, document(numbered(30)...))
@@ -335,15 +362,20 @@ func TestAForeignChangeOfTheReviewStays(t *testing.T) {
 		}
 		renamed = true
 		review := p.review()
-		if err := env.Client.Patch(p.Context(), review, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"prTitle":"Renamed"}}`))); err != nil {
+		review.Spec.PRTitle = "Renamed"
+		review.Spec.ReviewedCommits = append(review.Spec.ReviewedCommits, appsecv1alpha1.ReviewedCommit{SHA: commitC, ReviewedAt: review.Spec.ReviewedCommits[0].ReviewedAt})
+		if err := env.Client.Update(p.Context(), review); err != nil {
 			t.Error(err)
 		}
 	}}
 	_, err := p.try(options, &reviewimport.Commit{SHA: commitB}, document(numbered(30)...))
 	p.must(err)
-	if spec := p.review().Spec; spec.PRTitle != "Renamed" || len(spec.ReviewedCommits) != 2 {
-		t.Errorf("title %q and %d commits, want both changes", spec.PRTitle, len(spec.ReviewedCommits))
+	spec := p.review().Spec
+	got := []string{spec.PRTitle}
+	for _, c := range spec.ReviewedCommits {
+		got = append(got, c.SHA)
 	}
+	wantSame(t, "title and commits", []string{"Renamed", commitA, commitC, commitB}, got)
 }
 
 func TestAReviewHoldsItsLeaseAndFreesIt(t *testing.T) {
