@@ -5,7 +5,7 @@ SHELL := /usr/bin/env bash -o pipefail
 # Pinned in a module of their own, so that their dependencies never decide ours. The go
 # command builds each at its first use and keeps it in its cache.
 TOOL := go tool -modfile=hack/tools/go.mod
-GENERATED := api/v1alpha1/zz_generated.deepcopy.go apiserver/openapi/types.gen.go apiserver/openapi/client config/crd/bases
+GENERATED := api/v1alpha1/zz_generated.deepcopy.go apiserver/openapi/types.gen.go apiserver/openapi/client apiserver/handlers/contract.gen.go config/crd/bases
 MODULES := . hack/tools hack/controlplane
 # Packages tested at a time: each may run a control plane of its own.
 TEST_JOBS ?= 2
@@ -44,6 +44,7 @@ generate: ## Write all generated code and manifests anew.
 	go tool controller-gen object paths=./api/...
 	go tool controller-gen crd:allowDangerousTypes=false paths=./api/... output:crd:artifacts:config=config/crd/bases
 	$(TOOL) oapi-codegen -config apiserver/openapi/config.yaml apiserver/openapi/openapi.yaml
+	$(TOOL) oapi-codegen -config apiserver/openapi/server.yaml apiserver/openapi/openapi.yaml
 	$(TOOL) oapi-codegen -config apiserver/openapi/client.yaml apiserver/openapi/openapi.yaml
 
 .PHONY: test

@@ -14,6 +14,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/google/uuid"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/auth"
 	"github.com/appsec-dev/findings-operator/apiserver/etag"
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
@@ -165,10 +166,10 @@ func (r *router) refuse(c *gin.Context) {
 }
 
 // allow lets only keys pass whose scopes cover the operation.
-func allow(operation handlers.Operation) gin.HandlerFunc {
+func allow(scope v1alpha1.Scope) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		if !stateOf(c).identity.Allows(operation.Scope) {
-			fail(c, problem.Forbidden(string(operation.Scope)))
+		if !stateOf(c).identity.Allows(scope) {
+			fail(c, problem.Forbidden(string(scope)))
 		}
 	}
 }
@@ -225,9 +226,9 @@ func readBody(c *gin.Context, described *openapi.Operation) (openapi.Body, error
 }
 
 // perform runs the operation and sends its answer.
-func perform(operation handlers.Operation) gin.HandlerFunc {
+func perform(handle handlers.Handle) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		response, err := operation.Handle(c.Request.Context(), stateOf(c).request)
+		response, err := handle(c.Request.Context(), stateOf(c).request)
 		if err != nil {
 			fail(c, err)
 			return

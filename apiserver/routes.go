@@ -48,7 +48,7 @@ type router struct {
 //
 // The limit stands between identify and refuse, where the key is known and requests without
 // one have not been turned away yet: guessing keys is limited too.
-func (r *router) handler(operations []handlers.Operation) (http.Handler, error) {
+func (r *router) handler(operations map[string]handlers.Handle) (http.Handler, error) {
 	spec, err := openapi.Load()
 	if err != nil {
 		return nil, err
@@ -72,24 +72,20 @@ func (r *router) handler(operations []handlers.Operation) (http.Handler, error) 
 	engine.NoMethod(r.refuse, func(c *gin.Context) { fail(c, problem.MethodNotAllowed()) })
 	api := engine.Group("", r.refuse)
 	methods := map[string][]string{}
-	for _, operation := range operations {
-		contract := described[operation.ID]
-		if contract == nil {
-			return nil, fmt.Errorf("operation %q is served and not described in openapi.yaml", operation.ID)
+	for id, contract := range described {
+		handle := operations[id]
+		if handle == nil {
+			return nil, fmt.Errorf("operation %q is described in openapi.yaml and not served; run make generate", id)
 		}
-		delete(described, operation.ID)
 		path, segments := ginPath(contract.Path)
 		r.templates[path] = contract.Path
 		for _, method := range contract.Methods() {
-			api.Handle(method, path, allow(operation), validate(contract, segments), perform(operation))
+			api.Handle(method, path, allow(contract.Scope), validate(contract, segments), perform(handle))
 			methods[path] = append(methods[path], method)
 		}
 	}
 	for path, served := range methods {
 		api.OPTIONS(path, options(served))
-	}
-	for id := range described {
-		return nil, fmt.Errorf("operation %q is described in openapi.yaml and not served", id)
 	}
 	return engine, nil
 }

@@ -120,7 +120,7 @@ func New(options Options) (*Server, error) {
 		auth: s.auth, model: s.model, limiter: s.limiter, metrics: newMetrics(registry), log: options.Log,
 		trustedProxies: options.TrustedProxies,
 	}
-	handler, err := r.handler(handlers.Operations(handlers.Backend{Model: s.model, Cursors: s.cursors, Triage: writer}))
+	handler, err := r.handler(handlers.Operations(&handlers.Backend{Model: s.model, Cursors: s.cursors, Triage: writer}))
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ package handlers
 import (
 	"context"
 
-	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/cursor"
 	"github.com/appsec-dev/findings-operator/apiserver/etag"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
@@ -28,35 +27,17 @@ type Request struct {
 	IfMatch etag.Condition
 }
 
-// Operation is an operation of the contract that is served.
-type Operation struct {
-	// ID is the operationId.
-	ID string
-	// Scope that a key needs which has any.
-	Scope v1alpha1.Scope
-	// Handle answers a request. An error that is no problem.Problem is internal.
-	Handle func(context.Context, Request) (Response, error)
-}
+// Handle answers a request. An error that is no problem.Problem is internal.
+type Handle func(context.Context, Request) (Response, error)
 
-// Backend is what the operations work on.
+// Backend is what the operations work on. Each is a method of it, in a file of its own.
 type Backend struct {
 	Model   *readmodel.Model
 	Cursors *cursor.Codec
 	Triage  *triage.Writer
 }
 
-// Operations returns everything that is served. A new operation is a file and a line here.
-func Operations(backend Backend) []Operation {
-	return []Operation{
-		listFindingsV1(backend),
-		listFindingsV2(backend),
-		getFindingV2(backend),
-		updateFindingV1(backend),
-		updateFindingV2(backend),
-		listRepositories(backend),
-		getProject(backend),
-		getReviewIssue(backend),
-		listReviews(backend),
-		verifyWebhookDelivery(backend),
-	}
-}
+var _ Contract = (*Backend)(nil)
+
+// Operations returns everything that is served, by operationId.
+func Operations(backend *Backend) map[string]Handle { return operationsOf(backend) }

@@ -3,40 +3,34 @@ package handlers
 import (
 	"context"
 
-	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 )
 
-func listFindingsV1(backend Backend) Operation {
-	shape := func(item *readmodel.Item) []byte { return item.V1 }
-	return listFindings("listFindingsV1", backend, shape)
+// ListFindingsV1 is an operation of the contract.
+func (b *Backend) ListFindingsV1(_ context.Context, request Request) (Response, error) {
+	return b.listFindings("listFindingsV1", request, func(item *readmodel.Item) []byte { return item.V1 })
 }
 
-func listFindingsV2(backend Backend) Operation {
-	shape := func(item *readmodel.Item) []byte { return item.V2 }
-	return listFindings("listFindingsV2", backend, shape)
+// ListFindingsV2 is an operation of the contract.
+func (b *Backend) ListFindingsV2(_ context.Context, request Request) (Response, error) {
+	return b.listFindings("listFindingsV2", request, func(item *readmodel.Item) []byte { return item.V2 })
 }
 
-func listFindings(id string, backend Backend, shape func(*readmodel.Item) []byte) Operation {
-	return Operation{
-		ID: id, Scope: v1alpha1.ScopeFindingsRead,
-		Handle: func(_ context.Context, request Request) (Response, error) {
-			list := newList(id, request, findingFilters...)
-			after, err := list.position(backend.Cursors)
-			if err != nil {
-				return Response{}, err
-			}
-			page, err := backend.Model.ListFindings(request.Organization, readmodel.FindingQuery{
-				Sort: list.sort(), Order: list.order(), Size: list.size, After: after,
-				Filter: findingFilter(request.Query),
-			})
-			if err != nil {
-				return Response{}, unavailable(err)
-			}
-			return respond(backend.Cursors, list, page, shape)
-		},
+func (b *Backend) listFindings(id string, request Request, shape func(*readmodel.Item) []byte) (Response, error) {
+	list := newList(id, request, findingFilters...)
+	after, err := list.position(b.Cursors)
+	if err != nil {
+		return Response{}, err
 	}
+	page, err := b.Model.ListFindings(request.Organization, readmodel.FindingQuery{
+		Sort: list.sort(), Order: list.order(), Size: list.size, After: after,
+		Filter: findingFilter(request.Query),
+	})
+	if err != nil {
+		return Response{}, unavailable(err)
+	}
+	return respond(b.Cursors, list, page, shape)
 }
 
 // findingFilters are the parameters that leave findings out.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
@@ -13,29 +12,24 @@ import (
 // reviewFilters are the parameters that leave reviews out.
 var reviewFilters = []string{"start_time", "end_time", "status", "custom"}
 
-func listReviews(backend Backend) Operation {
-	const id = "listReviews"
-	return Operation{
-		ID: id, Scope: v1alpha1.ScopeReviewsRead,
-		Handle: func(_ context.Context, request Request) (Response, error) {
-			filter, err := reviewFilter(request.Query)
-			if err != nil {
-				return Response{}, err
-			}
-			list := newList(id, request, reviewFilters...)
-			after, err := list.position(backend.Cursors)
-			if err != nil {
-				return Response{}, err
-			}
-			page, err := backend.Model.ListReviews(request.Organization, readmodel.ReviewQuery{
-				Sort: list.sort(), Order: list.order(), Size: list.size, After: after, Filter: filter,
-			})
-			if err != nil {
-				return Response{}, unavailable(err)
-			}
-			return respond(backend.Cursors, list, page, asIs)
-		},
+// ListReviews is an operation of the contract.
+func (b *Backend) ListReviews(_ context.Context, request Request) (Response, error) {
+	filter, err := reviewFilter(request.Query)
+	if err != nil {
+		return Response{}, err
 	}
+	list := newList("listReviews", request, reviewFilters...)
+	after, err := list.position(b.Cursors)
+	if err != nil {
+		return Response{}, err
+	}
+	page, err := b.Model.ListReviews(request.Organization, readmodel.ReviewQuery{
+		Sort: list.sort(), Order: list.order(), Size: list.size, After: after, Filter: filter,
+	})
+	if err != nil {
+		return Response{}, unavailable(err)
+	}
+	return respond(b.Cursors, list, page, asIs)
 }
 
 func reviewFilter(query openapi.Parameters) (readmodel.ReviewFilter, error) {

@@ -35,8 +35,8 @@ func (s selection) agrees(finding *v1alpha1.Finding) bool {
 
 // decide stores a decision and returns the finding as it now is. What it returns is in the
 // read model, so that whoever took the answer reads it from here on.
-func decide(ctx context.Context, backend Backend, request Request, selected selection, decision triage.Decision) (*readmodel.Item, error) {
-	item, there := backend.Model.Finding(request.Organization, selected.finding)
+func (b *Backend) decide(ctx context.Context, request Request, selected selection, decision triage.Decision) (*readmodel.Item, error) {
+	item, there := b.Model.Finding(request.Organization, selected.finding)
 	if !there {
 		return nil, problem.NotFound("finding")
 	}
@@ -45,22 +45,22 @@ func decide(ctx context.Context, backend Backend, request Request, selected sele
 		if !selected.agrees(finding) {
 			return problem.NotFound("finding")
 		}
-		return unchanged(backend, request, finding)
+		return b.unchanged(request, finding)
 	}
-	written, err := backend.Triage.Write(ctx, item.Object, check, decision)
+	written, err := b.Triage.Write(ctx, item.Object, check, decision)
 	if err != nil {
 		return nil, err
 	}
-	return backend.Model.Apply(written)
+	return b.Model.Apply(written)
 }
 
 // unchanged refuses a finding that is not in the state that the request is conditional on.
-func unchanged(backend Backend, request Request, finding *v1alpha1.Finding) error {
+func (b *Backend) unchanged(request Request, finding *v1alpha1.Finding) error {
 	if !request.IfMatch.Given() {
 		return nil
 	}
 	// What the API server has just returned is in the model from here on; else nothing happens.
-	item, err := backend.Model.Apply(finding)
+	item, err := b.Model.Apply(finding)
 	if err != nil {
 		return err
 	}

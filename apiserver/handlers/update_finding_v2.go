@@ -8,25 +8,21 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/triage"
 )
 
-func updateFindingV2(backend Backend) Operation {
-	return Operation{
-		ID: "updateFindingV2", Scope: v1alpha1.ScopeFindingsTriage,
-		Handle: func(ctx context.Context, request Request) (Response, error) {
-			var update openapi.FindingV2Update
-			if err := request.Body.Into(&update); err != nil {
-				return Response{}, err
-			}
-			decision := triage.Decision{
-				UserStatus: (*v1alpha1.UserStatus)(update.UserStatus),
-				Comments:   update.Comments,
-			}
-			item, err := decide(ctx, backend, request, selectFinding(request.Path, request.Query, update), decision)
-			if err != nil {
-				return Response{}, err
-			}
-			return findingResponse(item, item.V2), nil
-		},
+// UpdateFindingV2 is an operation of the contract.
+func (b *Backend) UpdateFindingV2(ctx context.Context, request Request) (Response, error) {
+	var update openapi.FindingV2Update
+	if err := request.Body.Into(&update); err != nil {
+		return Response{}, err
 	}
+	decision := triage.Decision{
+		UserStatus: (*v1alpha1.UserStatus)(update.UserStatus),
+		Comments:   update.Comments,
+	}
+	item, err := b.decide(ctx, request, selectFinding(request.Path, request.Query, update), decision)
+	if err != nil {
+		return Response{}, err
+	}
+	return findingResponse(item, item.V2), nil
 }
 
 // selectFinding reads the contract's three identifiers. The path's is the finding's, unless

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
 // Operation is an operation of the contract with the table by which its requests are
@@ -18,6 +20,8 @@ type Operation struct {
 	Method string
 	// Path is the template, for example "/v1/findings/{id}".
 	Path string
+	// Scope that a key needs which has any.
+	Scope v1alpha1.Scope
 
 	path  map[string]scalar
 	query map[string]scalar
@@ -49,6 +53,10 @@ func newOperation(method, path string, described *openapi3.Operation, shared ope
 	operation := &Operation{
 		ID: described.OperationID, Method: method, Path: path,
 		path: map[string]scalar{}, query: map[string]scalar{},
+	}
+	var err error
+	if operation.Scope, err = scopeOf(described.Security); err != nil {
+		return nil, err
 	}
 	for _, ref := range slices.Concat(shared, described.Parameters) {
 		parameter := ref.Value
@@ -83,6 +91,17 @@ func newOperation(method, path string, described *openapi3.Operation, shared ope
 	}
 	operation.body = body
 	return operation, nil
+}
+
+// securityScheme is the contract's name for API keys.
+const securityScheme = "bearerAuth"
+
+// scopeOf wants exactly one scope, so that no operation is open to every key by an oversight.
+func scopeOf(security *openapi3.SecurityRequirements) (v1alpha1.Scope, error) {
+	if security == nil || len(*security) != 1 || len((*security)[0][securityScheme]) != 1 {
+		return "", fmt.Errorf("security must name %s with one scope", securityScheme)
+	}
+	return v1alpha1.Scope((*security)[0][securityScheme][0]), nil
 }
 
 // The headers of a conditional request, as the contract writes them.
