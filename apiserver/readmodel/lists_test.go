@@ -177,7 +177,9 @@ func statusTime(object metav1.Object) *metav1.Time {
 	}
 }
 
-func (s *reference) shownAt(object metav1.Object) time.Time { return s.updatedAt[string(object.GetUID())] }
+func (s *reference) shownAt(object metav1.Object) time.Time {
+	return s.updatedAt[string(object.GetUID())]
+}
 
 func (s *reference) repositoryOf(name v1alpha1.ResourceName) *render.Repository {
 	if object, ok := s.objects[repositories][string(name)]; ok {
@@ -463,8 +465,8 @@ func TestBothWaysThroughASpanAgree(t *testing.T) {
 				walked = append(walked, r.item.prNumber)
 			}
 		}
-		if !slices.Equal(collected, walked) {
-			t.Fatalf("collected %v, walked %v", collected, walked)
+		if want := walked[:min(len(walked), q.size+1)]; !slices.Equal(collected, want) {
+			t.Fatalf("collected %v, want %v", collected, want)
 		}
 		if q.after == nil && s.count != len(walked) {
 			t.Fatalf("counted %d of %d", s.count, len(walked))
