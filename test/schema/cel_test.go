@@ -61,6 +61,8 @@ func review() client.Object { return builder.Review("cel").In("default").Build()
 
 func issue() client.Object { return builder.ReviewIssue("cel").In("default").SeenIn("abc").Build() }
 
+func endpoint() client.Object { return builder.WebhookEndpoint("cel").In("default").Build() }
+
 func delivery() client.Object {
 	return builder.WebhookDelivery("cel", time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)).In("default").Build()
 }
@@ -107,6 +109,9 @@ var rulesAtCreate = []struct {
 	{"review of no pull request", review, edit{"spec.prNumber": int64(0)}, "greater than or equal to 1", "no provider counts from 0"},
 	{"issue seen in a commit twice", issue, edit{"spec.seenInCommits": []any{"a", "a"}}, "Duplicate", "it shows it or it does not"},
 	{"issue without a title", issue, edit{"spec.title": ""}, "at least 1", "people read it"},
+	{"endpoint at a port", endpoint, edit{"spec.url": "http://hooks.example.com:8080/findings"}, "", "a URL with a host"},
+	{"endpoint without a host", endpoint, edit{"spec.url": "https:///findings"}, "must be a URL with a host", "nothing can be sent there"},
+	{"endpoint with a password", endpoint, edit{"spec.url": "https://u:p@hooks.example.com"}, "should match", "everyone who reads the resource would read it"},
 	{"scan with an outcome and no end", scan, edit{"spec.outcome": "Failed"}, "set together", "since when?"},
 }
 
