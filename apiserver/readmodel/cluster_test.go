@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -130,6 +131,58 @@ func TestKubectlPatchShowsUp(t *testing.T) {
 		_, ok := model.Finding("shows", "f-1")
 		return ok
 	}, patience).Should(gomega.BeFalse())
+}
+
+// The facade's service account may watch every kind, and what somebody writes with kubectl
+// shows wherever it is joined.
+func TestRelatedKindsShowUp(t *testing.T) {
+	g := gomega.NewWithT(t)
+	env := cluster(t)
+	namespace, err := env.NewOrganization(t.Context(), "related")
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	reviewed := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	review := builder.Review("r-1").In(namespace).PullRequest("repo", 7).Reviewed("c1", reviewed).Build()
+	issue := builder.ReviewIssue("i-1").In(namespace).Review("r-1").SeenIn("c1").Build()
+	delivery := builder.WebhookDelivery("d-1", reviewed).In(namespace).Build()
+	create(t, env, builder.Project("proj").In(namespace).Build(), review, issue, delivery)
+	model := run(t, env, &faults{})
+
+	_, ok := model.Project("related", "repo", "proj")
+	g.Expect(ok).To(gomega.BeTrue(), "ready, and the project is not there")
+	held, ok := model.WebhookDelivery("related", "d-1")
+	g.Expect(ok).To(gomega.BeTrue(), "ready, and the delivery is not there")
+	g.Expect(held.Spec.Payload).To(gomega.Equal(delivery.Spec.Payload))
+	shown, _ := model.ReviewIssue("related", "i-1")
+	g.Expect(string(shown)).To(gomega.And(
+		gomega.ContainSubstring(`"status":"open"`), gomega.ContainSubstring(`"pr_number":7`), gomega.ContainSubstring(`"repo_name":""`)))
+
+	create(t, env, builder.Repository("repo").In(namespace).Build())
+	next := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"reviewedCommits":[`+
+		`{"sha":"c1","reviewedAt":"2026-03-01T12:00:00Z"},{"sha":"c2","reviewedAt":"2026-03-01T12:01:00Z"}]}}`))
+	g.Expect(env.Client.Patch(t.Context(), review, next)).To(gomega.Succeed())
+	g.Eventually(func(g gomega.Gomega) {
+		shown, _ := model.ReviewIssue("related", "i-1")
+		g.Expect(string(shown)).To(gomega.And(
+			gomega.ContainSubstring(`"resolved_by":"c2"`), gomega.ContainSubstring(`"repo_owner":"acme"`)))
+		page, err := model.ListReviews("related", readmodel.ReviewQuery{Size: 10})
+		g.Expect(err).NotTo(gomega.HaveOccurred())
+		g.Expect(page.Items).To(gomega.HaveLen(1))
+		g.Expect(string(page.Items[0])).To(gomega.And(
+			gomega.ContainSubstring(`"closed_issue_count":1`), gomega.ContainSubstring(`"open_issue_count":0`)))
+		repos, err := model.ListRepositories("related", readmodel.RepositoryQuery{Size: 10})
+		g.Expect(err).NotTo(gomega.HaveOccurred())
+		g.Expect(repos.Items).To(gomega.HaveLen(1))
+		g.Expect(string(repos.Items[0])).To(gomega.ContainSubstring(`"id":"proj"`))
+	}, patience).Should(gomega.Succeed())
+
+	g.Expect(env.Client.Delete(t.Context(), issue)).To(gomega.Succeed())
+	g.Eventually(func(g gomega.Gomega) {
+		_, ok := model.ReviewIssue("related", "i-1")
+		g.Expect(ok).To(gomega.BeFalse())
+		page, err := model.ListReviews("related", readmodel.ReviewQuery{Size: 10})
+		g.Expect(err).NotTo(gomega.HaveOccurred())
+		g.Expect(string(page.Items[0])).To(gomega.ContainSubstring(`"closed_issue_count":0`))
+	}, patience).Should(gomega.Succeed())
 }
 
 // While findings are made, changed, deleted and made again, connections break, watches
