@@ -22,6 +22,8 @@ type list struct {
 var lists = []list{
 	{"/v1/findings", []string{"created_at", "updated_at"}, "created_at", "desc", 100, v1alpha1.ScopeFindingsRead, findingV1Shape},
 	{"/v2/findings", []string{"created_at", "updated_at"}, "created_at", "desc", 100, v1alpha1.ScopeFindingsRead, findingV2Shape},
+	{"/v2/repos", []string{"created_at", "updated_at", "last_committed_at"}, "created_at", "desc", 100, v1alpha1.ScopeReposRead, repositoryShape},
+	{"/v1/reviews", []string{"pr_title", "pr_number", "pr_status", "pr_author", "repo_name", "open_issue_count", "updated_at"}, "updated_at", "desc", 10, v1alpha1.ScopeReviewsRead, reviewShape},
 }
 
 // endpoint is one operation, called in a way that gets an answer of status 200 or 404.
@@ -37,6 +39,11 @@ var endpoints = []endpoint{
 	{"PATCH", "/v1/findings/f-none", `{"user_status":"open"}`, v1alpha1.ScopeFindingsTriage},
 	{"PATCH", "/v2/findings/f-none", `{"comments":"x"}`, v1alpha1.ScopeFindingsTriage},
 	{"GET", "/v2/repos/none/projects/none/findings/none", "", v1alpha1.ScopeFindingsRead},
+	{"GET", "/v2/repos", "", v1alpha1.ScopeReposRead},
+	{"GET", "/v2/repos/none/projects/none", "", v1alpha1.ScopeReposRead},
+	{"GET", "/v2/issues/none", "", v1alpha1.ScopeReviewsRead},
+	{"GET", "/v1/reviews", "", v1alpha1.ScopeReviewsRead},
+	{"POST", "/v2/webhook-deliveries/none/verify", `{"payload":"x","signature":"y"}`, v1alpha1.ScopeWebhooksVerify},
 }
 
 // forEachList runs a test for each list endpoint, under its path.

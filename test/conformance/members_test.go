@@ -113,3 +113,40 @@ func typeOf(value any) string {
 		return "null"
 	}
 }
+
+var (
+	repositoryShape = members("boolean: archived cast_scan_enabled private",
+		"string: clone_url created_at default_branch_name description full_name id installation_id last_commit_hash last_commit_hash_link",
+		"string: name organization_id provider provider_id scan_branch summary updated_at url",
+		"string?: last_committed_at last_scanned_at",
+		"object: languages", "integer: package_findings secret_findings size", "array: projects")
+
+	// As returned inside a repository.
+	repositoryProjectShape = members(
+		"string: id organization_id owner provider purpose relative_path summary evidence dependencies_file",
+		"string?: business_criticality exposure scanner_business_criticality scanner_exposure user_business_criticality user_exposure",
+		"string: scanner_summary user_summary primary_framework primary_language deployment_usage last_scan_id created_at updated_at",
+		"string?: last_scan_status last_committed_at last_scanned_at",
+		"boolean: cast_scan_enabled enabled has_custom_metadata", "integer: findings_count size", "object: deployments repo",
+		"array: file_extensions frameworks languages sensitive_data_types components")
+	// As returned by the single-project operation.
+	projectShape = members(
+		"string: id organization_id owner provider purpose relative_path summary evidence dependencies_file",
+		"string?: business_criticality exposure user_business_criticality user_exposure",
+		"string: user_summary last_scan_id created_at updated_at",
+		"string?: last_scan_status last_committed_at last_scanned_at",
+		"boolean: enabled", "integer: findings_count size", "object: deployments repo",
+		"array: file_extensions frameworks languages sensitive_data_types components")
+	componentShape   = members("integer: criticality", "string: description folder_name type")
+	projectRepoShape = members("string: id name url")
+
+	reviewShape = members("string: id created_at updated_at pr_author pr_status pr_title provider repo_id repo_name repo_owner", "string?: last_review_at",
+		"integer: pr_number closed_issue_count open_issue_count open_high_count open_medium_count open_low_count")
+
+	reviewIssueShape = members(
+		"string: id review_id title description severity status provider repo_id repo_name repo_owner file_path commit_sha commit_link",
+		"string: file_location_link resolved_by created_at updated_at", "string?: first_seen_at last_seen_at resolved_at",
+		"integer: line_number pr_number", "array: seen_in_commits")
+
+	verificationShape = members("string: delivery_id message status", "boolean: valid")
+)

@@ -2,7 +2,11 @@ package conformance
 
 import (
 	"bytes"
+	"fmt"
+	"slices"
 	"testing"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -20,27 +24,45 @@ func anotherOrganization(t *testing.T) *organization {
 	enter(t)
 	if theDeployment.another == nil {
 		o := newOrganization(t)
+		o.create(builder.Review("rv-theirs").In(o.namespace).Build(), builder.ReviewIssue("ri-theirs").Review("rv-theirs").In(o.namespace).Build())
 		o.finding(builder.Finding("f-theirs"))
+		eventually(t, patience, func(g Gomega) { g.Expect(o.get("/v2/issues/ri-theirs").Status).To(Equal(200)) })
 		theDeployment.another = &sample{o.name, o.namespace, o.Token}
 	}
 	return theDeployment.another.in(t)
 }
 
-// crowdedOrganization has more findings than a page holds by default.
+// crowdedOrganization has more rows for every list than a page holds by default.
 func crowdedOrganization(t *testing.T) *organization {
 	t.Helper()
 	enter(t)
 	if theDeployment.crowded == nil {
 		o := newOrganization(t)
-		o.findings(101)
+		o.crowd()
 		theDeployment.crowded = &sample{o.name, o.namespace, o.Token}
 	}
 	return theDeployment.crowded.in(t)
 }
 
+func (o *organization) crowd() {
+	o.t.Helper()
+	for i := range 101 {
+		o.create(builder.Repository(fmt.Sprintf("repo-%d", i)).In(o.namespace).Build())
+	}
+	for i := range 11 {
+		o.create(builder.Review(fmt.Sprintf("rv-%d", i)).PullRequest("repo", int32(i+1)).In(o.namespace).Build())
+	}
+	o.findings(101)
+	eventually(o.t, patience, func(g Gomega) {
+		g.Expect(o.get("/v2/repos?size=1").page().Total).To(Equal(102))
+		g.Expect(o.get("/v1/reviews?size=1").page().Total).To(Equal(11))
+	})
+}
+
 func TestOrganizations_TheIDIsTheOrganizationsName(t *testing.T) {
 	o := sampleOrganization(t)
-	for _, item := range o.get("/v2/findings").page().Items {
+	items := slices.Concat(o.get("/v2/findings").page().Items, o.get("/v2/repos").page().Items, []record{o.get(projectPath("full", "full")).object()})
+	for _, item := range items {
 		if got := item.text("organization_id"); got != o.name {
 			t.Errorf("%s: organization_id is %q, want %q", item.text("id"), got, o.name)
 		}
@@ -52,10 +74,10 @@ func TestOrganizations_AKeySeesItsOwnOrganizationAlone(t *testing.T) {
 	forEachList(t, func(t *testing.T, l list) {
 		ours := map[string]bool{}
 		for _, item := range o.in(t).walk(with(l.path, "size=1000")) {
-			ours[item.text("id")] = true
+			ours[item.text("id")+" "+item.text("created_at")+item.text("full_name")] = true
 		}
 		for _, item := range other.in(t).walk(with(l.path, "size=1000")) {
-			if ours[item.text("id")] {
+			if ours[item.text("id")+" "+item.text("created_at")+item.text("full_name")] {
 				t.Errorf("both see %s", item.text("id"))
 			}
 		}
@@ -70,6 +92,8 @@ func TestOrganizations_AnotherOrganizationsIDIsLikeOneThatDoesNotExist(t *testin
 		{"PATCH", "/v2/findings/f-theirs", "/v2/findings/f-none", `{"user_status":"muted"}`},
 		{"PATCH", "/v2/findings/repo?finding_id=f-theirs", "/v2/findings/repo?finding_id=f-none", `{"user_status":"muted"}`},
 		{"GET", findingPath("repo", "proj", "f-theirs"), findingPath("repo", "proj", "f-none"), ""},
+		{"GET", projectPath("repo", "proj"), projectPath("repo", "none"), ""},
+		{"GET", "/v2/issues/ri-theirs", "/v2/issues/ri-none", ""},
 	} {
 		theirs := o.do(test.method, test.theirs, test.body).notFound("another organization's")
 		none := o.do(test.method, test.none, test.body).notFound("nobody's")

@@ -1,8 +1,12 @@
 package conformance
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -41,6 +45,9 @@ var (
 	verifiedAt     = fullDetectedAt.Add(2 * time.Minute)
 	rejectedAt     = fullDetectedAt.Add(3 * time.Minute)
 	committedAt    = fullDetectedAt.Add(-time.Hour)
+	scannedAt      = fullDetectedAt.Add(5 * time.Minute)
+	firstReviewAt  = fullDetectedAt.Add(10 * time.Minute)
+	secondReviewAt = fullDetectedAt.Add(20 * time.Minute)
 )
 
 func (o *organization) fill() {
@@ -57,8 +64,84 @@ func (o *organization) fill() {
 		builder.Finding("f-by-path").Project("full", "by-path").In(o.namespace).DetectedAt(firstFinding.Add(time.Minute)).Build(),
 		builder.Finding("f-closed").Project("full", "full").Severity(v1alpha1.LevelMedium).In(o.namespace).DetectedAt(firstFinding.Add(2*time.Minute)).
 			Closed(fullDetectedAt, "scan-2").Build(),
+		builder.Finding("f-package").Project("full", "full").Tool("x", v1alpha1.CategoryPackage).In(o.namespace).Build(),
+		builder.Finding("f-secret-1").Project("full", "full").Tool("x", v1alpha1.CategorySecret).In(o.namespace).Build(),
+		builder.Finding("f-secret-2").Project("full", "full").Tool("x", v1alpha1.CategorySecret).In(o.namespace).Build(),
+		builder.Scan("scan-1", fullDetectedAt).Project("full", "full").In(o.namespace).Ended(scannedAt, v1alpha1.ScanSucceeded).Build(),
 	)
-	o.settled(4)
+	o.fillReviews()
+	o.settled(7)
+	o.settledRest()
+}
+
+// fillReviews makes a review in every state.
+func (o *organization) fillReviews() {
+	o.t.Helper()
+	pullRequest := func(title, author string) func(*v1alpha1.Review) {
+		return func(r *v1alpha1.Review) { r.Spec.Provider, r.Spec.PRTitle, r.Spec.PRAuthor = "github", title, author }
+	}
+	issue := func(name, review string, severity v1alpha1.Level, commits ...v1alpha1.CommitSHA) *builder.ReviewIssueBuilder {
+		return builder.ReviewIssue(name).Review(review).Severity(severity).SeenIn(commits...).In(o.namespace)
+	}
+	o.create(
+		builder.Review("rv-open").PullRequest("full", 101).Mutate(pullRequest("Zip the downloads", "mallory")).
+			Reviewed("sha-1", firstReviewAt).Reviewed("sha-2", secondReviewAt).In(o.namespace).Build(),
+		builder.Review("rv-merged").PullRequest("full", 102).Status(v1alpha1.PullRequestMerged).Mutate(pullRequest("Add downloads", "alice")).
+			Reviewed("sha-3", firstReviewAt).In(o.namespace).Build(),
+		builder.Review("rv-closed").PullRequest("full", 3).Status(v1alpha1.PullRequestClosed).Mutate(pullRequest("add uploads", "bob")).
+			Reviewed("sha-4", firstReviewAt).In(o.namespace).Build(),
+		builder.Review("rv-bare").PullRequest("bare", 20).In(o.namespace).Build(),
+		issue("ri-open", "rv-open", v1alpha1.LevelHigh, "sha-2").Build(),
+		issue("ri-medium-1", "rv-open", v1alpha1.LevelMedium, "sha-1", "sha-2").Build(),
+		issue("ri-medium-2", "rv-open", v1alpha1.LevelMedium, "sha-1", "sha-2").Build(),
+		issue("ri-resolved", "rv-open", v1alpha1.LevelLow, "sha-1").Mutate(func(i *v1alpha1.ReviewIssue) {
+			i.Spec.Description, i.Spec.File, i.Spec.Line = "What is wrong.", "api/zip.go", 12
+			i.Spec.Links.Commit = "https://github.com/acme/full/commit/sha-1"
+			i.Spec.Links.FileLocation = "https://github.com/acme/full/blob/sha-1/api/zip.go#L12"
+		}).Build(),
+		issue("ri-merged", "rv-merged", v1alpha1.LevelLow, "sha-3").Build(),
+	)
+}
+
+// settledRest waits until the API shows what the controllers have made of the sample, and
+// nothing will change again.
+func (o *organization) settledRest() {
+	o.t.Helper()
+	eventually(o.t, patience, func(g Gomega) {
+		want, shown := map[string]string{}, map[string]string{}
+		repositories, reviews, issues := &v1alpha1.RepositoryList{}, &v1alpha1.ReviewList{}, &v1alpha1.ReviewIssueList{}
+		for _, list := range []client.ObjectList{repositories, reviews, issues} {
+			g.Expect(theDeployment.cluster.List(o.t.Context(), list, client.InNamespace(o.namespace))).To(Succeed())
+		}
+		for i := range repositories.Items {
+			r := &repositories.Items[i]
+			g.Expect(r.Status.UpdatedAt).NotTo(BeNil())
+			want[r.Name] = fmt.Sprint(shownTime(r.Status.UpdatedAt.Time), r.Status.Projects, r.Status.Counts.Package, r.Status.Counts.Secret, r.Status.LastScannedAt != nil)
+		}
+		for i := range reviews.Items {
+			r := &reviews.Items[i]
+			g.Expect(r.Status.UpdatedAt).NotTo(BeNil())
+			want[r.Name] = fmt.Sprint(shownTime(r.Status.UpdatedAt.Time), r.Status.OpenIssueCount, r.Status.ClosedIssueCount)
+		}
+		for i := range issues.Items {
+			g.Expect(issues.Items[i].Status.ObservedGeneration).To(Equal(issues.Items[i].Generation))
+		}
+		for _, r := range o.walk("/v2/repos") {
+			shown[r.text("id")] = fmt.Sprint(r.text("updated_at"), len(r.list("projects")), r["package_findings"], r["secret_findings"], r["last_scanned_at"] != nil)
+		}
+		for _, r := range o.walk("/v1/reviews") {
+			shown[r.text("id")] = fmt.Sprint(r.text("updated_at"), r["open_issue_count"], r["closed_issue_count"])
+		}
+		g.Expect(shown).To(Equal(want))
+		full := o.get(projectPath("full", "full")).object()
+		g.Expect(full["findings_count"]).To(BeEquivalentTo(4))
+		g.Expect(full["last_scan_status"]).To(Equal("completed"))
+		g.Expect(o.listed("/v1/reviews", "rv-open")["open_issue_count"]).To(BeEquivalentTo(3))
+		g.Expect(o.listed("/v1/reviews", "rv-open")["closed_issue_count"]).To(BeEquivalentTo(1))
+		g.Expect(o.listed("/v1/reviews", "rv-merged")["open_issue_count"]).To(BeEquivalentTo(1))
+		g.Expect(o.listed("/v2/repos", "full")["secret_findings"]).To(BeEquivalentTo(2))
+		g.Expect(o.listed("/v2/repos", "full")["last_scanned_at"]).NotTo(BeNil())
+	})
 }
 
 func fullRepository() *builder.RepositoryBuilder {

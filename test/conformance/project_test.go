@@ -1,0 +1,124 @@
+package conformance
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// onlyInRepository are the members of a project that the single-project operation leaves out.
+var onlyInRepository = []string{
+	"cast_scan_enabled", "deployment_usage", "has_custom_metadata", "primary_framework", "primary_language",
+	"scanner_business_criticality", "scanner_exposure", "scanner_summary",
+}
+
+func projectPath(repository, project string) string {
+	return "/v2/repos/" + repository + "/projects/" + project
+}
+
+func TestProject_HasExactlyTheDocumentedMembers(t *testing.T) {
+	enter(t)
+	path, c := projectPath("full", "full"), (*caller)(nil)
+	switch f := theDeployment.fixtures.Project; {
+	case theDeployment.cluster != nil:
+		c = sampleOrganization(t).caller
+	case f.ID != "":
+		path, c = projectPath(f.RepoID, f.ID), anyKey(t)
+	default:
+		notRun(t, "needs -kubeconfig, or -fixtures with a project")
+	}
+	got := c.get(path).wants(200, "a project").object()
+	wantsShape(t, "project", got, projectShape)
+	wantsShape(t, "project.repo", got.object("repo"), projectRepoShape)
+}
+
+func TestProject_ComponentsHaveExactlyTheDocumentedMembers(t *testing.T) {
+	o := sampleOrganization(t)
+	wantsShapes(t, "components", o.get(projectPath("full", "full")).object().list("components"), componentShape)
+}
+
+func TestProject_ShowsTheSubsetOfWhatTheRepositoryShows(t *testing.T) {
+	o := sampleOrganization(t)
+	want := fullProjectRecord(o.name)
+	for _, name := range onlyInRepository {
+		delete(want, name)
+	}
+	got := o.get(projectPath("full", "full")).wants(200, "a project").object()
+	delete(got, "created_at")
+	delete(got, "updated_at")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the project (-want +got):\n%s", diff)
+	}
+}
+
+func TestProject_AbsentValuesAreNullOrEmpty(t *testing.T) {
+	o := newOrganization(t)
+	o.create(builder.Project("bare").In(o.namespace).Mutate(func(p *v1alpha1.Project) { p.Spec.DisplayName = "" }).Build())
+	want := record{
+		"id": "bare", "organization_id": o.name, "owner": "", "provider": "github", "purpose": "", "relative_path": "", "summary": "", "evidence": "",
+		"dependencies_file": "", "business_criticality": nil, "exposure": nil, "user_business_criticality": nil, "user_exposure": nil, "user_summary": "",
+		"deployments": map[string]any{}, "enabled": true, "file_extensions": []any{}, "frameworks": []any{}, "languages": []any{},
+		"sensitive_data_types": []any{}, "components": []any{}, "size": 0.0, "findings_count": 0.0, "last_scan_id": "", "last_scan_status": nil,
+		"last_scanned_at": nil, "last_committed_at": nil,
+		"repo": map[string]any{"id": "repo", "name": "repo", "url": "https://github.com/acme/repo"},
+	}
+	eventually(t, patience, func(g Gomega) {
+		a := o.get(projectPath("repo", "bare"))
+		g.Expect(a.Status).To(Equal(200))
+		got := a.object()
+		delete(got, "created_at")
+		delete(got, "updated_at")
+		g.Expect(cmp.Diff(want, got)).To(BeEmpty())
+	})
+}
+
+func TestProject_UserValuesComeBeforeTheScanners(t *testing.T) {
+	o := newOrganization(t)
+	project := builder.Project("both").In(o.namespace).Mutate(func(p *v1alpha1.Project) {
+		p.Spec.Scanner = v1alpha1.ProjectAssessment{BusinessCriticality: "low", Exposure: "private", Summary: "scanner"}
+	}).Build()
+	o.create(project)
+	shows := func(criticality, exposure, summary string) {
+		t.Helper()
+		eventually(t, patience, func(g Gomega) {
+			got := o.get(projectPath("repo", "both")).object()
+			g.Expect(got["business_criticality"]).To(Equal(criticality))
+			g.Expect(got["exposure"]).To(Equal(exposure))
+			g.Expect(got["summary"]).To(Equal(summary))
+		})
+	}
+	shows("low", "private", "scanner")
+	o.patchResource(project, `{"spec":{"user":{"businessCriticality":"critical"}}}`)
+	shows("critical", "private", "scanner")
+	o.patchResource(project, `{"spec":{"user":{"exposure":"public","summary":"people"}}}`)
+	shows("critical", "public", "people")
+}
+
+func TestProject_BothIDsMustAgree(t *testing.T) {
+	o := sampleOrganization(t)
+	missing := o.get(projectPath("full", "none")).notFound("no such project")
+	for reason, path := range map[string]string{
+		"another repository": projectPath("bare", "full"),
+		"no such repository": projectPath("none", "full"),
+	} {
+		if got := o.get(path).notFound(reason); !bytes.Equal(got.Body, missing.Body) {
+			t.Errorf("%s: the body tells more than that there is none: %s", reason, got.Body)
+		}
+	}
+}
+
+func TestProject_LastScanStatusIsInLowerCase(t *testing.T) {
+	o := newOrganization(t)
+	o.create(builder.Scan("s-1", fullDetectedAt).In(o.namespace).Ended(scannedAt, v1alpha1.ScanFailed).Build())
+	eventually(t, patience, func(g Gomega) {
+		got := o.get(projectPath("repo", "proj")).object()
+		g.Expect(got["last_scan_id"]).To(Equal("s-1"))
+		g.Expect(got["last_scan_status"]).To(Equal("failed"))
+		g.Expect(got["last_scanned_at"]).To(BeNil(), "the scan has failed")
+	})
+}

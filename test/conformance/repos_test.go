@@ -1,0 +1,158 @@
+package conformance
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+func TestRepos_DefaultSizeIs100(t *testing.T) { testDefaultSize(t, "/v2/repos", 100) }
+
+func TestRepos_SortDefaultsToCreatedAtAndOrderToDesc(t *testing.T) {
+	o := populated(t)
+	items := o.get("/v2/repos").page().Items
+	if !sorted(items, "created_at", "desc") {
+		t.Errorf("not in order: %v", column(items, "created_at"))
+	}
+}
+
+func TestRepos_ItemsHaveExactlyTheDocumentedMembers(t *testing.T) {
+	for _, item := range anyKey(t).get("/v2/repos").page().Items {
+		wantsShape(t, "item", item, repositoryShape)
+		for _, project := range item.list("projects") {
+			object, _ := project.(map[string]any)
+			wantsProjectInRepository(t, object)
+		}
+	}
+}
+
+func wantsProjectInRepository(t *testing.T, got record) {
+	t.Helper()
+	wantsShape(t, "project", got, repositoryProjectShape)
+	wantsShape(t, "project.repo", got.object("repo"), projectRepoShape)
+	for _, component := range got.list("components") {
+		object, _ := component.(map[string]any)
+		wantsShape(t, "component", object, componentShape)
+	}
+}
+
+func TestRepos_EveryMemberShowsItsFact(t *testing.T) {
+	o := sampleOrganization(t)
+	got := o.listed("/v2/repos", "full")
+	for _, name := range []string{"created_at", "updated_at", "projects"} {
+		delete(got, name)
+	}
+	want := record{
+		"id": "full", "organization_id": o.name, "name": "full", "full_name": "acme/full", "provider": "github", "provider_id": "provider-9",
+		"installation_id": "installation-7", "url": "https://github.com/acme/full", "clone_url": "https://github.com/acme/full.git",
+		"description": "Everything is set.", "summary": "What the code is for.", "default_branch_name": "main", "scan_branch": "develop",
+		"private": true, "archived": true, "cast_scan_enabled": true, "languages": map[string]any{"Go": 12345.0}, "size": 67890.0,
+		"last_commit_hash": "8f3e1c2d", "last_commit_hash_link": "https://github.com/acme/full/commit/8f3e1c2d",
+		"last_committed_at": shownTime(committedAt), "last_scanned_at": shownTime(scannedAt), "package_findings": 1.0, "secret_findings": 2.0,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the repository (-want +got):\n%s", diff)
+	}
+}
+
+func TestRepos_AbsentValuesAreNullOrEmpty(t *testing.T) {
+	o := sampleOrganization(t)
+	got := o.listed("/v2/repos", "bare")
+	for _, name := range []string{"created_at", "updated_at"} {
+		delete(got, name)
+	}
+	want := record{
+		"id": "bare", "organization_id": o.name, "name": "bare", "full_name": "", "provider": "", "provider_id": "", "installation_id": "",
+		"url": "", "clone_url": "", "description": "", "summary": "", "default_branch_name": "", "scan_branch": "",
+		"private": false, "archived": false, "cast_scan_enabled": false, "languages": map[string]any{}, "size": 0.0,
+		"last_commit_hash": "", "last_commit_hash_link": "", "last_committed_at": nil, "last_scanned_at": nil,
+		"package_findings": 0.0, "secret_findings": 0.0, "projects": []any{},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the repository (-want +got):\n%s", diff)
+	}
+}
+
+func TestRepos_ListTheirProjectsByID(t *testing.T) {
+	o := sampleOrganization(t)
+	var got []string
+	for _, project := range o.listed("/v2/repos", "full").list("projects") {
+		got = append(got, project.(map[string]any)["id"].(string))
+	}
+	if diff := cmp.Diff([]string{"bare", "by-path", "full"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestRepos_ProjectShowsItsFacts(t *testing.T) {
+	o := sampleOrganization(t)
+	for _, project := range o.listed("/v2/repos", "full").list("projects") {
+		if got := record(project.(map[string]any)); got.text("id") == "full" {
+			delete(got, "created_at")
+			delete(got, "updated_at")
+			if diff := cmp.Diff(fullProjectRecord(o.name), got); diff != "" {
+				t.Errorf("the project (-want +got):\n%s", diff)
+			}
+		}
+	}
+}
+
+// fullProjectRecord is the full project as shown inside its repository, but for the times of
+// the cluster's clock.
+func fullProjectRecord(organization string) record {
+	return record{
+		"id": "full", "organization_id": organization, "owner": "team-payments", "provider": "github", "purpose": "Takes payments.",
+		"relative_path": "services/payments", "summary": "What people say.", "evidence": "There is a go.mod.", "dependencies_file": "services/payments/go.mod",
+		"business_criticality": "critical", "exposure": "public",
+		"scanner_business_criticality": "low", "scanner_exposure": "private", "scanner_summary": "What scanners say.",
+		"user_business_criticality": "critical", "user_exposure": "public", "user_summary": "What people say.", "has_custom_metadata": true,
+		"primary_framework": "gin", "primary_language": "Go", "deployment_usage": "One container behind the gateway.",
+		"deployments": map[string]any{"production": "eu-west-1"}, "cast_scan_enabled": true, "enabled": true,
+		"file_extensions": []any{".go"}, "frameworks": []any{"gin"}, "languages": []any{"Go"}, "sensitive_data_types": []any{"card number"},
+		"components": []any{map[string]any{"criticality": 7.0, "description": "The API.", "folder_name": "api", "type": "api"}},
+		"size":       4321.0, "findings_count": 4.0, "last_scan_id": "scan-1", "last_scan_status": "completed",
+		"last_scanned_at": shownTime(scannedAt), "last_committed_at": shownTime(committedAt),
+		"repo": map[string]any{"id": "full", "name": "full", "url": "https://github.com/acme/full"},
+	}
+}
+
+func TestRepos_HasCustomMetadataWhereAnyUserValueIsSet(t *testing.T) {
+	o := sampleOrganization(t)
+	for _, project := range o.listed("/v2/repos", "full").list("projects") {
+		got := record(project.(map[string]any))
+		if want := got.text("id") == "full"; got["has_custom_metadata"] != want {
+			t.Errorf("%s: has_custom_metadata is %v", got.text("id"), got["has_custom_metadata"])
+		}
+	}
+}
+
+func TestRepos_CountsLeaveOutClosedFindings(t *testing.T) {
+	o := newOrganization(t)
+	o.create(
+		builder.Finding("f-1").In(o.namespace).Tool("x", v1alpha1.CategoryPackage).Build(),
+		builder.Finding("f-2").In(o.namespace).Tool("x", v1alpha1.CategoryPackage).Closed(firstFinding, "").Build(),
+		builder.Finding("f-3").In(o.namespace).Tool("x", v1alpha1.CategorySecret).Build(),
+		builder.Finding("f-4").In(o.namespace).Tool("x", v1alpha1.CategoryCode).Build(),
+	)
+	eventually(t, patience, func(g Gomega) {
+		got := o.listed("/v2/repos", "repo")
+		g.Expect(got["package_findings"]).To(BeEquivalentTo(1))
+		g.Expect(got["secret_findings"]).To(BeEquivalentTo(1))
+		g.Expect(got.list("projects")).To(HaveLen(1))
+		g.Expect(got.list("projects")[0].(map[string]any)["findings_count"]).To(BeEquivalentTo(3))
+	})
+}
+
+func TestRepos_SortByLastCommitHasThoseWithoutOneFirst(t *testing.T) {
+	o := sampleOrganization(t)
+	if got := o.get("/v2/repos?sort=last_committed_at&order=asc&size=1").page().ids(); !cmp.Equal(got, []string{"bare"}) {
+		t.Errorf("asc begins with %v", got)
+	}
+	if got := o.get("/v2/repos?sort=last_committed_at&order=desc&size=1").page().ids(); !cmp.Equal(got, []string{"full"}) {
+		t.Errorf("desc begins with %v", got)
+	}
+}

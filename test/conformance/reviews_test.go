@@ -1,0 +1,194 @@
+package conformance
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReviews_DefaultSizeIs10(t *testing.T) { testDefaultSize(t, "/v1/reviews", 10) }
+
+func TestReviews_SortDefaultsToUpdatedAtAndOrderToDesc(t *testing.T) {
+	o := populated(t)
+	items := o.get("/v1/reviews").page().Items
+	if !sorted(items, "updated_at", "desc") {
+		t.Errorf("not in order: %v", column(items, "updated_at"))
+	}
+}
+
+func TestReviews_ItemsHaveExactlyTheDocumentedMembers(t *testing.T) {
+	for _, item := range anyKey(t).get("/v1/reviews").page().Items {
+		wantsShape(t, "item", item, reviewShape)
+	}
+}
+
+func TestReviews_EveryMemberShowsItsFact(t *testing.T) {
+	o := sampleOrganization(t)
+	got := o.listed("/v1/reviews", "rv-open")
+	delete(got, "created_at")
+	delete(got, "updated_at")
+	want := record{
+		"id": "rv-open", "provider": "github", "repo_id": "full", "repo_name": "full", "repo_owner": "acme",
+		"pr_number": 101.0, "pr_title": "Zip the downloads", "pr_author": "mallory", "pr_status": "open",
+		"open_issue_count": 3.0, "closed_issue_count": 1.0, "open_high_count": 1.0, "open_medium_count": 2.0, "open_low_count": 0.0,
+		"last_review_at": shownTime(secondReviewAt),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the review (-want +got):\n%s", diff)
+	}
+}
+
+func TestReviews_AbsentValuesAreNullOrEmpty(t *testing.T) {
+	o := sampleOrganization(t)
+	got := o.listed("/v1/reviews", "rv-bare")
+	delete(got, "created_at")
+	delete(got, "updated_at")
+	want := record{
+		"id": "rv-bare", "provider": "", "repo_id": "bare", "repo_name": "bare", "repo_owner": "",
+		"pr_number": 20.0, "pr_title": "", "pr_author": "", "pr_status": "open",
+		"open_issue_count": 0.0, "closed_issue_count": 0.0, "open_high_count": 0.0, "open_medium_count": 0.0, "open_low_count": 0.0,
+		"last_review_at": nil,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the review (-want +got):\n%s", diff)
+	}
+}
+
+func TestReviews_NumbersAreSortedAsNumbers(t *testing.T) {
+	o := sampleOrganization(t)
+	var got []any
+	for _, item := range o.walk("/v1/reviews?sort=pr_number&order=asc") {
+		got = append(got, item["pr_number"])
+	}
+	if diff := cmp.Diff([]any{3.0, 20.0, 101.0, 102.0}, got); diff != "" {
+		t.Errorf("pr_number ascending (-want +got):\n%s", diff)
+	}
+}
+
+func (o *organization) reviewsWith(query string) []string {
+	o.t.Helper()
+	items := o.walk("/v1/reviews?" + query)
+	if total := o.get("/v1/reviews?" + query).page().Total; total != len(items) {
+		o.t.Errorf("%s: total is %d, and there are %d", query, total, len(items))
+	}
+	ids := idsOf(items)
+	slices.Sort(ids)
+	return ids
+}
+
+func TestReviews_StatusFiltersByPullRequestStatus(t *testing.T) {
+	o := sampleOrganization(t)
+	for status, want := range map[string][]string{"open": {"rv-bare", "rv-open"}, "closed": {"rv-closed"}, "merged": {"rv-merged"}} {
+		if diff := cmp.Diff(want, o.reviewsWith("status="+status)); diff != "" {
+			t.Errorf("status=%s (-want +got):\n%s", status, diff)
+		}
+	}
+}
+
+func testCustom(t *testing.T, custom string, want ...string) {
+	t.Helper()
+	o := sampleOrganization(t)
+	if diff := cmp.Diff(want, o.reviewsWith("custom="+custom)); diff != "" {
+		t.Errorf("custom=%s (-want +got):\n%s", custom, diff)
+	}
+}
+
+func TestReviews_CustomOpenWithIssues(t *testing.T) { testCustom(t, "open_with_issues", "rv-open") }
+func TestReviews_CustomMergedWithIssues(t *testing.T) {
+	testCustom(t, "merged_with_issues", "rv-merged")
+}
+func TestReviews_CustomNotReviewed(t *testing.T) { testCustom(t, "not_reviewed", "rv-bare") }
+func TestReviews_CustomReviewed(t *testing.T) {
+	testCustom(t, "reviewed", "rv-closed", "rv-merged", "rv-open")
+}
+
+func TestReviews_FiltersMustAllMatch(t *testing.T) {
+	o := sampleOrganization(t)
+	for query, want := range map[string][]string{
+		"status=open&custom=reviewed":           {"rv-open"},
+		"status=closed&custom=reviewed":         {"rv-closed"},
+		"status=merged&custom=not_reviewed":     {},
+		"status=merged&custom=open_with_issues": {},
+	} {
+		if diff := cmp.Diff(want, append([]string{}, o.reviewsWith(query)...)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", query, diff)
+		}
+	}
+}
+
+func TestReviews_StartTimeIsIncludedAndEndTimeExcluded(t *testing.T) {
+	o := sampleOrganization(t)
+	all := o.walk("/v1/reviews?sort=updated_at&order=asc")
+	first, last := all[0].text("updated_at"), all[len(all)-1].text("updated_at")
+	in := func(from, to string) []string {
+		var ids []string
+		for _, item := range all {
+			if at := item.text("updated_at"); (from == "" || at >= from) && (to == "" || at < to) {
+				ids = append(ids, item.text("id"))
+			}
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	for _, test := range []struct{ reason, from, to string }{
+		{"from the first on", first, ""},
+		{"from the last on", last, ""},
+		{"up to the first", "", first},
+		{"up to the last", "", last},
+		{"between", first, last},
+		{"an empty span", last, last},
+	} {
+		query := url.Values{}
+		if test.from != "" {
+			query.Set("start_time", test.from)
+		}
+		if test.to != "" {
+			query.Set("end_time", test.to)
+		}
+		if diff := cmp.Diff(append([]string{}, in(test.from, test.to)...), append([]string{}, o.reviewsWith(query.Encode())...)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+		}
+	}
+}
+
+func TestReviews_TimesMayBeInAnyZone(t *testing.T) {
+	o := sampleOrganization(t)
+	at, err := time.Parse(time.RFC3339, o.walk("/v1/reviews?sort=updated_at&order=desc")[0].text("updated_at"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	zone := time.FixedZone("", 5*60*60)
+	want := o.reviewsWith("start_time=" + url.QueryEscape(at.Format(time.RFC3339)))
+	if diff := cmp.Diff(want, o.reviewsWith("start_time="+url.QueryEscape(at.In(zone).Format(time.RFC3339)))); diff != "" {
+		t.Errorf("-UTC +05:00:\n%s", diff)
+	}
+}
+
+func TestReviews_ReversedTimesAreRefused(t *testing.T) {
+	anyKey(t).get("/v1/reviews?start_time=2026-03-02T00:00:00Z&end_time=2026-03-01T00:00:00Z").badQuery("reversed")
+}
+
+func TestReviews_UnknownFilterValuesAreRefused(t *testing.T) {
+	c := anyKey(t)
+	for _, query := range []string{
+		"status=draft", "status=OPEN", "status=", "custom=all", "custom=", "custom=reviewed&custom=not_reviewed",
+		"start_time=yesterday", "start_time=", "start_time=2026-03-01", "end_time=2026-03-01T00:00:00", "end_time=1767225600",
+		"start_time=2026-02-30T00:00:00Z", "end_time=2026-03-01T25:00:00Z",
+	} {
+		c.get("/v1/reviews?" + query).badQuery(query)
+	}
+}
+
+func TestReviews_CountersFollowTheIssues(t *testing.T) {
+	o := sampleOrganization(t)
+	for _, item := range o.walk("/v1/reviews") {
+		bySeverity := fmt.Sprint(item["open_high_count"].(float64) + item["open_medium_count"].(float64) + item["open_low_count"].(float64))
+		if bySeverity != fmt.Sprint(item["open_issue_count"]) {
+			t.Errorf("%s: %v open issues, by severity %s", item.text("id"), item["open_issue_count"], bySeverity)
+		}
+	}
+}
