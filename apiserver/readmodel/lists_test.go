@@ -437,7 +437,7 @@ func drawReviewFilter(t *rapid.T) ReviewFilter {
 	return f
 }
 
-// Collecting and walking are two ways to the same page.
+// Collecting, walking, and starting and ending where the span does are ways to the same page.
 func TestBothWaysThroughASpanAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := newIndex(reviewLayout)
@@ -470,6 +470,23 @@ func TestBothWaysThroughASpanAgree(t *testing.T) {
 		}
 		if q.after == nil && s.count != len(walked) {
 			t.Fatalf("counted %d of %d", s.count, len(walked))
+		}
+
+		q.sort = reviewUpdatedAt
+		if q.after != nil {
+			q.after.Value = render.Timestamp(epoch.Add(time.Duration(rapid.IntRange(0, 9).Draw(t, "after at")) * time.Second))
+		}
+		var bounded, filtered []int32
+		for r := range x.merge(s.buckets, q, s.span) {
+			bounded = append(bounded, r.item.prNumber)
+		}
+		for r := range x.merge(s.buckets, q, span{}) {
+			if s.span.holds(r.item.updatedAt) {
+				filtered = append(filtered, r.item.prNumber)
+			}
+		}
+		if !slices.Equal(bounded, filtered) {
+			t.Fatalf("by updated_at: bounded %v, want %v", bounded, filtered)
 		}
 	})
 }

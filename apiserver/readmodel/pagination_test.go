@@ -116,6 +116,7 @@ func listsUnderTest() []sortedList {
 	for _, by := range reviewLayout.sorts {
 		lists = append(lists,
 			reviewList(by, OrderAsc, ReviewFilter{StartTime: &start, EndTime: &end}),
+			reviewList(by, OrderDesc, ReviewFilter{StartTime: &start, EndTime: &end}),
 			reviewList(by, OrderDesc, ReviewFilter{Status: &status, Custom: CustomOpenWithIssues, StartTime: &start}))
 	}
 	return lists
