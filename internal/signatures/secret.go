@@ -31,7 +31,9 @@ var ErrSecret = errors.New("not a signing secret")
 
 // Secret is a signing secret. It prints as its identifier, in every format.
 type Secret struct {
-	key []byte
+	// A function, so that package fmt prints an address where it comes upon the secret in an
+	// unexported member of something else, of which it calls no methods.
+	key func() []byte
 	id  string
 }
 
@@ -65,7 +67,7 @@ func newSecret(key []byte) Secret {
 	// over a text that is no message, so that it is no signature.
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("findings-operator secret identifier"))
-	return Secret{key: key, id: hex.EncodeToString(mac.Sum(nil))[:idLength]}
+	return Secret{key: func() []byte { return key }, id: hex.EncodeToString(mac.Sum(nil))[:idLength]}
 }
 
 // ID names the secret without giving it away.

@@ -19,7 +19,7 @@ const (
 
 // Signature is one that goes out: "v1,<base64>".
 type Signature struct {
-	text   string
+	text   func() string // a function for the reason that a Secret's key is one
 	secret Expiring
 }
 
@@ -27,7 +27,7 @@ type Signature struct {
 func Sign(id string, at time.Time, payload string, secrets []Expiring) ([]Signature, error) {
 	out := make([]Signature, 0, len(secrets))
 	for _, secret := range secrets {
-		webhook, err := standardwebhooks.NewWebhookRaw(secret.key)
+		webhook, err := standardwebhooks.NewWebhookRaw(secret.key())
 		if err != nil {
 			return nil, fmt.Errorf("sign with %s: %w", secret.Secret, err)
 		}
@@ -35,7 +35,7 @@ func Sign(id string, at time.Time, payload string, secrets []Expiring) ([]Signat
 		if err != nil {
 			return nil, fmt.Errorf("sign with %s: %w", secret.Secret, err)
 		}
-		out = append(out, Signature{text: text, secret: secret})
+		out = append(out, Signature{text: func() string { return text }, secret: secret})
 	}
 	return out, nil
 }
@@ -44,13 +44,13 @@ func Sign(id string, at time.Time, payload string, secrets []Expiring) ([]Signat
 func Header(signatures []Signature) string {
 	texts := make([]string, len(signatures))
 	for i, s := range signatures {
-		texts[i] = s.text
+		texts[i] = s.text()
 	}
 	return strings.Join(texts, " ")
 }
 
 // Digest is what is kept of the signature.
-func (s Signature) Digest() string { return hex.EncodeToString(digest(s.text)) }
+func (s Signature) Digest() string { return hex.EncodeToString(digest(s.text())) }
 
 // Secret is the secret that made the signature.
 func (s Signature) Secret() Expiring { return s.secret }

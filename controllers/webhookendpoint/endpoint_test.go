@@ -1,0 +1,209 @@
+package webhookendpoint
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/signatures"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+func TestAnEndpointGetsASecretOfItsOwn(t *testing.T) {
+	start(t)
+	ns, g := namespace(t), NewWithT(t)
+	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
+	create(t, endpoint)
+	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+
+	secret := get(t, g, secretNamed(ns, "team-webhook", nil))
+	g.Expect(metav1.IsControlledBy(secret, endpoint)).To(BeTrue())
+	parsed, err := signatures.ParseSecret(string(secret.Data[v1alpha1.WebhookSecretKey]))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(endpoint.Status.SecretRef.Name).To(BeEquivalentTo("team-webhook"))
+	g.Expect(endpoint.Status.Secrets).To(HaveLen(1))
+	g.Expect(endpoint.Status.Secrets[0].ID).To(Equal(parsed.ID()))
+	g.Expect(endpoint.Status.Secrets[0].ExpiresAt).To(BeNil())
+}
+
+func TestADeletedSecretIsReplacedByAFreshOne(t *testing.T) {
+	start(t)
+	ns, g := namespace(t), NewWithT(t)
+	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
+	create(t, endpoint)
+	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	former := endpoint.Status.Secrets[0].ID
+
+	g.Expect(env.Client.Delete(t.Context(), secretNamed(ns, "team-webhook", nil))).To(Succeed())
+	eventually(t, func(g Gomega) {
+		secrets := get(t, g, endpoint).Status.Secrets
+		g.Expect(secrets).To(HaveLen(2))
+		g.Expect(secrets[0].ID).NotTo(Equal(former))
+		g.Expect(secrets[0].ExpiresAt).To(BeNil())
+		g.Expect(secrets[1].ID).To(Equal(former))
+		g.Expect(secrets[1].ExpiresAt).NotTo(BeNil(), "what is no longer in use has ended")
+	})
+}
+
+func TestASecretThatIsNotTheEndpointsIsNotTouched(t *testing.T) {
+	start(t)
+	ns, g := namespace(t), NewWithT(t)
+	_, text := signatures.NewSecret()
+	foreign := secretNamed(ns, "team-webhook", map[string]string{v1alpha1.WebhookSecretKey: text})
+	create(t, foreign)
+	version := foreign.ResourceVersion
+	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
+	create(t, endpoint)
+	waitForReason(t, endpoint, v1alpha1.ReasonSecretConflict)
+	g.Expect(v1alpha1.IsConditionTrue(endpoint.Status.Conditions, v1alpha1.ConditionStalled)).To(BeTrue())
+	g.Expect(endpoint.Status.SecretRef).To(BeNil())
+	g.Expect(get(t, g, foreign).ResourceVersion).To(Equal(version))
+	g.Expect(deliveries(t, g, ns)).To(BeEmpty(), "nothing can be signed, so there is no ping yet")
+
+	// Naming it is to want it.
+	change(t, endpoint, func(e *v1alpha1.WebhookEndpoint) {
+		e.Spec.SecretRef = &v1alpha1.SecretReference{Name: "team-webhook"}
+	})
+	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+}
+
+func TestTheSecretOfAnEarlierEndpointOfTheNameIsNotTakenOver(t *testing.T) {
+	ns, g := namespace(t), NewWithT(t)
+	_, text := signatures.NewSecret()
+	left := secretNamed(ns, "team-webhook", map[string]string{v1alpha1.WebhookSecretKey: text})
+	controls := true
+	left.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: "WebhookEndpoint", Name: "team", UID: "earlier", Controller: &controls,
+	}}
+	create(t, left)
+	start(t)
+	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
+	create(t, endpoint)
+	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	g.Expect(string(get(t, g, secretNamed(ns, "team-webhook", nil)).Data[v1alpha1.WebhookSecretKey])).NotTo(Equal(text))
+}
+
+func TestAGivenSecretIsCheckedAndFollowed(t *testing.T) {
+	start(t)
+	ns, g := namespace(t), NewWithT(t)
+	endpoint := builder.WebhookEndpoint("team").In(ns).Secret("given").Build()
+	create(t, endpoint)
+	waitForReason(t, endpoint, v1alpha1.ReasonSecretNotFound)
+
+	const wrong = "whsec_c2hvcnQ="
+	given := secretNamed(ns, "given", map[string]string{v1alpha1.WebhookSecretKey: wrong})
+	create(t, given)
+	waitForReason(t, endpoint, v1alpha1.ReasonSecretInvalid)
+	for _, condition := range endpoint.Status.Conditions {
+		g.Expect(condition.Message).To(ContainSubstring(`key "secret"`))
+		g.Expect(condition.Message).NotTo(ContainSubstring(strings.TrimPrefix(wrong, "whsec_")))
+	}
+	fresh, text := signatures.NewSecret()
+	change(t, given, func(s *corev1.Secret) { s.Data, s.StringData = nil, map[string]string{v1alpha1.WebhookSecretKey: text} })
+	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	g.Expect(endpoint.Status.Secrets[0].ID).To(Equal(fresh.ID()))
+	g.Expect(get(t, g, given).OwnerReferences).To(BeEmpty(), "it is not the endpoint's")
+}
+
+func TestThePingIsMadeOnce(t *testing.T) {
+	stop := start(t)
+	ns, g := namespace(t), NewWithT(t)
+	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
+	create(t, endpoint)
+	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	pings := deliveries(t, g, ns)
+	g.Expect(pings).To(HaveLen(1))
+	g.Expect(pings[0].Name).To(Equal(webhooks.DeliveryName(endpoint.UID, 0, endpoint.UID)))
+	g.Expect(pings[0].Spec.Event.Type).To(Equal("webhook.ping"))
+	g.Expect(pings[0].Spec.Event.ID).To(Equal(pings[0].Name))
+	g.Expect(pings[0].Spec.EndpointRef.UID).To(Equal(string(endpoint.UID)))
+	g.Expect(endpoint.Status.PingedAt).NotTo(BeNil())
+
+	// Retired, it does not come back, neither now nor after a restart.
+	g.Expect(env.Client.Delete(t.Context(), &pings[0])).To(Succeed())
+	stop()
+	start(t)
+	change(t, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Events = []v1alpha1.WebhookEventPattern{"*"} })
+	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	g.Expect(deliveries(t, g, ns)).To(BeEmpty())
+}
+
+// A crash between the ping and the status leaves a ping that is there and not known of.
+func TestAPingThatIsThereAlreadyIsTakenForMade(t *testing.T) {
+	ns, g := namespace(t), NewWithT(t)
+	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
+	create(t, endpoint)
+	d, err := webhooks.NewDelivery(webhooks.Ping(endpoint, time.Now()), endpoint)
+	g.Expect(err).NotTo(HaveOccurred())
+	create(t, d)
+	start(t)
+	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	g.Expect(endpoint.Status.PingedAt).NotTo(BeNil())
+	g.Expect(deliveries(t, g, ns)).To(HaveLen(1))
+}
+
+func TestADisabledEndpointIsPingedWhenItIsEnabled(t *testing.T) {
+	start(t)
+	ns, g := namespace(t), NewWithT(t)
+	endpoint := builder.WebhookEndpoint("team").In(ns).Mutate(func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true }).Build()
+	create(t, endpoint)
+	waitForReason(t, endpoint, v1alpha1.ReasonEndpointDisabled)
+	g.Expect(endpoint.Status.SecretRef).NotTo(BeNil(), "the receiver can be set up")
+	g.Expect(deliveries(t, g, ns)).To(BeEmpty())
+	change(t, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = false })
+	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	g.Expect(deliveries(t, g, ns)).To(HaveLen(1))
+}
+
+func TestFailuresShowInTheCondition(t *testing.T) {
+	start(t)
+	ns, g := namespace(t), NewWithT(t)
+	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
+	create(t, endpoint)
+	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	report := func(body string) {
+		g.Expect(asController(t).Status().Patch(t.Context(), endpoint, client.RawPatch(types.MergePatchType, []byte(body)))).To(Succeed())
+	}
+	report(`{"status":{"consecutiveFailures":1}}`)
+	waitForReason(t, endpoint, v1alpha1.ReasonDeliveryFailing)
+	report(`{"status":{"consecutiveFailures":2,"lastSuccessAt":"2026-03-01T12:00:00Z"}}`)
+	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	report(`{"status":{"consecutiveFailures":3}}`)
+	waitForReason(t, endpoint, v1alpha1.ReasonDeliveryFailing)
+}
+
+// Making an endpoint costs one status write, and nothing follows.
+func TestOneWriteForANewEndpoint(t *testing.T) {
+	start(t)
+	ns, g := namespace(t), NewWithT(t)
+	watcher, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Scheme})
+	g.Expect(err).NotTo(HaveOccurred())
+	changes, err := watcher.Watch(t.Context(), &v1alpha1.WebhookEndpointList{}, &client.ListOptions{Namespace: ns})
+	g.Expect(err).NotTo(HaveOccurred())
+	defer changes.Stop()
+	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
+	create(t, endpoint)
+	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"last":"true"}}}`))
+	g.Expect(env.Client.Patch(t.Context(), endpoint, label)).To(Succeed())
+	writes := 0
+	for event := range changes.ResultChan() {
+		if event.Type != watch.Modified {
+			continue
+		}
+		if event.Object.(*v1alpha1.WebhookEndpoint).Labels["last"] == "true" {
+			break
+		}
+		writes++
+	}
+	g.Expect(writes).To(Equal(1))
+}

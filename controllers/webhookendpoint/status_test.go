@@ -1,0 +1,79 @@
+package webhookendpoint
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/signatures"
+)
+
+func TestRemember(t *testing.T) {
+	noon := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	later, earlier := noon.Add(time.Hour), noon.Add(-time.Hour)
+	a, _ := signatures.NewSecret()
+	b, _ := signatures.NewSecret()
+	in := func(s signatures.Secret, end *time.Time) signatures.Expiring {
+		return signatures.Expiring{Secret: s, ExpiresAt: end}
+	}
+	entry := func(id string, end *time.Time) v1alpha1.WebhookSecretStatus {
+		out := v1alpha1.WebhookSecretStatus{ID: id}
+		if end != nil {
+			moment := metav1.NewTime(*end)
+			out.ExpiresAt = &moment
+		}
+		return out
+	}
+	cases := []struct {
+		reason string
+		before []v1alpha1.WebhookSecretStatus
+		inUse  []signatures.Expiring
+		want   []v1alpha1.WebhookSecretStatus
+	}{
+		{"the first", nil, []signatures.Expiring{in(a, nil)}, []v1alpha1.WebhookSecretStatus{entry(a.ID(), nil)}},
+		{"a rotation with an overlap", []v1alpha1.WebhookSecretStatus{entry(a.ID(), nil)},
+			[]signatures.Expiring{in(b, nil), in(a, &later)},
+			[]v1alpha1.WebhookSecretStatus{entry(b.ID(), nil), entry(a.ID(), &later)}},
+		{"one that was replaced ends now", []v1alpha1.WebhookSecretStatus{entry(a.ID(), nil)},
+			[]signatures.Expiring{in(b, nil)},
+			[]v1alpha1.WebhookSecretStatus{entry(b.ID(), nil), entry(a.ID(), &noon)}},
+		{"an overlap that is cut short ends now", []v1alpha1.WebhookSecretStatus{entry(b.ID(), nil), entry(a.ID(), &later)},
+			[]signatures.Expiring{in(b, nil)},
+			[]v1alpha1.WebhookSecretStatus{entry(b.ID(), nil), entry(a.ID(), &noon)}},
+		{"what ended before keeps its end", []v1alpha1.WebhookSecretStatus{entry(b.ID(), nil), entry(a.ID(), &earlier)},
+			[]signatures.Expiring{in(b, nil)},
+			[]v1alpha1.WebhookSecretStatus{entry(b.ID(), nil), entry(a.ID(), &earlier)}},
+		{"one that comes back has no end", []v1alpha1.WebhookSecretStatus{entry(b.ID(), nil), entry(a.ID(), &earlier)},
+			[]signatures.Expiring{in(a, nil)},
+			[]v1alpha1.WebhookSecretStatus{entry(a.ID(), nil), entry(b.ID(), &noon)}},
+		{"the oldest are forgotten",
+			[]v1alpha1.WebhookSecretStatus{entry("1", nil), entry("2", &earlier), entry("3", &earlier), entry("4", &earlier)},
+			[]signatures.Expiring{in(a, nil)},
+			[]v1alpha1.WebhookSecretStatus{entry(a.ID(), nil), entry("1", &noon), entry("2", &earlier), entry("3", &earlier)}},
+	}
+	for _, c := range cases {
+		if diff := cmp.Diff(c.want, remember(c.before, c.inUse, noon)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+		}
+	}
+}
+
+func TestSecretNameIsAlwaysAName(t *testing.T) {
+	long := strings.Repeat("a", 240) + strings.Repeat(".b", 6)
+	seen := map[string]string{}
+	for _, name := range []string{"team", long, long + "c", strings.Repeat("a", 253), strings.Repeat("a", 252) + "b"} {
+		got := SecretName(name)
+		if problems := validation.IsDNS1123Subdomain(got); len(problems) > 0 {
+			t.Errorf("%s gives %s: %v", name, got, problems)
+		}
+		if other, twice := seen[got]; twice {
+			t.Errorf("%s and %s share %s", name, other, got)
+		}
+		seen[got] = name
+	}
+}
