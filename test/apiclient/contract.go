@@ -30,11 +30,19 @@ var routes = sync.OnceValues(func() (routers.Router, error) {
 	return gorillamux.NewRouter(spec)
 })
 
+// limitHeaders are in every answer.
+var limitHeaders = []string{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"}
+
 // Check holds an answer against the contract. What it says of all answers holds for paths and
 // methods too that it does not describe.
 func Check(request *http.Request, answer *Answer) error {
 	if answer.Header.Get("X-Request-Id") == "" {
 		return errors.New("the header x-request-id is missing")
+	}
+	for _, name := range limitHeaders {
+		if answer.Header.Get(name) == "" {
+			return fmt.Errorf("the header %s is missing", name)
+		}
 	}
 	if undescribed(request) {
 		return nil

@@ -1,0 +1,256 @@
+package conformance
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+
+	"github.com/appsec-dev/findings-operator/test/apiclient"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+func TestManners_AnswersAreJSON(t *testing.T) {
+	c := anyKey(t)
+	for _, a := range []answer{c.get("/v1/findings"), c.get("/nowhere"), c.do("DELETE", "/v1/findings", ""), anonymous(t).get("/v1/findings")} {
+		if got := a.Header.Get("Content-Type"); got != "application/json" {
+			t.Errorf("%s: Content-Type is %q", a.request, got)
+		}
+	}
+}
+
+func TestManners_HeadIsGetWithoutTheBody(t *testing.T) {
+	c := anyKey(t)
+	for _, path := range []string{"/v1/findings", "/v2/findings", "/v2/repos", "/v1/reviews", "/v1/findings?size=0", "/nowhere", findingPath("r", "p", "f")} {
+		get, head := c.get(path, apiclient.Header("Accept-Encoding", "identity")), c.do(http.MethodHead, path, "", apiclient.Header("Accept-Encoding", "identity"))
+		if head.Status != get.Status {
+			t.Errorf("%s: HEAD has %d, GET %d", path, head.Status, get.Status)
+		}
+		for _, name := range []string{"Content-Type", "Content-Length", "Etag"} {
+			if head.Header.Get(name) != get.Header.Get(name) {
+				t.Errorf("%s: %s is %q for HEAD and %q for GET", path, name, head.Header.Get(name), get.Header.Get(name))
+			}
+		}
+	}
+}
+
+func TestManners_OptionsTellsTheMethods(t *testing.T) {
+	c := anyKey(t)
+	allowed := map[string][]string{}
+	for _, e := range endpoints {
+		allowed[e.path] = append(allowed[e.path], e.method)
+		if e.method == http.MethodGet {
+			allowed[e.path] = append(allowed[e.path], http.MethodHead)
+		}
+	}
+	for path, methods := range allowed {
+		a := c.do(http.MethodOptions, path, "").wants(204, "OPTIONS")
+		got := strings.Split(a.Header.Get("Allow"), ", ")
+		want := append(slices.Clone(methods), http.MethodOptions)
+		slices.Sort(got)
+		slices.Sort(want)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: Allow (-want +got):\n%s", path, diff)
+		}
+	}
+	c.do(http.MethodOptions, "/nowhere", "").notFound("a path that is none")
+}
+
+func TestManners_WritesNeedTheContentTypeJSON(t *testing.T) {
+	c := anyKey(t)
+	for _, contentType := range []string{"text/plain", "application/merge-patch+json", "application/x-www-form-urlencoded", "application/json; charset=latin1", "json"} {
+		c.patch("/v1/findings/f-none", `{"user_status":"open"}`, apiclient.Header("Content-Type", contentType)).badRequest(contentType)
+		c.patch("/v2/findings/f-none", `{"comments":"x"}`, apiclient.Header("Content-Type", contentType)).badRequest(contentType)
+		c.post("/v2/webhook-deliveries/none/verify", `{"payload":"x","signature":"y"}`, apiclient.Header("Content-Type", contentType)).badRequest(contentType)
+	}
+	c.patch("/v1/findings/f-none", `{"user_status":"open"}`, apiclient.Without("Content-Type")).badRequest("none")
+	for _, contentType := range []string{"application/json", "application/json; charset=utf-8", "Application/JSON", "application/json;charset=UTF-8"} {
+		c.patch("/v1/findings/f-none", `{"user_status":"open"}`, apiclient.Header("Content-Type", contentType)).notFound(contentType)
+	}
+}
+
+func TestManners_CompressedBodiesAreRefused(t *testing.T) {
+	anyKey(t).patch("/v1/findings/f-none", `{"user_status":"open"}`, apiclient.Header("Content-Encoding", "gzip")).badRequest("gzip")
+}
+
+func TestManners_LongAnswersAreCompressedForThoseWhoAskForIt(t *testing.T) {
+	o := crowdedOrganization(t)
+	compressed := o.get("/v1/findings")
+	if !compressed.Uncompressed {
+		t.Error("the page came as it is, though gzip was asked for")
+	}
+	plain := o.get("/v1/findings", apiclient.Header("Accept-Encoding", "identity"))
+	if plain.Header.Get("Content-Encoding") != "" {
+		t.Errorf("Content-Encoding is %q, and identity was asked for", plain.Header.Get("Content-Encoding"))
+	}
+	if diff := cmp.Diff(plain.page(), compressed.page()); diff != "" {
+		t.Errorf("-plain +compressed:\n%s", diff)
+	}
+	for _, a := range []answer{compressed, plain} {
+		if !strings.Contains(strings.ToLower(strings.Join(a.Header.Values("Vary"), ",")), "accept-encoding") {
+			t.Errorf("Vary is %q: a cache could send the wrong form", a.Header.Values("Vary"))
+		}
+	}
+}
+
+func TestManners_ShortAnswersAreNotCompressed(t *testing.T) {
+	if anyKey(t).get("/v1/findings/none").Uncompressed {
+		t.Error("an error was compressed")
+	}
+}
+
+// singleReads are one of each resource that can be read by itself.
+func singleReads() []string {
+	return []string{findingPath("full", "full", "f-full"), projectPath("full", "full"), "/v2/issues/ri-open"}
+}
+
+func TestManners_SingleReadsHaveAnETag(t *testing.T) {
+	o := sampleOrganization(t)
+	for _, path := range singleReads() {
+		first, second := o.get(path).Header.Get("Etag"), o.get(path).Header.Get("Etag")
+		if first == "" || first != second {
+			t.Errorf("%s: the ETag is %q, then %q", path, first, second)
+		}
+	}
+}
+
+func TestManners_IfNoneMatchOfTheSameStateIs304(t *testing.T) {
+	o := sampleOrganization(t)
+	for _, path := range singleReads() {
+		tag := o.get(path).Header.Get("Etag")
+		for _, condition := range []string{tag, `"other", ` + tag, "*", "W/" + strings.TrimPrefix(tag, "W/")} {
+			a := o.get(path, apiclient.Header("If-None-Match", condition)).wants(304, condition)
+			if a.Header.Get("Etag") != tag {
+				t.Errorf("%s: the ETag is %q, want %q", path, a.Header.Get("Etag"), tag)
+			}
+		}
+		o.get(path, apiclient.Header("If-None-Match", `"other"`)).wants(200, "another state")
+	}
+}
+
+func TestManners_TheETagChangesWithTheState(t *testing.T) {
+	o := newOrganization(t)
+	finding := o.finding(builder.Finding("f-1"))
+	before := o.get(pathOf(finding)).Header.Get("Etag")
+	o.patch("/v2/findings/f-1", `{"comments":"x"}`).wants(200, "a change")
+	eventually(t, replicaDelay, func(g Gomega) {
+		after := o.get(pathOf(finding), apiclient.Header("If-None-Match", before))
+		g.Expect(after.Status).To(Equal(200))
+		g.Expect(after.Header.Get("Etag")).NotTo(Equal(before))
+	})
+}
+
+func TestManners_IfMatchOfAnotherStateIs412AndWritesNothing(t *testing.T) {
+	o := newOrganization(t)
+	finding := o.finding(builder.Finding("f-1"))
+	stale := o.get(pathOf(finding)).Header.Get("Etag")
+	fresh := o.patch("/v2/findings/f-1", `{"comments":"theirs"}`, apiclient.Header("If-Match", stale)).wants(200, "the state that was read").Header.Get("Etag")
+	if fresh == "" || fresh == stale {
+		t.Errorf("the ETag of the answer is %q, before it was %q", fresh, stale)
+	}
+	for _, path := range []string{"/v1/findings/f-1", "/v2/findings/f-1"} {
+		a := o.patch(path, `{"user_status":"muted"}`, apiclient.Header("If-Match", stale)).wants(412, "a state that is over")
+		wantsShape(t, path, a.object(), errorShape)
+	}
+	if got := o.storedFinding("f-1").Spec.Triage; got.UserStatus != "open" || got.Comments != "theirs" {
+		t.Errorf("the finding is now %+v", got)
+	}
+	o.patch("/v2/findings/f-1", `{"user_status":"muted"}`, apiclient.Header("If-Match", "*")).wants(200, "any state")
+}
+
+func TestManners_ARequestIDIsKeptIfItIsFitForALog(t *testing.T) {
+	c := anyKey(t)
+	const given = "conformance-7f3a"
+	if got := c.get("/v1/findings?size=1", apiclient.Header("X-Request-Id", given)).Header.Get("X-Request-Id"); got != given {
+		t.Errorf("x-request-id is %q, want %q", got, given)
+	}
+	for _, bad := range []string{strings.Repeat("a", 500), "a b", "<script>", `"x"`} {
+		if got := c.get("/v1/findings?size=1", apiclient.Header("X-Request-Id", bad)).Header.Get("X-Request-Id"); got == bad || got == "" {
+			t.Errorf("x-request-id is %q", got)
+		}
+	}
+}
+
+func TestManners_RequestIDsDiffer(t *testing.T) {
+	c := anyKey(t)
+	seen := map[string]bool{}
+	for range 20 {
+		seen[c.get("/v1/findings?size=1").Header.Get("X-Request-Id")] = true
+	}
+	if len(seen) != 20 {
+		t.Errorf("%d different ids in 20 answers", len(seen))
+	}
+}
+
+func TestManners_AnswersAreNotKeptByCachesNorSniffed(t *testing.T) {
+	c := anyKey(t)
+	for _, path := range []string{"/v1/findings?size=1", "/nowhere"} {
+		a := c.get(path)
+		if got := a.Header.Get("Cache-Control"); !strings.Contains(got, "no-store") && !strings.Contains(got, "private") && !strings.Contains(got, "no-cache") {
+			t.Errorf("%s: Cache-Control is %q", path, got)
+		}
+		if got := a.Header.Get("X-Content-Type-Options"); got != "nosniff" {
+			t.Errorf("%s: X-Content-Type-Options is %q", path, got)
+		}
+	}
+}
+
+func TestVersioning_BothVersionsAreOffered(t *testing.T) {
+	c := anyKey(t)
+	c.get("/v1/findings?size=1").wants(200, "v1")
+	c.get("/v2/findings?size=1").wants(200, "v2")
+}
+
+func TestVersioning_TheContractIsServedAndLabeled2(t *testing.T) {
+	var served map[string]any
+	a := anonymous(t).get("/openapi.json").wants(200, "to anybody")
+	if err := json.Unmarshal(a.Body, &served); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(record(served).object("info")["version"]); got != "2.0.0" {
+		t.Errorf("info.version is %s", got)
+	}
+	if got := record(served).text("openapi"); !strings.HasPrefix(got, "3.1") {
+		t.Errorf("openapi is %s", got)
+	}
+}
+
+func TestVersioning_TheServedContractIsThatOfThisRepository(t *testing.T) {
+	enter(t)
+	spec, err := apiclient.Contract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var served record
+	if err := json.Unmarshal(anonymous(t).get("/openapi.json").Body, &served); err != nil {
+		t.Fatal(err)
+	}
+	for path, item := range spec.Paths.Map() {
+		for method := range item.Operations() {
+			if served.object("paths").object(path)[strings.ToLower(method)] == nil {
+				t.Errorf("%s %s is not in the served contract", method, path)
+			}
+		}
+	}
+	if got := len(served.object("paths")); got != spec.Paths.Len() {
+		t.Errorf("%d paths are served, %d are known here", got, spec.Paths.Len())
+	}
+}
+
+func TestVersioning_TheDocumentationNeedsNoOtherHost(t *testing.T) {
+	c := anonymous(t)
+	page := c.get("/docs").wants(200, "the page")
+	if got := page.Header.Get("Content-Type"); !strings.HasPrefix(got, "text/html") {
+		t.Errorf("Content-Type is %q", got)
+	}
+	for _, word := range []string{`src="http`, `href="http`, `src="//`, `href="//`} {
+		if strings.Contains(string(page.Body), word) {
+			t.Errorf("the page holds %s", word)
+		}
+	}
+}

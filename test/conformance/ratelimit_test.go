@@ -1,0 +1,193 @@
+package conformance
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/apiclient"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// window is how long a limit counts, in seconds.
+const window = 60
+
+// limits are an answer's three headers.
+type limits struct{ limit, remaining, reset int }
+
+func (a answer) limits() limits {
+	a.t.Helper()
+	return limits{a.number("X-Ratelimit-Limit"), a.number("X-Ratelimit-Remaining"), a.number("X-Ratelimit-Reset")}
+}
+
+// keyWithLimit is a key with a limit of its own, of which keyOf has used one.
+func (o *organization) keyWithLimit(name string, requestsPerMinute int32) *caller {
+	o.t.Helper()
+	return o.keyOf(builder.APIKey(name).Mutate(func(k *v1alpha1.APIKey) {
+		k.Spec.RateLimit = &v1alpha1.RateLimit{RequestsPerMinute: &requestsPerMinute}
+	}))
+}
+
+// useUp sends requests until the limit is reached, and returns the first answer that is refused.
+func (c *caller) useUp(most int) answer {
+	c.t.Helper()
+	for range most + 1 {
+		if a := c.get("/v1/findings?size=1"); a.Status == 429 {
+			return a
+		}
+	}
+	c.t.Fatalf("%d requests were not refused", most+1)
+	return answer{}
+}
+
+func TestRateLimit_IsInEveryAnswer(t *testing.T) {
+	o := newOrganization(t)
+	reader := o.key("reader", v1alpha1.ScopeReposRead)
+	for _, a := range []answer{
+		o.get("/v1/findings"), o.get("/v1/findings?size=0"), o.get("/nowhere"), o.do("DELETE", "/v1/findings", ""),
+		o.patch("/v1/findings/f-none", `{"user_status":"open"}`), o.patch("/v1/findings/f-none", `x`), reader.get("/v1/findings"),
+		o.do("HEAD", "/v1/findings", ""), o.do("OPTIONS", "/v1/findings", ""), anonymous(t).get("/v1/findings"), anonymous(t).get("/openapi.json"),
+	} {
+		got := a.limits()
+		if got.limit < 1 || got.remaining < 0 || got.remaining > got.limit || got.reset < 1 || got.reset > window {
+			t.Errorf("%s: %d: got %+v", a.request, a.Status, got)
+		}
+	}
+}
+
+func TestRateLimit_Is600ByDefault(t *testing.T) {
+	o := emptyOrganization(t, 0)
+	if got := o.get("/v1/findings").limits().limit; got != 600 {
+		t.Errorf("x-ratelimit-limit is %d", got)
+	}
+}
+
+func TestRateLimit_IsTheOrganizations(t *testing.T) {
+	o := emptyOrganization(t, 1234)
+	if got := o.get("/v1/findings").limits().limit; got != 1234 {
+		t.Errorf("x-ratelimit-limit is %d", got)
+	}
+}
+
+func TestRateLimit_OfAKeyComesBeforeTheOrganizations(t *testing.T) {
+	o := emptyOrganization(t, 1234)
+	for limit, name := range map[int32]string{77: "lower", 4321: "higher"} {
+		if got := o.keyWithLimit(name, limit).get("/v1/findings").limits().limit; got != int(limit) {
+			t.Errorf("x-ratelimit-limit is %d, want %d", got, limit)
+		}
+	}
+}
+
+func TestRateLimit_AChangedLimitHoldsForRunningKeys(t *testing.T) {
+	o := newOrganization(t)
+	c := o.keyWithLimit("ci", 50)
+	o.patchResource(builder.APIKey("ci").In(o.namespace).Build(), `{"spec":{"rateLimit":{"requestsPerMinute":500}}}`)
+	eventually(t, patience, func(g Gomega) { g.Expect(c.get("/v1/findings").Header.Get("X-Ratelimit-Limit")).To(Equal("500")) })
+}
+
+func TestRateLimit_RemainingCountsDown(t *testing.T) {
+	o := newOrganization(t)
+	c := o.keyWithLimit("ci", 1000)
+	last := c.get("/v1/findings").limits()
+	for range 5 {
+		got := c.get("/v1/findings").limits()
+		if got.remaining != last.remaining-1 && got.reset <= last.reset {
+			t.Errorf("remaining went from %d to %d", last.remaining, got.remaining)
+		}
+		last = got
+	}
+}
+
+func TestRateLimit_RequestsBeyondItAreBlocked(t *testing.T) {
+	o := newOrganization(t)
+	c := o.keyWithLimit("ci", 5)
+	a := c.useUp(5).wantsError(429, "Rate limit exceeded", "the sixth request")
+	if got := a.limits(); got.limit != 5 || got.remaining != 0 {
+		t.Errorf("got %+v", got)
+	}
+	if wait := a.number("Retry-After"); wait < 1 || wait > window || wait < a.limits().reset-1 {
+		t.Errorf("retry-after is %d, x-ratelimit-reset %d", wait, a.limits().reset)
+	}
+}
+
+func TestRateLimit_BlocksEveryEndpointOfTheKey(t *testing.T) {
+	o := newOrganization(t)
+	c := o.keyWithLimit("ci", 3)
+	c.useUp(3)
+	for _, e := range endpoints {
+		c.do(e.method, e.path, e.body).wantsError(429, "Rate limit exceeded", "any endpoint")
+	}
+	c.get("/nowhere").wants(429, "paths that are none")
+}
+
+func TestRateLimit_IsAKeysOwn(t *testing.T) {
+	o := newOrganization(t)
+	o.keyWithLimit("busy", 3).useUp(3)
+	o.keyWithLimit("idle", 3).get("/v1/findings").wants(200, "another key of the organization")
+}
+
+func TestRateLimit_RefusedRequestsWriteNothing(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	c := o.keyWithLimit("ci", 3)
+	c.useUp(3)
+	c.patch("/v1/findings/f-1", `{"user_status":"muted"}`).wants(429, "blocked")
+	if got := o.storedFinding("f-1").Spec.Triage.UserStatus; got != v1alpha1.UserStatusOpen {
+		t.Errorf("the finding is now %s", got)
+	}
+}
+
+// Takes a minute: nothing else shows that the window ends when the headers say, and that
+// asking on does not lengthen it.
+func TestRateLimit_EndsWithTheWindowThoughBlockedRequestsGoOn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for a minute")
+	}
+	o := newOrganization(t)
+	c := o.keyWithLimit("ci", 3)
+	blocked := c.useUp(3)
+	told := time.Now().Add(time.Duration(blocked.number("Retry-After")) * time.Second)
+	for time.Until(told) > 3*time.Second {
+		c.get("/v1/findings").wants(429, "within the window")
+		select {
+		case <-time.After(2 * time.Second):
+		case <-t.Context().Done():
+			return
+		}
+	}
+	select {
+	case <-time.After(time.Until(told)):
+	case <-t.Context().Done():
+		return
+	}
+	a := c.get("/v1/findings").wants(200, "after the seconds of retry-after")
+	if got := a.limits().remaining; got != 2 {
+		t.Errorf("a new window begins with %d remaining, want 2", got)
+	}
+}
+
+func TestRateLimit_CallersWithoutAKeyAreCountedByAddress(t *testing.T) {
+	c := anonymous(t)
+	first := c.patient("GET", "/v1/findings", "", nil).limits()
+	if first.limit != 600 {
+		t.Errorf("x-ratelimit-limit is %d, want 600", first.limit)
+	}
+	second := c.patient("GET", "/v1/findings", "", []string{"Bearer another-invalid-key"}).limits()
+	if second.remaining >= first.remaining && second.reset <= first.reset {
+		t.Errorf("remaining went from %d to %d; another invalid key is no new caller", first.remaining, second.remaining)
+	}
+}
+
+func TestRateLimit_AnAddressCannotBeChosenByTheClient(t *testing.T) {
+	c := anonymous(t)
+	first := c.get("/v1/findings").limits()
+	for _, name := range []string{"X-Forwarded-For", "X-Real-IP", "Forwarded"} {
+		got := c.get("/v1/findings", apiclient.Header(name, "203.0.113.7")).limits()
+		if got.remaining >= first.remaining && got.reset <= first.reset {
+			t.Errorf("with %s: remaining went from %d to %d", name, first.remaining, got.remaining)
+		}
+		first = got
+	}
+}
