@@ -1,0 +1,70 @@
+package webhookdelivery
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+func try(s *sender, url string) result {
+	return s.send(context.Background(), url, v1alpha1.WebhookEvent{ID: "d-1"}, "{}", time.Now(), nil)
+}
+
+// Every kind of address that is not public is refused before a byte leaves, in each of its
+// spellings.
+func TestOnlyPublicAddressesAreDialled(t *testing.T) {
+	s := newSender(5*time.Second, []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")})
+	for _, host := range []string{
+		"127.0.0.1", "127.1.2.3", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",
+		"224.0.0.1", "255.255.255.255", "[::1]", "[::]", "[fe80::1]", "[fd00::1]", "[ff02::1]",
+		"[::ffff:127.0.0.1]", "[::ffff:169.254.169.254]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "localhost",
+	} {
+		got := try(s, "http://"+net.JoinHostPort(strings.Trim(host, "[]"), "9"))
+		if got.outcome != v1alpha1.WebhookAttemptFailed || !strings.Contains(got.message, "--webhook-allow-cidr") {
+			t.Errorf("%s: got %+v", host, got)
+		}
+	}
+}
+
+func TestWhatWentWrongIsSaidWithoutTheURL(t *testing.T) {
+	s := newSender(5*time.Second, loopback.Allowed)
+	unknown := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(unknown.Close)
+	plain := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(plain.Close)
+	closed, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cases := []struct{ reason, url, want string }{
+		{"a certificate that nobody vouches for", unknown.URL, "TLS"},
+		{"no TLS at all", strings.Replace(plain.URL, "http:", "https:", 1), "could not be read"},
+		{"nobody listens", "http://" + closed.Addr().String(), "refused"},
+		{"a name that is none", "http://receiver.invalid", "resolved"},
+		{"a URL that is none", "http://[::1", "cannot be used"},
+		{"a scheme that is not sent to", "ftp://127.0.0.1", "could not be read"},
+	}
+	for _, c := range cases {
+		got := try(s, c.url+"/a-credential")
+		if !strings.Contains(got.message, c.want) || strings.Contains(got.message, "credential") || got.code != 0 {
+			t.Errorf("%s: got %+v, want %q", c.reason, got, c.want)
+		}
+	}
+}
+
+func TestAProxyOfTheEnvironmentIsNotUsed(t *testing.T) {
+	transport := newSender(time.Second, nil).client.Transport.(*http.Transport)
+	if transport.Proxy != nil {
+		t.Error("there is a proxy")
+	}
+}
