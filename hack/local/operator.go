@@ -35,6 +35,8 @@ func startOperator(ctx context.Context, o options, children *supervisor, p *plan
 		"--health-probe-bind-address=" + controllerHealth,
 		"--metrics-bind-address=" + controllerMetrics,
 		"--namespace=" + systemNamespace,
+		// The sample's receiver listens there, which no deployment would allow.
+		"--webhook-allow-cidr=" + loopback + "/32",
 	}}); err != nil {
 		return nil, err
 	}

@@ -39,77 +39,95 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	watchCtx, endWatch := context.WithCancel(context.WithoutCancel(ctx))
 	watching.Go(func() { p.watch(watchCtx) })
 	children := &supervisor{options: o, say: say}
+	var made *samples
 	defer func() {
 		say("stopping ...")
-		err = errors.Join(err, removeEnvironment(o), children.stopAll())
+		err = errors.Join(err, removeEnvironment(o), children.stopAll(), made.stop())
 		endWatch()
 		watching.Wait()
 		err = errors.Join(err, p.stop(), removePIDs(o.state("pids")))
 		say("stopped; the data is kept in %s", o.runDir)
 	}()
 
-	op, key, err := bringUp(ctx, o, p, keys, children, say)
-	if err != nil {
+	var url string
+	if url, made, err = bringUp(ctx, o, p, keys, children, say); err != nil {
 		if ctx.Err() != nil {
 			// Ctrl-C during the start is no failure.
 			return nil
 		}
 		return err
 	}
-	if err := writeEnvironment(o, op.url, key); err != nil {
+	if err := writeEnvironment(o, url, made.key()); err != nil {
 		return err
 	}
-	say("%s", howToCall(o, op.url, time.Since(started)))
+	say("%s", howToCall(o, url, made.key(), time.Since(started)))
 	<-ctx.Done()
 	return nil
 }
 
-// bringUp starts and installs what works on the control plane. It returns the sample key's
-// token, empty without samples.
-func bringUp(ctx context.Context, o options, p *plane, keys *pki, children *supervisor, say reporter) (*operator, string, error) {
+// bringUp starts and installs what works on the control plane. It returns the REST API's
+// address and the samples, nil where none are wanted.
+func bringUp(ctx context.Context, o options, p *plane, keys *pki, children *supervisor, say reporter) (string, *samples, error) {
 	if err := startControllerManager(ctx, o, children, p.config, keys); err != nil {
-		return nil, "", err
+		return "", nil, err
 	}
 	say("installing custom resources, roles and admission policies ...")
 	if err := install(ctx, o, p.config); err != nil {
-		return nil, "", err
+		return "", nil, err
 	}
 	say("starting the controllers and the REST API ...")
 	op, err := startOperator(ctx, o, children, p)
 	if err != nil {
-		return nil, "", err
+		return "", nil, err
 	}
-	if err := op.waitReady(ctx, o); err != nil {
-		return nil, "", err
-	}
-	if !o.samples {
-		return op, "", nil
+	if err := op.waitReady(ctx, o); err != nil || !o.samples {
+		return op.url, nil, err
 	}
 	say("making the sample organization and scanning the sample service with gosec (the first time gosec is built, about 2 minutes) ...")
-	key, err := makeSamples(ctx, o, p)
+	made, err := makeSamples(ctx, o, p)
 	if err != nil {
-		return nil, "", err
+		return "", nil, err
 	}
-	summary, err := scanSample(ctx, o, p)
-	if err != nil {
-		return nil, "", err
-	}
-	say("%s", summary)
-	return op, key, nil
+	say("%s", made.summary)
+	return op.url, made, nil
 }
 
-func howToCall(o options, url string, took time.Duration) string {
+// howToCall is what the person at the terminal reads once everything runs. The key is shown
+// there and written to no log; it is empty without samples.
+func howToCall(o options, url, key string, took time.Duration) string {
 	env := o.state("env")
 	if relative, err := filepath.Rel(o.root, env); err == nil && filepath.IsLocal(relative) {
 		env = relative
 	}
-	text := fmt.Sprintf("\nfindings-operator runs at %s (started in %s). In another terminal:\n\n  source %s\n",
-		url, took.Round(time.Second), env)
-	if o.samples {
-		text += `  curl -H "Authorization: Bearer $FINDINGS_API_KEY" "$FINDINGS_URL/v1/findings?size=2"` + "\n"
+	text := fmt.Sprintf("\nfindings-operator runs at %s (started in %s).", url, took.Round(time.Second))
+	if key != "" {
+		text += fmt.Sprintf(` List the sample's findings with its API key:
+
+  curl -H "Authorization: Bearer %s" "%s/v1/findings?size=2"
+
+In another terminal:
+
+  source %s
+  curl -H "Authorization: Bearer $FINDINGS_API_KEY" "$FINDINGS_URL/v1/reviews?size=2"
+  export PATH="$PWD/bin:$PWD/bin/k8s:$PATH"
+`, key, url, env)
+	} else {
+		// FINDINGS_NAMESPACE is that of the organization which the first manifest makes.
+		text += fmt.Sprintf(` There is no sample organization.
+In another terminal, to make one with an API key:
+
+  source %s
+  export PATH="$PWD/bin:$PWD/bin/k8s:$PATH"
+  kubectl apply --filename=config/samples/organization.yaml
+  kubectl wait --for=condition=Ready organization/sample
+  kubectl apply --filename=config/samples/apikey.yaml
+  kubectl wait --for=condition=Ready apikey/sample --namespace "$FINDINGS_NAMESPACE"
+  kubectl get secret --namespace "$FINDINGS_NAMESPACE" \
+    "$(kubectl get apikey sample --namespace "$FINDINGS_NAMESPACE" --output=jsonpath={.status.secretRef.name})" \
+    --output=jsonpath={.data.token} | base64 --decode
+`, env)
 	}
-	return text + `  export PATH="$PWD/bin:$PWD/bin/k8s:$PATH"
-  kubectl get appsec --namespace "$FINDINGS_NAMESPACE"
+	return text + `  kubectl get appsec --namespace "$FINDINGS_NAMESPACE"
   kubectl findings --help
 
 Ctrl-C stops every process; the data stays.`

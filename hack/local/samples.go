@@ -22,16 +22,68 @@ const (
 	sampleScanner = "scanner"
 )
 
-// makeSamples makes the sample organization with a repository, a project and an API key, and
-// returns the key's token.
-func makeSamples(ctx context.Context, o options, p *plane) (string, error) {
+// samples are what the sample organization shows over REST.
+type samples struct {
+	// token of the sample API key.
+	token string
+	// summary of the imports.
+	summary  string
+	receiver *receiver
+}
+
+// key is the sample API key's token, empty where there are no samples.
+func (s *samples) key() string {
+	if s == nil {
+		return ""
+	}
+	return s.token
+}
+
+// stop ends what the samples run, if there are any.
+func (s *samples) stop() error {
+	if s == nil {
+		return nil
+	}
+	return s.receiver.stop()
+}
+
+// makeSamples fills the sample organization: by manifests, by real scans, and by a webhook that
+// is really sent. On an error nothing of it is left running.
+func makeSamples(ctx context.Context, o options, p *plane) (_ *samples, err error) {
+	made := &samples{}
+	if made.token, err = applySamples(ctx, o, p); err != nil {
+		return nil, err
+	}
+	scanner, err := newScanner(ctx, o, p)
+	if err != nil {
+		return nil, err
+	}
+	if made.summary, err = scanner.scanProjects(ctx); err != nil {
+		return nil, err
+	}
+	if err := scanner.reviewPullRequests(ctx); err != nil {
+		return nil, err
+	}
+	if made.receiver, err = startReceiver(ctx, o, p); err != nil {
+		return nil, err
+	}
+	if err := made.receiver.subscribe(ctx, o); err != nil {
+		return nil, errors.Join(err, made.receiver.stop())
+	}
+	return made, nil
+}
+
+// applySamples makes the sample organization with what manifests declare, and returns its API
+// key's token.
+func applySamples(ctx context.Context, o options, p *plane) (string, error) {
 	if err := apply(ctx, o, "--filename="+o.config("samples", "organization.yaml")); err != nil {
 		return "", fmt.Errorf("make the sample organization: %w", err)
 	}
 	if err := waitForReady(ctx, o, "organization/"+sampleOrganization); err != nil {
 		return "", err
 	}
-	for _, file := range []string{"repository.yaml", "project.yaml", "apikey.yaml"} {
+	for _, file := range []string{
+		"repository.yaml", "project.yaml", "project-billing.yaml", "review.yaml", "reviewissue.yaml", "apikey.yaml"} {
 		if err := apply(ctx, o, "--filename="+o.config("samples", file)); err != nil {
 			return "", fmt.Errorf("make the samples: %w", err)
 		}

@@ -7,33 +7,75 @@ import (
 	"strings"
 )
 
-// scanSample runs gosec over the sample service now and imports what it says under a scanner's
-// own token. It returns the import's summary.
-func scanSample(ctx context.Context, o options, p *plane) (string, error) {
+// scanner runs gosec over sample code, and records what it says under a scanner's own token.
+type scanner struct {
+	options    options
+	gosec      string
+	kubeconfig string
+}
+
+func newScanner(ctx context.Context, o options, p *plane) (*scanner, error) {
 	// Built from the pinned module the first time; afterwards the go command's cache has it.
 	gosec, err := output(ctx, o.root, "go", "tool", "-modfile="+filepath.Join(o.root, "hack", "tools", "go.mod"), "-n", "gosec")
 	if err != nil {
-		return "", fmt.Errorf("build gosec: %w", err)
-	}
-	report := o.state("gosec.sarif")
-	if _, err := output(ctx, o.config("samples", "vulnerable-service"), strings.TrimSpace(gosec),
-		"-quiet", "-no-fail", "-fmt=sarif", "-out="+report, "./..."); err != nil {
-		return "", fmt.Errorf("scan the sample service: %w", err)
+		return nil, fmt.Errorf("build gosec: %w", err)
 	}
 	kubeconfig, err := accountKubeconfig(ctx, o, p, sampleNamespace, sampleScanner)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	arguments := []string{"import", report,
-		"--kubeconfig=" + kubeconfig, "--namespace=" + sampleNamespace,
-		"--repository=" + sampleRepository, "--project=" + sampleProject}
+	return &scanner{options: o, gosec: strings.TrimSpace(gosec), kubeconfig: kubeconfig}, nil
+}
+
+// projectScan is the part of the sample service that is one project.
+type projectScan struct {
+	project, report string
+	// leavesOut is a pattern of the files of other projects. gosec is always run over the whole
+	// service, since it gives paths from where it was started and those of the repository are wanted.
+	leavesOut string
+}
+
+var projectScans = []projectScan{
+	{project: sampleProject, report: "gosec.sarif", leavesOut: `/billing/`},
+	{project: "billing", report: "gosec-billing.sarif", leavesOut: `/vulnerable-service/[^/]+$`},
+}
+
+// scanProjects scans the sample service now and imports what is found in each project. It
+// returns the imports' summaries.
+func (s *scanner) scanProjects(ctx context.Context) (string, error) {
+	folder := s.options.config("samples", "vulnerable-service")
+	var arguments []string
 	// The commit that last changed the service; a copy without git's history has none.
-	if commit, err := output(ctx, o.config("samples", "vulnerable-service"), "git", "log", "-1", "--format=%H", "--", "."); err == nil {
+	if commit, err := output(ctx, folder, "git", "log", "-1", "--format=%H", "--", "."); err == nil && commit != "" {
 		arguments = append(arguments, "--commit="+strings.TrimSpace(commit))
 	}
-	summary, err := output(ctx, o.root, o.binary("kubectl-findings"), arguments...)
-	if err != nil {
-		return "", fmt.Errorf("import the scan of the sample service: %w", err)
+	var summaries strings.Builder
+	for _, scan := range projectScans {
+		report := s.options.state(scan.report)
+		if err := s.scan(ctx, folder, report, "-exclude-rules="+scan.leavesOut+":*", "./..."); err != nil {
+			return "", err
+		}
+		summary, err := s.findings(ctx, append([]string{
+			"import", report, "--repository=" + sampleRepository, "--project=" + scan.project}, arguments...)...)
+		if err != nil {
+			return "", fmt.Errorf("import the scan of project %s: %w", scan.project, err)
+		}
+		fmt.Fprintf(&summaries, "%s: %s\n", scan.project, strings.TrimSpace(summary))
 	}
-	return strings.TrimSpace(summary), nil
+	return strings.TrimSpace(summaries.String()), nil
+}
+
+// scan runs gosec in a folder and writes what it finds to a SARIF file.
+func (s *scanner) scan(ctx context.Context, folder, report string, arguments ...string) error {
+	arguments = append([]string{"-quiet", "-no-fail", "-fmt=sarif", "-out=" + report}, arguments...)
+	if _, err := output(ctx, folder, s.gosec, arguments...); err != nil {
+		return fmt.Errorf("scan %s: %w", folder, err)
+	}
+	return nil
+}
+
+// findings runs the kubectl plugin and returns what it printed.
+func (s *scanner) findings(ctx context.Context, arguments ...string) (string, error) {
+	return output(ctx, s.options.root, s.options.binary("kubectl-findings"), append(arguments,
+		"--kubeconfig="+s.kubeconfig, "--namespace="+sampleNamespace)...)
 }

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+const (
+	receiverName = "receiver"
+	// maxReceived is beyond any payload, in bytes.
+	maxReceived = 1 << 20
+)
+
+// receiver is a program that webhooks are sent to, as somebody else would write it: it checks
+// every message with the library of Standard Webhooks and logs what it got.
+type receiver struct {
+	plane  client.Client
+	url    string
+	log    *slog.Logger
+	file   *os.File
+	server *http.Server
+	served sync.WaitGroup
+}
+
+// startReceiver listens on a free port of the loopback address.
+func startReceiver(ctx context.Context, o options, p *plane) (*receiver, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address(0))
+	if err != nil {
+		return nil, fmt.Errorf("listen for webhooks: %w", err)
+	}
+	file, err := openLog(o, receiverName)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	r := &receiver{
+		plane: p.client,
+		url:   "http://" + listener.Addr().String() + "/webhooks",
+		log:   slog.New(slog.NewJSONHandler(file, nil)),
+		file:  file,
+	}
+	handler := http.NewServeMux()
+	handler.HandleFunc("POST /webhooks", r.receive)
+	r.server = &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      10 * time.Second,
+		IdleTimeout:       time.Minute,
+	}
+	r.served.Go(func() {
+		if err := r.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			r.log.Error("the receiver has ended", "error", err)
+		}
+	})
+	return r, nil
+}
+
+// stop ends the receiver at once: whoever still sends is answered by nobody and tries again.
+func (r *receiver) stop() error {
+	err := r.server.Close()
+	r.served.Wait()
+	return errors.Join(err, r.file.Close())
+}
+
+func (r *receiver) receive(w http.ResponseWriter, request *http.Request) {
+	payload, err := io.ReadAll(http.MaxBytesReader(w, request.Body, maxReceived))
+	if err == nil {
+		err = r.verify(request.Context(), payload, request.Header)
+	}
+	got := r.log.With(
+		standardwebhooks.HeaderWebhookID, request.Header.Get(standardwebhooks.HeaderWebhookID),
+		standardwebhooks.HeaderWebhookTimestamp, request.Header.Get(standardwebhooks.HeaderWebhookTimestamp),
+		standardwebhooks.HeaderWebhookSignature, request.Header.Get(standardwebhooks.HeaderWebhookSignature),
+		"payload", string(payload))
+	if err != nil {
+		got.Error("refused a webhook", "error", err)
+		http.Error(w, "not verified", http.StatusUnauthorized)
+		return
+	}
+	got.Info("received a webhook")
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// verify checks a message by the secret of now: it may have been changed since the last one.
+func (r *receiver) verify(ctx context.Context, payload []byte, header http.Header) error {
+	secret := &corev1.Secret{}
+	// The name that a WebhookEndpoint's secret has where its spec gives none.
+	name := client.ObjectKey{Namespace: sampleNamespace, Name: receiverName + "-webhook"}
+	if err := r.plane.Get(ctx, name, secret); err != nil {
+		return fmt.Errorf("read the signing secret: %w", err)
+	}
+	webhook, err := standardwebhooks.NewWebhook(string(secret.Data[v1alpha1.WebhookSecretKey]))
+	if err != nil {
+		return err
+	}
+	return webhook.Verify(payload, header)
+}
+
+// subscribe declares the receiver's endpoint, and returns once a delivery has reached it: the
+// ping that a new endpoint gets, or that of an earlier run.
+func (r *receiver) subscribe(ctx context.Context, o options) error {
+	endpoint := &v1alpha1.WebhookEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: sampleNamespace, Name: receiverName}}
+	if _, err := controllerutil.CreateOrPatch(ctx, r.plane, endpoint, func() error {
+		// The port is another one at each start.
+		endpoint.Spec.URL = r.url
+		return nil
+	}); err != nil {
+		return fmt.Errorf("declare the webhook receiver: %w", err)
+	}
+	seen := "there is none"
+	err := eventually(ctx, func(ctx context.Context) (bool, error) {
+		deliveries := &v1alpha1.WebhookDeliveryList{}
+		if err := r.plane.List(ctx, deliveries, client.InNamespace(sampleNamespace),
+			client.MatchingFields{"spec.endpointRef.name": receiverName}); err != nil {
+			return false, err
+		}
+		phases := make([]string, 0, len(deliveries.Items))
+		for i := range deliveries.Items {
+			phase := deliveries.Items[i].Status.Phase
+			if phase == v1alpha1.WebhookDeliveryDelivered {
+				return true, nil
+			}
+			phases = append(phases, string(phase))
+		}
+		seen = strings.Join(phases, ", ")
+		return false, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for a webhook delivery (phases: %s; logs: %s, %s): %w", seen,
+			o.state("logs", "controller.log"), r.file.Name(), err)
+	}
+	return nil
+}
