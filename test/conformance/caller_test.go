@@ -90,6 +90,7 @@ var messages = map[int][]string{
 	403: {"Forbidden"},
 	404: {"Resource not found"},
 	405: {"Method not allowed"},
+	412: {"Precondition failed"},
 	429: {"Rate limit exceeded"},
 	500: {"Internal server error"},
 }

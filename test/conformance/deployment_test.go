@@ -43,6 +43,8 @@ type deployment struct {
 	organizations []string
 	// Organizations that tests share.
 	sample, another, crowded *sample
+	// delivery that was sent to this process.
+	delivery *delivered
 }
 
 // fixtures name what the API key's organization holds.

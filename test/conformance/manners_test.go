@@ -154,7 +154,7 @@ func TestManners_IfMatchOfAnotherStateIs412AndWritesNothing(t *testing.T) {
 		t.Errorf("the ETag of the answer is %q, before it was %q", fresh, stale)
 	}
 	for _, path := range []string{"/v1/findings/f-1", "/v2/findings/f-1"} {
-		a := o.patch(path, `{"user_status":"muted"}`, apiclient.Header("If-Match", stale)).wants(412, "a state that is over")
+		a := o.patch(path, `{"user_status":"muted"}`, apiclient.Header("If-Match", stale)).wantsError(412, "Precondition failed", "a state that is over")
 		wantsShape(t, path, a.object(), errorShape)
 	}
 	if got := o.storedFinding("f-1").Spec.Triage; got.UserStatus != "open" || got.Comments != "theirs" {

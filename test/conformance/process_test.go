@@ -66,7 +66,7 @@ func startDeployment() (stop func() error, err error) {
 		health    string
 		arguments []string
 	}{
-		{testenv.ControllerServiceAccount, controllerHealth, []string{"controller", "--metrics-bind-address=0", "--health-probe-bind-address=" + controllerHealth}},
+		{testenv.ControllerServiceAccount, controllerHealth, []string{"controller", "--metrics-bind-address=0", "--health-probe-bind-address=" + controllerHealth, "--webhook-allow-cidr=127.0.0.0/8"}},
 		{testenv.APIServiceAccount, apiHealth, []string{"apiserver", "--bind-address=" + api, "--health-bind-address=" + apiHealth}},
 	} {
 		config, err := env.ServiceAccount(context.Background(), testenv.SystemNamespace, role.account)

@@ -1,0 +1,230 @@
+package conformance
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// received is a delivery as its receiver got it.
+type received struct {
+	id, timestamp, signature, payload string
+}
+
+// verdicts are all that a verification may say: whether it is valid, and the sentence.
+var verdicts = map[string]bool{"verified": true, "signature_mismatch": false, "payload_mismatch": false, "secret_expired": false}
+
+// delivery returns a delivery that was sent, and a caller of its organization.
+func delivery(t *testing.T) (*caller, received) {
+	t.Helper()
+	enter(t)
+	if f := theDeployment.fixtures.Delivery; f.ID != "" && theDeployment.cluster == nil {
+		return anyKey(t), received{id: f.ID, payload: f.Payload, signature: f.Signature}
+	}
+	if theDeployment.cluster == nil {
+		notRun(t, "needs -kubeconfig, or -fixtures with a delivery")
+	}
+	if theDeployment.delivery == nil {
+		theDeployment.delivery = deliver(t)
+	}
+	d := theDeployment.delivery
+	return d.in(t).caller, d.received
+}
+
+// delivered is a delivery, and the organization that it is in.
+type delivered struct {
+	sample
+	received
+}
+
+// deliver has the deployment send a delivery to a receiver in this process.
+func deliver(t *testing.T) *delivered {
+	t.Helper()
+	o := newOrganization(t)
+	got := make(chan received, 16)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		select {
+		case got <- received{r.Header.Get("webhook-id"), r.Header.Get("webhook-timestamp"), r.Header.Get("webhook-signature"), string(body)}:
+		default:
+		}
+	}))
+	defer receiver.Close()
+	o.create(
+		builder.WebhookEndpoint("conformance").In(o.namespace).URL(receiver.URL).Build(),
+		builder.WebhookDelivery("whd-conformance", time.Now()).In(o.namespace).Endpoint("conformance").Payload(`{"type":"webhook.ping","data":{}}`).Build(),
+	)
+	deadline := time.After(patience / 2)
+	for {
+		select {
+		case r := <-got:
+			if r.payload == `{"type":"webhook.ping","data":{}}` {
+				r.id = "whd-conformance"
+				return &delivered{sample{o.name, o.namespace, o.Token}, r}
+			}
+		case <-deadline:
+			notRun(t, "the deployment does not send webhooks to this machine's loopback addresses; give -fixtures with a delivery")
+		}
+	}
+}
+
+func verify(c *caller, id, payload, signature string) answer {
+	c.t.Helper()
+	body, err := json.Marshal(map[string]string{"payload": payload, "signature": signature})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return c.post("/v2/webhook-deliveries/"+id+"/verify", string(body))
+}
+
+// wantsVerdict fails the test unless the answer is that verdict.
+func (a answer) wantsVerdict(status string) {
+	a.t.Helper()
+	got := a.wants(200, status).object()
+	wantsShape(a.t, "the result", got, verificationShape)
+	if got["status"] != status || got["valid"] != verdicts[status] || got.text("message") == "" {
+		a.t.Errorf("got %v, want %s", got, status)
+	}
+}
+
+func TestWebhooks_WhatWasSentIsVerified(t *testing.T) {
+	c, sent := delivery(t)
+	a := verify(c, sent.id, sent.payload, sent.signature)
+	a.wantsVerdict("verified")
+	if got := a.object()["delivery_id"]; got != sent.id {
+		t.Errorf("delivery_id is %v, want %s", got, sent.id)
+	}
+}
+
+func TestWebhooks_OneOfSeveralSignaturesIsEnough(t *testing.T) {
+	c, sent := delivery(t)
+	first, _, _ := strings.Cut(sent.signature, " ")
+	verify(c, sent.id, sent.payload, first).wantsVerdict("verified")
+	verify(c, sent.id, sent.payload, "v1,"+base64.StdEncoding.EncodeToString(make([]byte, 32))+" "+first).wantsVerdict("verified")
+}
+
+func TestWebhooks_AnotherSignatureIsAMismatch(t *testing.T) {
+	c, sent := delivery(t)
+	for _, signature := range []string{"", "v1,", "x", "v1," + base64.StdEncoding.EncodeToString(make([]byte, 32)), strings.ToLower(sent.signature), strings.Repeat("a", 10_000)} {
+		verify(c, sent.id, sent.payload, signature).wantsVerdict("signature_mismatch")
+	}
+}
+
+func TestWebhooks_AnotherPayloadIsAMismatch(t *testing.T) {
+	c, sent := delivery(t)
+	for _, payload := range []string{"", sent.payload + " ", strings.ToUpper(sent.payload), "{}", strings.Repeat("a", 100_000)} {
+		verify(c, sent.id, payload, sent.signature).wantsVerdict("payload_mismatch")
+	}
+}
+
+func TestWebhooks_TheMessageIsAFixedSentenceForEachVerdict(t *testing.T) {
+	c, sent := delivery(t)
+	for _, test := range []struct{ payload, signature string }{{sent.payload, sent.signature}, {sent.payload, "x"}, {"x", sent.signature}} {
+		first := verify(c, sent.id, test.payload, test.signature).object()["message"]
+		if second := verify(c, sent.id, test.payload, test.signature).object()["message"]; first != second || first == "" {
+			t.Errorf("%q and %q", first, second)
+		}
+	}
+}
+
+func TestWebhooks_DeliveriesAreSignedByTheStandard(t *testing.T) {
+	_, sent := delivery(t)
+	if sent.timestamp == "" {
+		notRun(t, "needs -kubeconfig, to receive a delivery")
+	}
+	for signature := range strings.FieldsSeq(sent.signature) {
+		encoded, ok := strings.CutPrefix(signature, "v1,")
+		if mac, err := base64.StdEncoding.DecodeString(encoded); !ok || err != nil || len(mac) != 32 {
+			t.Errorf("%q is no v1 signature", signature)
+		}
+	}
+	if strings.Trim(sent.timestamp, "0123456789") != "" {
+		t.Errorf("webhook-timestamp is %q", sent.timestamp)
+	}
+}
+
+func TestWebhooks_VerifyNeedsPayloadAndSignature(t *testing.T) {
+	c := anyKey(t)
+	for _, body := range []string{
+		`{}`, `{"payload":"x"}`, `{"signature":"x"}`, `{"payload":null,"signature":"x"}`, `{"payload":"x","signature":null}`,
+		`{"payload":{},"signature":"x"}`, `{"payload":"x","signature":1}`, `{"payload":"x","signature":"y","payload":"z"}`,
+	} {
+		c.post("/v2/webhook-deliveries/whd-none/verify", body).badRequest(body)
+	}
+}
+
+func TestWebhooks_VerifyRefusesABadBody(t *testing.T) {
+	c := anyKey(t)
+	for _, reason := range []string{"nothing", "white space", "null", "a list", "a string", "a number", "not JSON", "cut off"} {
+		c.post("/v2/webhook-deliveries/whd-none/verify", badBodies[reason]).badRequest(reason)
+	}
+}
+
+func TestWebhooks_VerifyIgnoresUnknownMembers(t *testing.T) {
+	c, _ := delivery(t)
+	c.post("/v2/webhook-deliveries/whd-none/verify", `{"payload":"x","signature":"y","secret":"z"}`).notFound("unknown members are no error")
+}
+
+func TestWebhooks_VerifyTakesABodyUpTo1MiB(t *testing.T) {
+	c := anyKey(t)
+	fits := strings.Repeat("a", 1<<20-len(`{"payload":"","signature":"x"}`))
+	verify(c, "whd-none", fits, "x").notFound("exactly 1 MiB is read")
+	verify(c, "whd-none", fits+"a", "x").badRequest("a byte more")
+}
+
+func TestWebhooks_VerifyOfAnUnknownDeliveryIs404(t *testing.T) {
+	verify(anyKey(t), "conformance-none", "x", "y").notFound("no such delivery")
+}
+
+func TestWebhooks_VerifyOfAnotherOrganizationsDeliveryIs404(t *testing.T) {
+	_, sent := delivery(t)
+	o := newOrganization(t)
+	verify(o.caller, sent.id, sent.payload, sent.signature).notFound("another organization's")
+}
+
+func TestWebhooks_VerifyChangesNothing(t *testing.T) {
+	c, sent := delivery(t)
+	for range 3 {
+		verify(c, sent.id, sent.payload, "x").wantsVerdict("signature_mismatch")
+		verify(c, sent.id, sent.payload, sent.signature).wantsVerdict("verified")
+	}
+}
+
+func TestWebhooks_PayloadHoldsNoSourceCode(t *testing.T) {
+	o := newOrganization(t)
+	bodies := make(chan string, 64)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if body, err := io.ReadAll(r.Body); err == nil {
+			bodies <- string(body)
+		}
+	}))
+	defer receiver.Close()
+	o.create(builder.WebhookEndpoint("ping").In(o.namespace).URL(receiver.URL).Build())
+	var seen []string
+	eventually(t, patience, func(g Gomega) {
+		select {
+		case body := <-bodies:
+			seen = append(seen, body)
+		default:
+		}
+		g.Expect(slices.ContainsFunc(seen, func(b string) bool { return strings.Contains(b, "webhook.ping") })).To(BeTrue(), "a new endpoint is pinged")
+	})
+	var event record
+	if err := json.Unmarshal([]byte(seen[0]), &event); err != nil {
+		t.Fatal(err)
+	}
+	wantsShape(t, "the event", event, members("string: type timestamp", "object: data"))
+}
