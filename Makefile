@@ -6,7 +6,7 @@ SHELL := /usr/bin/env bash -o pipefail
 # command builds each at its first use and keeps it in its cache.
 TOOL := go tool -modfile=hack/tools/go.mod
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go apiserver/openapi/types.gen.go apiserver/openapi/client apiserver/handlers/contract.gen.go config/crd/bases
-MODULES := . hack/tools hack/controlplane
+MODULES := . hack/tools hack/vacuum hack/controlplane
 # Packages tested at a time: each may run a control plane of its own.
 TEST_JOBS ?= 2
 TEST_TIMEOUT ?= 15m
@@ -61,7 +61,7 @@ lint: ## Run the linters (cold: building golangci-lint takes about 2 minutes).
 	$(TOOL) golangci-lint run --allow-parallel-runners
 
 .PHONY: verify
-verify: verify-generated verify-modules verify-scripts lint ## Check that nothing is stale, untidy or against the rules.
+verify: verify-generated verify-modules verify-scripts verify-openapi lint ## Check that nothing is stale, untidy or against the rules.
 	go vet ./...
 
 .PHONY: verify-generated
@@ -75,6 +75,11 @@ verify-generated: generate
 verify-modules:
 	@for module in $(MODULES); do echo "verify: go.mod of $$module"; (cd "$$module" && go mod tidy -diff) || \
 	  { echo "verify: run \`go mod tidy\` in $$module and commit"; exit 1; }; done
+
+.PHONY: verify-openapi
+verify-openapi: ## Lint the REST contract (cold: building vacuum takes minutes).
+	go tool -modfile=hack/vacuum/go.mod vacuum lint --ruleset apiserver/openapi/vacuum.yaml --fail-severity info \
+	  --no-banner --no-style --details apiserver/openapi/openapi.yaml
 
 .PHONY: verify-scripts
 verify-scripts:

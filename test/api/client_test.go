@@ -81,6 +81,12 @@ func (c *caller) patch(path, body string, changes ...change) answer {
 	return c.do(http.MethodPatch, path, body, append([]change{header("Content-Type", "application/json")}, changes...)...)
 }
 
+// post sends a JSON body.
+func (c *caller) post(path, body string, changes ...change) answer {
+	c.t.Helper()
+	return c.do(http.MethodPost, path, body, append([]change{header("Content-Type", "application/json")}, changes...)...)
+}
+
 func (c *caller) do(method, path, body string, changes ...change) answer {
 	c.t.Helper()
 	a, err := c.try(method, path, body, changes...)

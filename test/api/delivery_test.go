@@ -1,0 +1,100 @@
+package api_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/internal/signatures"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+const payload = `{"type":"finding.created","timestamp":"2026-03-01T08:30:00Z","data":{"id":"f-1"}}`
+
+// delivery makes one that was sent once, signed with a secret that ends at expires, and
+// returns the signature.
+func (o *organization) delivery(name string, expires *metav1.Time) (signature string) {
+	o.t.Helper()
+	at := time.Now().Truncate(time.Second)
+	secret, _ := signatures.NewSecret()
+	signed, err := signatures.Sign(name, at, payload, []signatures.Expiring{{Secret: secret}})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	delivery := builder.WebhookDelivery(name, at).In(o.namespace).Payload(payload).Build()
+	o.create(delivery)
+	delivery.Status.Phase = v1alpha1.WebhookDeliveryDelivered
+	delivery.Status.Attempts = []v1alpha1.WebhookAttempt{{
+		At: metav1.Time{Time: at}, Outcome: v1alpha1.WebhookAttemptSucceeded, Code: 200,
+		Signatures: []v1alpha1.WebhookSignature{{Digest: signed[0].Digest(), SecretID: secret.ID(), ExpiresAt: expires}},
+	}}
+	if err := controller.Status().Update(o.t.Context(), delivery); err != nil {
+		o.t.Fatal(err)
+	}
+	return signatures.Header(signed)
+}
+
+func received(payload, signature string) string {
+	body, err := json.Marshal(map[string]string{"payload": payload, "signature": signature})
+	if err != nil {
+		panic(err)
+	}
+	return string(body)
+}
+
+func verifyPath(id string) string { return "/v2/webhook-deliveries/" + id + "/verify" }
+
+func TestADeliveryIsVerified(t *testing.T) {
+	o, other := newOrganization(t), newOrganization(t)
+	c := o.key("ci")
+	past := metav1.NewTime(time.Now().Add(-time.Hour))
+	good, old := o.delivery("d-good", nil), o.delivery("d-old", &past)
+	theirs := other.delivery("d-theirs", nil)
+	o.eventually(func(g Gomega) {
+		for id, signature := range map[string]string{"d-good": good, "d-old": old} {
+			a := c.post(verifyPath(id), received(payload, signature))
+			g.Expect(a.status).To(Equal(200))
+			g.Expect(string(a.body)).NotTo(ContainSubstring("signature_mismatch"))
+		}
+	})
+	for _, test := range []struct {
+		reason, id, payload, signature, status string
+	}{
+		{"what was sent", "d-good", payload, good, "verified"},
+		{"among others in the header", "d-good", payload, "v1,AAAA " + good, "verified"},
+		{"another payload", "d-good", payload + " ", good, "payload_mismatch"},
+		{"an empty payload", "d-good", "", good, "payload_mismatch"},
+		{"another signature", "d-good", payload, "v1,AAAA", "signature_mismatch"},
+		{"no signature", "d-good", payload, "", "signature_mismatch"},
+		{"another delivery's signature", "d-good", payload, old, "signature_mismatch"},
+		{"a secret that is no longer valid", "d-old", payload, old, "secret_expired"},
+	} {
+		verdict := decoded[openapi.WebhookVerification](c.post(verifyPath(test.id), received(test.payload, test.signature)).wants(200, test.reason))
+		if string(verdict.Status) != test.status || verdict.Valid != (test.status == "verified") || verdict.DeliveryId != test.id || verdict.Message == "" {
+			t.Errorf("%s: got %+v", test.reason, verdict)
+		}
+	}
+	c.post(verifyPath("none"), received(payload, good)).wantsError(404, "Resource not found", "no such delivery")
+	c.post(verifyPath("d-theirs"), received(payload, theirs)).wantsError(404, "Resource not found", "another organization's")
+	c.post(verifyPath("a%00"), received(payload, good)).wantsError(400, "Invalid request body", "an id that cannot be")
+	for reason, body := range map[string]string{
+		"no payload":          `{"signature":"x"}`,
+		"no signature":        `{"payload":"x"}`,
+		"null":                `{"payload":null,"signature":"x"}`,
+		"an object":           `{"payload":{},"signature":"x"}`,
+		"no JSON":             `payload`,
+		"more than 1 MiB":     received(strings.Repeat("a", 1<<20), "x"),
+		"members given twice": `{"payload":"x","payload":"y","signature":"x"}`,
+	} {
+		c.post(verifyPath("d-good"), body).wantsError(400, "Invalid request body", reason)
+	}
+	c.post(verifyPath("d-good"), received(strings.Repeat("a", 1<<20-100), good)).wants(200, "a body of nearly 1 MiB")
+	o.key("reader", v1alpha1.ScopeFindingsRead).post(verifyPath("d-good"), received(payload, good)).wantsError(403, "Forbidden", "another scope")
+	o.key("verifier", v1alpha1.ScopeWebhooksVerify).post(verifyPath("d-good"), received(payload, good)).wants(200, "the scope")
+}
