@@ -1,0 +1,181 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+
+	"github.com/appsec-dev/findings-operator/apiserver"
+)
+
+func (a answer) number(name string) int {
+	a.t.Helper()
+	n, err := strconv.Atoi(a.header.Get(name))
+	if err != nil {
+		a.t.Errorf("the header %s: %v", name, err)
+	}
+	return n
+}
+
+// limited is a caller whose key may send that many requests a minute, as the facade knows.
+func limited(o *organization, requestsPerMinute int) *caller {
+	o.t.Helper()
+	c := o.key("ci")
+	o.limit(requestsPerMinute)
+	o.eventually(func(g Gomega) {
+		g.Expect(c.get("/v1/findings").header.Get("X-Ratelimit-Limit")).To(Equal(strconv.Itoa(requestsPerMinute)))
+	})
+	return c
+}
+
+// Every request counts and says what is left, whatever it is answered with.
+func TestEveryRequestOfAKeyIsCounted(t *testing.T) {
+	o := newOrganization(t)
+	c := limited(o, 50_000)
+	before := c.get("/v1/findings").number("X-Ratelimit-Remaining")
+	for _, r := range []struct {
+		method, path string
+		status       int
+	}{
+		{"GET", "/v2/repos", 200},
+		{"HEAD", "/v1/findings", 200},
+		{"OPTIONS", "/v1/findings", 204},
+		{"GET", "/v1/findings?size=0", 400},
+		{"GET", "/nowhere", 404},
+		{"DELETE", "/v1/findings", 405},
+		{"GET", "/openapi.json", 200},
+		{"GET", "/docs", 200},
+	} {
+		a := c.do(r.method, r.path, "").wants(r.status, r.method+" "+r.path)
+		before--
+		if got := a.number("X-Ratelimit-Remaining"); got != before {
+			t.Errorf("%s %s: %d requests are left, want %d", r.method, r.path, got, before)
+		}
+		if reset := a.number("X-Ratelimit-Reset"); reset < 1 || reset > 60 {
+			t.Errorf("%s %s: the reset is in %d s", r.method, r.path, reset)
+		}
+	}
+}
+
+func TestAKeyThatHasUsedItsLimitUpGets429(t *testing.T) {
+	o := newOrganization(t)
+	c := limited(o, 1)
+	blocked := c.get("/v1/findings").wantsError(429, "Rate limit exceeded", "the limit is 1")
+	if got, want := blocked.number("Retry-After"), blocked.number("X-Ratelimit-Reset"); got != want || got < 1 {
+		t.Errorf("retry-after is %d, the reset %d", got, want)
+	}
+	if got := blocked.number("X-Ratelimit-Remaining"); got != 0 {
+		t.Errorf("%d requests are left", got)
+	}
+	c.get("/nowhere").wantsError(429, "Rate limit exceeded", "paths that there are not count too")
+	o.limit(unlimited)
+	o.eventually(func(g Gomega) { g.Expect(c.get("/v1/findings").status).To(Equal(200), "a raised limit holds at once") })
+}
+
+// Whoever has no valid key is counted by address, as the trusted proxy says it.
+func TestCallersWithoutAKeyAreLimitedByAddress(t *testing.T) {
+	guesser, other := newCaller(t, facade, "guess"), newCaller(t, facade, "guess")
+	limit := guesser.get("/v1/findings").wants(401, "no valid key").number("X-Ratelimit-Limit")
+	if limit != 600 {
+		t.Errorf("the limit is %d", limit)
+	}
+	for range limit - 1 {
+		guesser.get("/v1/findings").wants(401, "within the limit")
+	}
+	guesser.get("/v1/findings").wantsError(429, "Rate limit exceeded", "guessing keys is limited")
+	guesser.get("/openapi.json").wants(429, "the contract too")
+	other.get("/v1/findings").wants(401, "another address")
+	c := newOrganization(t).key("ci")
+	c.address = guesser.address
+	c.get("/v1/findings").wants(200, "a valid key from the same address")
+}
+
+// redisURL starts a real Redis on a loopback port and returns a file with its URL.
+func redisURL(t *testing.T) string {
+	t.Helper()
+	binary, err := exec.LookPath("redis-server")
+	if err != nil {
+		if os.Getenv("REQUIRE_ALL") == "1" {
+			t.Fatal("redis-server is not installed, and REQUIRE_ALL=1")
+		}
+		t.Skip("redis-server is not installed")
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := listener.Addr().(*net.TCPAddr).Port
+	listener.Close() //nolint:errcheck,gosec // to be taken by Redis
+	ctx, cancel := context.WithCancel(context.Background())
+	command := exec.CommandContext(ctx, binary, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir()) //nolint:gosec // a test's own
+	if err := command.Start(); err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		command.Wait() //nolint:errcheck,gosec // it was killed
+	})
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	NewWithT(t).Eventually(func(g Gomega) {
+		conn, err := net.DialTimeout("tcp", address, time.Second)
+		g.Expect(err).NotTo(HaveOccurred())
+		defer conn.Close() //nolint:errcheck // a test's own
+		_, err = fmt.Fprint(conn, "PING\r\n")
+		g.Expect(err).NotTo(HaveOccurred())
+		line, err := bufio.NewReader(conn).ReadString('\n')
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(line).To(HavePrefix("+PONG"))
+	}).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(Succeed())
+	file := filepath.Join(t.TempDir(), "url")
+	if err := os.WriteFile(file, []byte("redis://"+address), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestReplicasShareOneCounterThroughRedis(t *testing.T) {
+	options := apiserver.Options{RedisURLFile: redisURL(t)}
+	replicas := []*server{ownServer(t, options, nil), ownServer(t, options, func(*rest.Config) {})}
+	for _, s := range replicas {
+		if err := s.waitUntilReady(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := newOrganization(t)
+	o.server = replicas[0]
+	c := o.key("ci")
+	const limit = 2000
+	o.limit(limit)
+	callers := make([]*caller, len(replicas))
+	for i, s := range replicas {
+		callers[i] = newCaller(t, s, c.token)
+		o.eventually(func(g Gomega) {
+			a := callers[i].get("/v1/findings")
+			g.Expect(a.status).To(Equal(200))
+			g.Expect(a.header.Get("X-Ratelimit-Limit")).To(Equal(strconv.Itoa(limit)))
+		})
+	}
+	before := callers[0].get("/v1/findings").number("X-Ratelimit-Remaining")
+	for i := range 40 {
+		before--
+		if got := callers[i%2].get("/v1/findings?size=1").number("X-Ratelimit-Remaining"); got != before {
+			t.Fatalf("request %d, to replica %d: %d requests are left, want %d", i, i%2, got, before)
+		}
+	}
+	o.limit(1)
+	for i := range callers {
+		o.eventually(func(g Gomega) { g.Expect(callers[i].get("/v1/findings").status).To(Equal(http.StatusTooManyRequests)) })
+	}
+}
