@@ -122,9 +122,9 @@ In another terminal, to make one with an API key:
   kubectl wait --for=condition=Ready organization/sample
   kubectl apply --filename=config/samples/apikey.yaml
   kubectl wait --for=condition=Ready apikey/sample --namespace "$FINDINGS_NAMESPACE"
-  kubectl get secret --namespace "$FINDINGS_NAMESPACE" \
-    "$(kubectl get apikey sample --namespace "$FINDINGS_NAMESPACE" --output=jsonpath={.status.secretRef.name})" \
-    --output=jsonpath={.data.token} | base64 --decode
+  secret=$(kubectl get apikey sample --namespace "$FINDINGS_NAMESPACE" --output=jsonpath={.status.secretRef.name})
+  export FINDINGS_API_KEY=$(kubectl get secret "$secret" --namespace "$FINDINGS_NAMESPACE" --template='{{.data.token | base64decode}}')
+  curl -H "Authorization: Bearer $FINDINGS_API_KEY" "$FINDINGS_URL/v1/findings"
 `, env)
 	}
 	return text + `  kubectl get appsec --namespace "$FINDINGS_NAMESPACE"

@@ -73,6 +73,10 @@ func TestKillsLoseNothingAcknowledgedAndDoubleNothing(t *testing.T) {
 	checkNothingDoubled(t, findings, ids)
 	checkNothingLost(t, findings, j)
 	checkDoorsAgree(t, findings, rest)
+
+	pids := r.pids(t)
+	r.kill()
+	r.checkGone(t, pids)
 }
 
 // journal is what the writers tried and what was acknowledged, by finding.

@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -45,11 +47,13 @@ func TestFindingsThroughBothDoorsAndAcrossRestarts(t *testing.T) {
 	if len(ids) < 2 {
 		t.Fatalf("the scan found %d findings; the tests need two", len(ids))
 	}
+	t.Run("every endpoint answers with something", func(t *testing.T) { checkEveryEndpoint(t, r, rest) })
 	t.Run("REST mutes, kubectl shows it", func(t *testing.T) { checkRESTToKubectl(t, r, rest, ids[0]) })
 	t.Run("kubectl confirms, REST shows it", func(t *testing.T) { checkKubectlToREST(t, r, rest, ids[1]) })
 	t.Run("a second run in the folder is refused", func(t *testing.T) { checkRefused(t, r) })
 
 	before := rest.list(t, "/v1/findings", 1000)
+	reviews := rest.list(t, "/v1/reviews", 1000)
 	pids := r.pids(t)
 	if len(pids) != 5 {
 		t.Errorf("the run has the children %v; want five", pids)
@@ -57,7 +61,7 @@ func TestFindingsThroughBothDoorsAndAcrossRestarts(t *testing.T) {
 	if code := r.interrupt(t); code != 0 {
 		t.Errorf("after Ctrl-C the run ended with code %d", code)
 	}
-	waitUntilGone(t, pids)
+	r.checkGone(t, pids)
 	if _, err := os.Stat(r.path("env")); !os.IsNotExist(err) {
 		t.Errorf("the env file outlives the run: %v", err)
 	}
@@ -69,10 +73,13 @@ func TestFindingsThroughBothDoorsAndAcrossRestarts(t *testing.T) {
 	if diff := cmp.Diff(before, newRESTClient(again).list(t, "/v1/findings", 1000)); diff != "" {
 		t.Errorf("a restart and a scan with the same results changed findings: -before +after:\n%s", diff)
 	}
+	if diff := cmp.Diff(reviews, newRESTClient(again).list(t, "/v1/reviews", 1000)); diff != "" {
+		t.Errorf("a restart that records the same reviews changed some: -before +after:\n%s", diff)
+	}
 
 	pids = again.pids(t)
 	again.kill()
-	waitUntilGone(t, pids)
+	again.checkGone(t, pids)
 }
 
 func checkEnvironment(t *testing.T, r *run) {
@@ -92,8 +99,26 @@ func checkEnvironment(t *testing.T, r *run) {
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("the env file's names: -want +got:\n%s", diff)
 	}
-	if strings.Contains(r.output.String(), r.env["FINDINGS_API_KEY"]) {
-		t.Error("the run printed the API key's token")
+	if !strings.Contains(r.output.String(), `"Authorization: Bearer `+r.env["FINDINGS_API_KEY"]+`" "`+r.env["FINDINGS_URL"]+`/v1/findings`) {
+		t.Error("the terminal shows no command that lists the findings with the sample's key")
+	}
+	checkNoLogHolds(t, r, r.env["FINDINGS_API_KEY"])
+}
+
+func checkNoLogHolds(t *testing.T, r *run, secret string) {
+	t.Helper()
+	logs, err := filepath.Glob(r.path("logs", "*"))
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("there are no logs: %v", err)
+	}
+	for _, log := range logs {
+		content, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(content, []byte(secret)) {
+			t.Errorf("%s holds the API key's token", log)
+		}
 	}
 }
 

@@ -45,11 +45,11 @@ type run struct {
 	ended   chan struct{}
 }
 
-// start starts a run over a folder and returns once it answers. The test's end kills it, if
+// start starts a run over a folder, with more environment if given, and returns once it answers. The test's end kills it, if
 // the test has not stopped it.
-func start(t *testing.T, folder string) *run {
+func start(t *testing.T, folder string, environment ...string) *run {
 	t.Helper()
-	r := launch(t, folder, freePort(t))
+	r := launch(t, folder, freePort(t), environment...)
 	err := wait.PollUntilContextTimeout(t.Context(), checkInterval, startTimeout, true, func(context.Context) (bool, error) {
 		select {
 		case <-r.ended:
@@ -67,14 +67,14 @@ func start(t *testing.T, folder string) *run {
 }
 
 // launch starts a run and does not wait for it.
-func launch(t *testing.T, folder string, port int) *run {
+func launch(t *testing.T, folder string, port int, environment ...string) *run {
 	t.Helper()
 	binary := repositoryFile(t, "bin", "findings-local")
 	r := &run{folder: folder, port: port, output: &safeBuffer{}, ended: make(chan struct{})}
 	// Not under the test's context: its end would be a kill, and the tests choose how a run ends.
 	r.process = exec.Command(binary) //nolint:noctx // see above
 	r.process.Dir = testenv.RepositoryRoot()
-	r.process.Env = append(os.Environ(), "RUN_DIR="+folder, "PORT="+strconv.Itoa(port))
+	r.process.Env = append(append(os.Environ(), "RUN_DIR="+folder, "PORT="+strconv.Itoa(port)), environment...)
 	r.process.SysProcAttr = endWithTest()
 	r.process.Stdout, r.process.Stderr = r.output, r.output
 	if err := r.process.Start(); err != nil {
@@ -190,17 +190,37 @@ func (r *run) logs() string {
 	return out.String()
 }
 
-// waitUntilGone fails the test unless every process has ended.
-func waitUntilGone(t *testing.T, pids map[string]int) {
+// checkGone fails the test unless the run's children end, and every other process that was
+// given the run's folder: one that was started in the moment of a kill has no pid file yet.
+func (r *run) checkGone(t *testing.T, pids map[string]int) {
 	t.Helper()
-	for name, pid := range pids {
-		err := wait.PollUntilContextTimeout(t.Context(), checkInterval, settleTimeout, true, func(context.Context) (bool, error) {
-			return !alive(pid), nil
-		})
-		if err != nil {
-			t.Errorf("%s (process %d) is still there", name, pid)
+	var left []string
+	err := wait.PollUntilContextTimeout(t.Context(), checkInterval, settleTimeout, true, func(context.Context) (bool, error) {
+		left = processesWith(r.folder)
+		for name, pid := range pids {
+			if alive(pid) {
+				left = append(left, fmt.Sprintf("%s (process %d)", name, pid))
+			}
+		}
+		return len(left) == 0, nil
+	})
+	if err != nil {
+		t.Errorf("the run has ended, and these have not: %s", strings.Join(left, "; "))
+	}
+}
+
+// processesWith returns the command lines that hold a text, on systems that have /proc.
+func processesWith(text string) []string {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	var found []string
+	for _, file := range files {
+		// It may have ended since.
+		content, _ := os.ReadFile(file)
+		if line := strings.ReplaceAll(string(content), "\x00", " "); strings.Contains(line, text) {
+			found = append(found, line)
 		}
 	}
+	return found
 }
 
 // alive reports whether a process runs. One that waits for its parent to ask how it ended does not.

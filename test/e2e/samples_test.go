@@ -1,0 +1,43 @@
+package e2e
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// What the terminal says to do without samples is done here, word for word.
+func TestWithoutSamplesTheTerminalSaysHowToBegin(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir(), "SAMPLES=false")
+	if key, there := r.env["FINDINGS_API_KEY"]; there || len(r.env) != 3 {
+		t.Errorf("the env file holds the key %q and %d names; want no key and three names", key, len(r.env))
+	}
+	if out := r.kubectl(t, "get", "organizations", "--output=name"); out != "" {
+		t.Errorf("there are organizations: %s", out)
+	}
+	_, said, _ := strings.Cut(r.output.String(), "with an API key:\n")
+	steps, _, found := strings.Cut(said, "  kubectl get appsec")
+	if !found {
+		t.Fatalf("the terminal says no steps:\n%s", r.output)
+	}
+	shell := exec.CommandContext(t.Context(), "/bin/bash", "-euc", steps+"\necho; echo $FINDINGS_API_KEY")
+	shell.Dir = testenv.RepositoryRoot()
+	out, err := shell.CombinedOutput()
+	if err != nil {
+		t.Fatalf("the steps failed: %v\n%s\n%s", err, steps, out)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	r.env["FINDINGS_API_KEY"] = lines[len(lines)-1]
+	eventually(t, "the key works", func() bool {
+		status, _, err := newRESTClient(r).call(t.Context(), "GET", "/v1/findings", nil)
+		return err == nil && status == 200
+	})
+	if diff := cmp.Diff([]item(nil), newRESTClient(r).list(t, "/v1/findings", 1000)); diff != "" {
+		t.Errorf("a new organization has findings: %s", diff)
+	}
+}
