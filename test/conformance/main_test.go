@@ -26,11 +26,15 @@ var (
 // organizations of the suite's own. The flag itself comes with controller-runtime.
 var kubeconfigPath string
 
+// toolsRequired says that a test must not be left out for want of a tool, such as node.
+var toolsRequired bool
+
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) (code int) {
 	flag.Parse()
 	kubeconfigPath = flag.Lookup("kubeconfig").Value.String()
+	toolsRequired = *requireAll || os.Getenv("REQUIRE_ALL") == "1"
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	// `go test` would keep a result although what is tested lies outside of its sight.

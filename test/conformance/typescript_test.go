@@ -1,0 +1,76 @@
+package conformance
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// npmTimeout bounds each step of the trial; the first fetches packages.
+const npmTimeout = 3 * time.Minute
+
+// A client that somebody else's generator makes of the served contract lists, pages and patches.
+func TestGeneratedClient_TypeScriptListsPagesAndPatches(t *testing.T) {
+	for _, tool := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			lacksTool(t, tool+" is not installed")
+		}
+	}
+	o := newOrganization(t)
+	o.findings(5)
+	o.create(builder.Repository("another").In(o.namespace).Build(),
+		builder.Review("rv-1").Reviewed("sha-1", firstReviewAt).In(o.namespace).Build(),
+		builder.Review("rv-2").PullRequest("repo", 2).Reviewed("sha-1", firstReviewAt).In(o.namespace).Build())
+	eventually(t, patience, func(g Gomega) {
+		g.Expect(o.get("/v2/repos?size=1").page().Total).To(Equal(2))
+		g.Expect(o.get("/v1/reviews?custom=reviewed").page().Total).To(Equal(2))
+	})
+
+	folder := t.TempDir()
+	if err := os.CopyFS(folder, os.DirFS(filepath.Join(testenv.RepositoryRoot(), "test", "client-typescript"))); err != nil {
+		t.Fatal(err)
+	}
+	npm := func(arguments ...string) (string, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), npmTimeout)
+		defer cancel()
+		command := exec.CommandContext(ctx, arguments[0], arguments[1:]...)
+		command.Dir = folder
+		command.Env = append(os.Environ(), "FINDINGS_URL="+*baseURL, "FINDINGS_API_KEY="+o.Token, "FINDINGS_ID=f-002")
+		output, err := command.CombinedOutput()
+		return string(output), err
+	}
+	if output, err := npm("npm", "ci", "--no-audit", "--no-fund"); err != nil {
+		lacksTool(t, "npm cannot fetch the packages: "+output)
+	}
+	for _, step := range [][]string{
+		{"npm", "run", "generate", "--", strings.TrimSuffix(*baseURL, "/") + "/openapi.json", "--output", "schema.d.ts"},
+		{"npm", "run", "build"},
+		{"node", "build/main.js"},
+	} {
+		output, err := npm(step...)
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", strings.Join(step, " "), err, output)
+		}
+		t.Log(output)
+	}
+}
+
+// lacksTool ends a test for want of something that a machine need not have. Unlike other tests,
+// it may be left out where the suite starts a deployment of its own.
+func lacksTool(t *testing.T, reason string) {
+	t.Helper()
+	ledger.note(t.Name(), reason, false)
+	if toolsRequired {
+		t.Fatal("cannot run: " + reason)
+	}
+	t.Skip(reason)
+}
