@@ -1,6 +1,8 @@
 package api_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"net/http"
 	"os"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -27,6 +30,8 @@ func TestTheExamplesOfTheDocumentation(t *testing.T) {
 	o := documentedOrganization(t)
 	key := o.key("ci")
 	o.documentedFindings(key)
+	o.documentedReview(key)
+	o.documentedDelivery(key)
 	variables := map[string]string{"FINDINGS_URL": facade.url(""), "FINDINGS_API_KEY": key.token}
 	commands := 0
 	for _, example := range examples(t, string(page)) {
@@ -54,6 +59,7 @@ func documentedOrganization(t *testing.T) *organization {
 		t.Fatal(err)
 	}
 	o := &organization{t: t, name: "acme", namespace: namespace, server: facade}
+	o.limit(unlimited)
 	o.create(builder.Repository("payments").In(namespace).Mutate(func(r *v1alpha1.Repository) {
 		r.Spec.Provider, r.Spec.URL, r.Spec.FullName = "github", "https://github.com/acme/payments", "acme/payments"
 	}).Build())
@@ -77,6 +83,43 @@ func (o *organization) documentedFindings(key *caller) {
 			f.Spec.Details.Location = &v1alpha1.FileLocation{FilePath: "api/download.go", LineNumber: 42, MethodName: "download"}
 			f.Spec.Details.EndpointLocations = []v1alpha1.EndpointLocation{{Type: v1alpha1.EndpointHTTP, Action: "GET", Path: "/download"}}
 		}))
+}
+
+func (o *organization) documentedReview(key *caller) {
+	at := time.Date(2026, 3, 4, 10, 2, 0, 0, time.UTC)
+	o.create(builder.Review("payments-42").In(o.namespace).PullRequest("payments", 42).
+		Reviewed("1d2c3b4a", at).Reviewed("9e8d7c6b", at.Add(time.Hour)).Mutate(func(r *v1alpha1.Review) {
+		r.Spec.Provider, r.Spec.PRTitle, r.Spec.PRAuthor = "github", "Hand out receipts", "rosa"
+	}).Build())
+	o.create(builder.ReviewIssue("i-weak-hash").In(o.namespace).Review("payments-42").Severity(v1alpha1.LevelMedium).
+		SeenIn("1d2c3b4a").Mutate(func(i *v1alpha1.ReviewIssue) {
+		i.Spec.Title, i.Spec.File, i.Spec.Line, i.Spec.CommitSHA = "MD5 protects a receipt", "api/receipt.go", 17, "1d2c3b4a"
+	}).Build())
+	o.eventually(func(g Gomega) {
+		g.Expect(string(key.get("/v2/issues/i-weak-hash").body)).To(ContainSubstring(`"resolved"`))
+		g.Expect(string(key.get("/v1/reviews").body)).To(ContainSubstring(`"closed_issue_count":1`))
+	})
+}
+
+// documentedSignature need not be one that a secret made: its digest is all that is kept.
+const documentedSignature = "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="
+
+func (o *organization) documentedDelivery(key *caller) {
+	at := time.Date(2026, 3, 4, 10, 2, 0, 0, time.UTC)
+	delivery := builder.WebhookDelivery("d-ping", at).In(o.namespace).Payload(`{"type":"webhook.ping"}`).Build()
+	o.create(delivery)
+	digest := sha256.Sum256([]byte(documentedSignature))
+	delivery.Status.Attempts = []v1alpha1.WebhookAttempt{{
+		At: builder.Time(at), Outcome: v1alpha1.WebhookAttemptSucceeded, Code: 200,
+		Signatures: []v1alpha1.WebhookSignature{{Digest: hex.EncodeToString(digest[:]), SecretID: "s-1"}},
+	}}
+	if err := controller.Status().Update(o.t.Context(), delivery); err != nil {
+		o.t.Fatal(err)
+	}
+	o.eventually(func(g Gomega) {
+		a := key.post(verifyPath("d-ping"), received("x", documentedSignature))
+		g.Expect(string(a.body)).To(ContainSubstring("payload_mismatch"))
+	})
 }
 
 // example is a block of commands and the answer of each.
@@ -151,7 +194,7 @@ func settled(t *testing.T, text string) any {
 		switch v := value.(type) {
 		case map[string]any:
 			for name, member := range v {
-				if text, ok := member.(string); ok && text != "" && (name == "updated_at" || name == "next_cursor") {
+				if text, ok := member.(string); ok && text != "" && (name == "created_at" || name == "updated_at" || name == "next_cursor") {
 					v[name] = "..."
 				}
 				settle(member)
