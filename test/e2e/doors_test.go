@@ -77,6 +77,9 @@ func TestFindingsThroughBothDoorsAndAcrossRestarts(t *testing.T) {
 		t.Errorf("a restart that records the same reviews changed some: -before +after:\n%s", diff)
 	}
 
+	t.Run("what was received before the restart is verified after it", func(t *testing.T) {
+		checkWebhook(t, again, newRESTClient(again))
+	})
 	pids = again.pids(t)
 	again.kill()
 	again.checkGone(t, pids)
