@@ -49,3 +49,20 @@ func TestWhatIsFormattedIsNamed(t *testing.T) {
 		t.Error("two bodies of different bytes have one tag")
 	}
 }
+
+// A condition is never lost, and only what holds the tag names it.
+func FuzzCondition(f *testing.F) {
+	for _, seed := range []string{``, `*`, `"abc"`, `W/"abc"`, `"abc-gzip"`, `"x","abc"`, `"`, `""`, `,`, `"a,bc"`, "\"abc\"\x00"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		for _, condition := range []etag.Condition{etag.IfMatch([]string{value}), etag.IfNoneMatch([]string{value})} {
+			if !condition.Given() {
+				t.Errorf("%q is lost", value)
+			}
+			if condition.Names("abc") && !strings.Contains(value, `"abc`) && !strings.Contains(value, "*") {
+				t.Errorf("%q names abc", value)
+			}
+		}
+	})
+}

@@ -1,0 +1,58 @@
+package auth
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/internal/tokens"
+)
+
+// No header is good but the one that holds the token as it was signed, and none is refused
+// with more than that it is not good.
+func FuzzAuthorization(f *testing.F) {
+	key, err := tokens.GenerateSigningKey()
+	if err != nil {
+		f.Fatal(err)
+	}
+	data, err := tokens.EncodeKeySet(key.Public())
+	if err != nil {
+		f.Fatal(err)
+	}
+	keys, err := tokens.DecodeKeySet(data)
+	if err != nil {
+		f.Fatal(err)
+	}
+	now := time.Now().Truncate(time.Second)
+	token, err := key.Sign(tokens.Claims{KeyUID: "uid", Organization: "acme", ID: "id", IssuedAt: now, ExpiresAt: now.Add(time.Hour)})
+	if err != nil {
+		f.Fatal(err)
+	}
+	parts := strings.Split(token, ".")
+	for _, seed := range []string{
+		"", "Bearer ", "Bearer", "bearer @", "Bearer @", "Bearer  @", "Bearer @ ", "Basic @", "@", "Bearer @, Bearer @", "Bearer @.", "Bearer .@",
+		"Bearer \x00", "Bearer \xff", "Bearer a.b.c", "Bearer ..", "Bearer eyJhbGciOiJub25lIn0..", "Bearer " + strings.Repeat("a", 9000),
+	} {
+		f.Add(seed, parts[0], parts[1], parts[2])
+	}
+	f.Add("Bearer @", parts[0], parts[1], "")
+	f.Add("Bearer @", `eyJhbGciOiJub25lIn0`, parts[1], "")
+	signatures := newSignatures(16)
+	f.Fuzz(func(t *testing.T, header, head, claims, signature string) {
+		// The token takes the place of the at sign.
+		header = strings.ReplaceAll(header, "@", strings.Join([]string{head, claims, signature}, "."))
+		given, err := bearer(header)
+		if err == nil {
+			_, err = signatures.verify(keys, given)
+		}
+		switch {
+		case err == nil && header != "Bearer "+token:
+			t.Errorf("%q is good", header)
+		case err != nil && header == "Bearer "+token:
+			t.Errorf("the token itself is refused: %v", err)
+		case err != nil && (!errors.Is(err, ErrUnauthenticated) || ReasonOf(err) == ""):
+			t.Errorf("%q: %v is no refusal", header, err)
+		}
+	})
+}

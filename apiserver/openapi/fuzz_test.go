@@ -1,0 +1,86 @@
+package openapi_test
+
+import (
+	"encoding/json"
+	"net/url"
+	"slices"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// fit fails the test for an error that no client should see.
+func fit(t *testing.T, err error) {
+	t.Helper()
+	if !utf8.ValidString(err.Error()) || len(err.Error()) > 256 {
+		t.Errorf("the error is not fit for a client: %q", err)
+	}
+}
+
+// What is accepted of a body is what any reader of JSON finds in it.
+func FuzzParseBody(f *testing.F) {
+	_, all := operations(f)
+	for _, seed := range []string{
+		`{"user_status":"muted"}`, `{"user_status":"open","comments":"\ud83d\ude00"}`, `{"comments":"a","repo_id":"r","project_id":"p"}`,
+		`{"payload":"{}","signature":"v1,x"}`, `{"payload":"a","payload":"b","signature":""}`, `{"Payload":"a"}`, `{}`, `[]`, `null`, ``, `{"user_status":null}`,
+		`{"user_status":"muted"}{}`, `{"comments":"\ud800"}`, "{\"comments\":\"\xff\"}", `{"x":{"y":[{"z":1,"z":2}]},"user_status":"open"}`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, content string) {
+		for _, id := range []string{"updateFindingV1", "updateFindingV2", "verifyWebhookDelivery"} {
+			body, err := all[id].ParseBody([]byte(content))
+			if err != nil {
+				fit(t, err)
+				continue
+			}
+			var plain map[string]any
+			if err := json.Unmarshal([]byte(content), &plain); err != nil {
+				t.Fatalf("%s: %q is accepted and not a JSON object: %v", id, content, err)
+			}
+			for _, name := range []string{"user_status", "comments", "repo_id", "project_id", "payload", "signature"} {
+				if value, given := body.Lookup(name); given && plain[name] != value {
+					t.Errorf("%s: %s is %q in %q", id, name, value, content)
+				}
+			}
+			if status, given := body.Lookup("user_status"); given && !slices.Contains([]string{"open", "active", "muted"}, status) {
+				t.Errorf("%s: the status %q is accepted", id, status)
+			}
+		}
+	})
+}
+
+// Times that are accepted are times, and the value that is used is the one that was given.
+func FuzzParseReviewQuery(f *testing.F) {
+	_, all := operations(f)
+	for _, seed := range []string{
+		"", "start_time=2026-03-01T00:00:00Z&end_time=2026-03-01T00:00:00%2B02:00", "start_time=2026-03-01T00:00:00.5z", "end_time=", "start_time=9999-12-31T23:59:60Z",
+		"custom=reviewed&status=open&sort=pr_number", "size=1&size=1", "start_time=0000-01-01T00:00:00Z", "end_time=2026-02-30T00:00:00Z", "status=Open",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		query, err := all["listReviews"].ParseQuery(raw)
+		if err != nil {
+			fit(t, err)
+			return
+		}
+		given, err := url.ParseQuery(raw)
+		if err != nil {
+			return // what is wrong is with a name that is ignored
+		}
+		for _, name := range []string{"start_time", "end_time"} {
+			at := query.Time(name)
+			if given.Has(name) != (at != nil) {
+				t.Errorf("%q: %s is %v", raw, name, at)
+				continue
+			}
+			if at == nil {
+				continue
+			}
+			if want, err := time.Parse(time.RFC3339, given.Get(name)); err != nil || !want.Equal(*at) {
+				t.Errorf("%q: %s is %v, given %v, %v", raw, name, at, want, err)
+			}
+		}
+	})
+}
