@@ -101,7 +101,7 @@ type OrganizationStatus struct {
 	Namespace string `json:"namespace,omitempty"`
 	// counts of what the organization has.
 	// +optional
-	Counts OrganizationCounts `json:"counts,omitzero"`
+	Counts OrganizationCounts `json:"counts"`
 	// conditions of the organization: Ready, Stalled.
 	// +listType=map
 	// +listMapKey=type

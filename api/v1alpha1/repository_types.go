@@ -106,7 +106,7 @@ type RepositoryStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// counts of the repository's findings.
 	// +optional
-	Counts RepositoryCounts `json:"counts,omitzero"`
+	Counts RepositoryCounts `json:"counts"`
 	// projects is the number of the repository's Projects.
 	// +optional
 	Projects int32 `json:"projects"`

@@ -108,6 +108,6 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (conditions.Verdict, err
 func (r *Reconciler) conclude(ctx context.Context, s *scope, verdict conditions.Verdict) error {
 	s.organization.Status.ObservedGeneration = s.organization.Generation
 	conditions.Set(&s.organization.Status.Conditions, verdict, s.organization.Generation, s.now)
-	_, err := patch.Status(ctx, r.client, s.organization, s.before, s.organization.Status)
+	_, err := patch.Status(ctx, r.client, s.organization, patch.Stored(s.before.ObservedGeneration, s.before), s.organization.Status)
 	return err
 }

@@ -98,7 +98,7 @@ func (r *Reconciler) run(ctx context.Context, s *scope, phases ...phase) (ctrl.R
 	if s.released {
 		return patch.Outcome(result, failed)
 	}
-	_, err := patch.Status(ctx, r.client, s.repository, s.before, s.repository.Status)
+	_, err := patch.Status(ctx, r.client, s.repository, patch.Stored(s.before.ObservedGeneration, s.before), s.repository.Status)
 	if failed != nil && err != nil {
 		// Not for Outcome: a conflict of the second must not hide the first.
 		return ctrl.Result{}, errors.Join(failed, err)

@@ -93,19 +93,10 @@ func (r *Reconciler) run(ctx context.Context, s *scope, phases ...phase) (ctrl.R
 	if s.released {
 		return patch.Outcome(result, failed)
 	}
-	_, err := patch.Status(ctx, r.client, s.review, s.stored(), s.review.Status)
+	_, err := patch.Status(ctx, r.client, s.review, patch.Stored(s.before.ObservedGeneration, s.before), s.review.Status)
 	if failed != nil && err != nil {
 		// Not for Outcome: a conflict of the second must not hide the first.
 		return ctrl.Result{}, errors.Join(failed, err)
 	}
 	return patch.Outcome(result, errors.Join(failed, err))
-}
-
-// stored is the status as the API server has it. Before the first look that is nothing, and
-// not counters of 0, which would then never be written and show as blanks.
-func (s *scope) stored() any {
-	if s.before.ObservedGeneration == 0 {
-		return struct{}{}
-	}
-	return s.before
 }

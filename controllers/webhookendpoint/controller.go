@@ -101,7 +101,7 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (ctrl.Result, error) {
 func (r *Reconciler) conclude(ctx context.Context, s *scope, verdict conditions.Verdict) error {
 	s.endpoint.Status.ObservedGeneration = s.endpoint.Generation
 	conditions.Set(&s.endpoint.Status.Conditions, verdict, s.endpoint.Generation, s.now)
-	_, err := patch.Status(ctx, r.client, s.endpoint, s.before, s.endpoint.Status)
+	_, err := patch.Status(ctx, r.client, s.endpoint, patch.Stored(s.before.ObservedGeneration, s.before), s.endpoint.Status)
 	if s.secretMade {
 		r.recorder.Eventf(s.endpoint, nil, corev1.EventTypeNormal, "SecretMade", "MakeSecret",
 			"Made Secret %s with a fresh signing secret", SecretName(s.endpoint.Name))

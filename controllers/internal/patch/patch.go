@@ -36,6 +36,15 @@ func Status(ctx context.Context, c client.Client, object client.Object, before, 
 	return true, nil
 }
 
+// Stored is a status as the API server has it. Before the first look that is nothing, and not
+// counters of 0, which would then never be written and show as blanks.
+func Stored(observedGeneration int64, status any) any {
+	if observedGeneration == 0 {
+		return struct{}{}
+	}
+	return status
+}
+
 // statusPatch is nil where before and after are the same in JSON, which is what is stored:
 // a nil list and an empty one, or one time in two zones, are no difference.
 func statusPatch(resourceVersion string, before, after any) ([]byte, error) {

@@ -3,6 +3,7 @@ package patch
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,5 +70,21 @@ func TestOutcome(t *testing.T) {
 		if (result.RequeueAfter > 0) != c.again || (err != nil) != c.fails {
 			t.Errorf("%s: got %v, %v", c.reason, result, err)
 		}
+	}
+}
+
+// A printer column shows a blank for a counter that was never stored.
+func TestCountersOfZeroAreStoredAtTheFirstLook(t *testing.T) {
+	status := v1alpha1.RepositoryStatus{}
+	first, err := statusPatch("1", Stored(0, status), status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(first), `"findings":0`) {
+		t.Errorf("the first look leaves the counters out: %s", first)
+	}
+	status.ObservedGeneration = 1
+	if again, err := statusPatch("2", Stored(1, status), status); again != nil || err != nil {
+		t.Errorf("a later look writes what is stored already: %s, %v", again, err)
 	}
 }
