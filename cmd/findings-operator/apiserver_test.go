@@ -20,6 +20,11 @@ func TestAPIServerFlagsAreChecked(t *testing.T) {
 		{"a level is a known one", []string{"--log-level=loud"}, `--log-level must be debug, info, warn or error, not "loud"`},
 		{"a format is a known one", []string{"--log-format=xml"}, `--log-format must be json or text, not "xml"`},
 		{"a namespace is needed", []string{"--namespace="}, "--namespace"},
+		{"a certificate needs its key", []string{"--tls-cert-file=tls.crt"}, "--tls-cert-file and --tls-private-key-file go together"},
+		{"a key needs its certificate", []string{"--tls-private-key-file=tls.key"}, "--tls-cert-file and --tls-private-key-file go together"},
+		{"proxies are networks or addresses", []string{"--trusted-proxies=10.0.0.0/8,::1"}, ""},
+		{"a name is no network", []string{"--trusted-proxies=proxy"}, "--trusted-proxies"},
+		{"nobody is trusted with every address", []string{"--trusted-proxies=0.0.0.0/0"}, "--trusted-proxies"},
 		{"all mistakes are told at once", []string{"--log-format=xml", "--key-staleness=0s"}, "--key-staleness"},
 	} {
 		o := &apiserverOptions{}
