@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	. "github.com/onsi/gomega" //nolint:revive // gomega reads as it is meant to this way
+	. "github.com/onsi/gomega"
 )
 
 func TestAShellReadsTheEnvironmentFileAsItIsMeant(t *testing.T) {

@@ -16,7 +16,7 @@ func newReporter(out io.Writer) reporter {
 	return func(format string, arguments ...any) {
 		mutex.Lock()
 		defer mutex.Unlock()
-		fmt.Fprintf(out, format+"\n", arguments...) //nolint:errcheck // a closed terminal must not stop the run
+		fmt.Fprintf(out, format+"\n", arguments...)
 	}
 }
 

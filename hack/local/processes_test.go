@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	. "github.com/onsi/gomega" //nolint:revive // gomega reads as it is meant to this way
+	. "github.com/onsi/gomega"
 )
 
 // newRunFolder returns options over a fresh folder.

@@ -72,7 +72,7 @@ func launch(t *testing.T, folder string, port int, environment ...string) *run {
 	binary := repositoryFile(t, "bin", "findings-local")
 	r := &run{folder: folder, port: port, output: &safeBuffer{}, ended: make(chan struct{})}
 	// Not under the test's context: its end would be a kill, and the tests choose how a run ends.
-	r.process = exec.Command(binary) //nolint:noctx // see above
+	r.process = exec.Command(binary)
 	r.process.Dir = testenv.RepositoryRoot()
 	r.process.Env = append(append(os.Environ(), "RUN_DIR="+folder, "PORT="+strconv.Itoa(port)), environment...)
 	r.process.SysProcAttr = endWithTest()
