@@ -146,6 +146,7 @@ func TestDeletionWaitsForItsProjectsAndSaysSo(t *testing.T) {
 	g.Expect(env.Client.Delete(t.Context(), repository)).To(Succeed())
 	eventually(t, func(g Gomega) {
 		ready := v1alpha1.FindCondition(get(t, g, repository).Status.Conditions, v1alpha1.ConditionReady)
+		g.Expect(ready).NotTo(BeNil())
 		g.Expect(ready.Reason).To(Equal(v1alpha1.ReasonDeleting))
 		g.Expect(ready.Message).To(ContainSubstring("projects"))
 		g.Expect(repository.Status.Projects).To(BeEquivalentTo(1), "what is left")

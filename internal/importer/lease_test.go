@@ -65,7 +65,9 @@ func TestWorkEndsWhenTheLeaseIsLost(t *testing.T) {
 }
 
 func TestALeaseIsKeptWhileItsWorkLasts(t *testing.T) {
-	l, other := newLock("kept", time.Second), newLock("kept", time.Second)
+	// Long enough that a busy machine renews it in time.
+	const duration = 4 * time.Second
+	l, other := newLock("kept", duration), newLock("kept", duration)
 	other.identity = "other"
 	waits, taken := make(chan struct{}), make(chan struct{})
 	other.waiting = func(string) { close(waits) }
@@ -78,7 +80,7 @@ func TestALeaseIsKeptWhileItsWorkLasts(t *testing.T) {
 		})
 		<-waits
 		// Longer than the Lease lasts by itself.
-		timer := time.NewTimer(3 * l.duration)
+		timer := time.NewTimer(2 * l.duration)
 		defer timer.Stop()
 		select {
 		case <-ctx.Done():
