@@ -285,3 +285,24 @@ func TestMemoryOfRelatedRowsIsGivenBack(t *testing.T) {
 		t.Errorf("%d partitions are left", len(m.partitions))
 	}
 }
+
+// What was rendered for one organization is not shown to the next.
+func TestNamespaceThatChangesHandsDuringAJoin(t *testing.T) {
+	m := newReviewModel(t)
+	feed(t, m, findings, finding("f-1", 6))
+	settle(t, m)
+	feed(t, m, projects, project("api", 7))
+	m.join(m.dequeueRows())
+	rows, _ := m.dequeue()
+	batch := m.prepare(rows)
+	if len(batch) != 1 || batch[0].render() != nil {
+		t.Fatalf("the finding is not rendered for its project: %v", rows)
+	}
+	feedDeletion(t, m, organizations, organization(acme, acmeNamespace, 8))
+	feed(t, m, organizations, organization("next", acmeNamespace, 9))
+	m.finish(batch)
+	settle(t, m)
+	if got := shown(t, m, "next", "f-1").OrganizationId; got != "next" {
+		t.Errorf("what was rendered for %s is shown to the next", got)
+	}
+}
