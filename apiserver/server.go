@@ -22,6 +22,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/auth"
 	"github.com/appsec-dev/findings-operator/apiserver/cursor"
+	"github.com/appsec-dev/findings-operator/apiserver/deliveries"
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/ratelimit"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
@@ -105,6 +106,10 @@ func New(options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	reader, err := deliveries.NewReader(options.Config)
+	if err != nil {
+		return nil, err
+	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registry.MustRegister(newDataAge(s.auth))
@@ -120,7 +125,7 @@ func New(options Options) (*Server, error) {
 		auth: s.auth, model: s.model, limiter: s.limiter, metrics: newMetrics(registry), log: options.Log,
 		trustedProxies: options.TrustedProxies,
 	}
-	handler, err := r.handler(handlers.Operations(&handlers.Backend{Model: s.model, Cursors: s.cursors, Triage: writer}))
+	handler, err := r.handler(handlers.Operations(&handlers.Backend{Model: s.model, Cursors: s.cursors, Triage: writer, Deliveries: reader}))
 	if err != nil {
 		return nil, err
 	}

@@ -12,13 +12,17 @@ import (
 
 const scheme = "Bearer "
 
-// bearer returns the token of an Authorization header that is exactly "Bearer <token>".
+// bearer returns the token of an Authorization header that is exactly "Bearer <token>". The
+// scheme's case does not matter (RFC 9110, section 11.1).
 func bearer(header string) (string, error) {
 	if header == "" {
 		return "", refuse(ReasonMissing)
 	}
-	token, ok := strings.CutPrefix(header, scheme)
-	if !ok || token == "" || len(token) > tokens.MaxLength {
+	if len(header) <= len(scheme) || !strings.EqualFold(header[:len(scheme)], scheme) {
+		return "", refuse(ReasonMalformed)
+	}
+	token := header[len(scheme):]
+	if len(token) > tokens.MaxLength {
 		return "", refuse(ReasonMalformed)
 	}
 	return token, nil

@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"github.com/appsec-dev/findings-operator/apiserver/cursor"
+	"github.com/appsec-dev/findings-operator/apiserver/deliveries"
 	"github.com/appsec-dev/findings-operator/apiserver/etag"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
@@ -35,6 +36,8 @@ type Backend struct {
 	Model   *readmodel.Model
 	Cursors *cursor.Codec
 	Triage  *triage.Writer
+	// Deliveries are read anew where what the model holds of one does not settle the matter.
+	Deliveries *deliveries.Reader
 }
 
 var _ Contract = (*Backend)(nil)

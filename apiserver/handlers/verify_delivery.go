@@ -11,18 +11,18 @@ import (
 )
 
 // VerifyWebhookDelivery is an operation of the contract.
-func (b *Backend) VerifyWebhookDelivery(_ context.Context, request Request) (Response, error) {
+func (b *Backend) VerifyWebhookDelivery(ctx context.Context, request Request) (Response, error) {
 	var received openapi.WebhookVerificationRequest
 	if err := request.Body.Into(&received); err != nil {
 		return Response{}, err
 	}
-	delivery, there := b.Model.WebhookDelivery(request.Organization, request.Path.Get("id"))
-	if !there {
-		return Response{}, problem.NotFound("webhook delivery")
+	id := request.Path.Get("id")
+	status, err := b.verify(ctx, request.Organization, id, received)
+	if err != nil {
+		return Response{}, err
 	}
-	status := webhooks.Verify(delivery, received.Payload, received.Signature, time.Now())
 	verdict, err := json.Marshal(openapi.WebhookVerification{
-		DeliveryId: delivery.Name,
+		DeliveryId: id,
 		Valid:      status.Valid(),
 		Status:     openapi.WebhookVerificationStatus(status),
 		Message:    status.Message(),
@@ -31,4 +31,24 @@ func (b *Backend) VerifyWebhookDelivery(_ context.Context, request Request) (Res
 		return Response{}, err
 	}
 	return Response{Body: [][]byte{verdict}}, nil
+}
+
+// verify judges by the delivery that the model holds and, where that does not say yes, by the
+// stored one. An attempt is stored before its request leaves, and a receiver may ask about it
+// sooner than the watch has told this replica: it must not hear that nobody sent it.
+func (b *Backend) verify(ctx context.Context, organization, id string, received openapi.WebhookVerificationRequest) (webhooks.VerificationStatus, error) {
+	if held, there := b.Model.WebhookDelivery(organization, id); there {
+		if status := webhooks.Verify(held, received.Payload, received.Signature, time.Now()); status.Valid() {
+			return status, nil
+		}
+	}
+	namespace, err := b.Model.Namespace(organization)
+	if err != nil {
+		return "", problem.Internal("the organization's deliveries are not available; try again", err)
+	}
+	stored, err := b.Deliveries.Read(ctx, namespace, id)
+	if err != nil {
+		return "", err
+	}
+	return webhooks.Verify(stored, received.Payload, received.Signature, time.Now()), nil
 }

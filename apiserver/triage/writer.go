@@ -6,20 +6,17 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/kube"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
 const (
 	// attempts is how often a decision is tried when others write the finding at the same time.
 	attempts = 5
-	// callTimeout bounds a call to the Kubernetes API.
-	callTimeout = 5 * time.Second
 	// writeTimeout bounds all calls of a decision together.
 	writeTimeout = 15 * time.Second
 
@@ -31,22 +28,11 @@ type Writer struct {
 	client rest.Interface
 }
 
-// NewWriter returns a writer to the API server that config names. Findings are its only
-// resource, so it needs neither discovery nor a REST mapper.
+// NewWriter returns a writer to the API server that config names.
 func NewWriter(config *rest.Config) (*Writer, error) {
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	config = rest.CopyConfig(config)
-	config.GroupVersion = &v1alpha1.GroupVersion
-	config.APIPath = "/apis"
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	// The rate limiter of the API server knows more than one in the client would.
-	config.QPS = -1
-	client, err := rest.RESTClientFor(config)
+	client, err := kube.NewClient(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client for findings: %w", err)
+		return nil, err
 	}
 	return &Writer{client: client}, nil
 }
@@ -88,7 +74,7 @@ func (w *Writer) Write(ctx context.Context, known *v1alpha1.Finding, check func(
 }
 
 func (w *Writer) patch(ctx context.Context, finding *v1alpha1.Finding, decision Decision) (*v1alpha1.Finding, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()
 	patch, err := mergePatch(finding, decision)
 	if err != nil {
@@ -103,7 +89,7 @@ func (w *Writer) patch(ctx context.Context, finding *v1alpha1.Finding, decision 
 }
 
 func (w *Writer) get(ctx context.Context, namespace, name string) (*v1alpha1.Finding, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()
 	finding := &v1alpha1.Finding{}
 	return finding, w.client.Get().

@@ -2,11 +2,11 @@ package api_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -50,19 +50,26 @@ func received(payload, signature string) string {
 
 func verifyPath(id string) string { return "/v2/webhook-deliveries/" + id + "/verify" }
 
+// The receiver may ask sooner than a watch has told this replica of the attempt.
+func TestADeliveryIsVerifiedAtTheMomentItIsSent(t *testing.T) {
+	o := newOrganization(t)
+	c := o.key("ci")
+	for i := range 20 {
+		id := fmt.Sprintf("d-%d", i)
+		signature := o.delivery(id, nil)
+		verdict := decoded[openapi.WebhookVerification](c.post(verifyPath(id), received(payload, signature)).wants(200, "just sent"))
+		if !verdict.Valid {
+			t.Fatalf("delivery %s: got %+v, want it verified", id, verdict)
+		}
+	}
+}
+
 func TestADeliveryIsVerified(t *testing.T) {
 	o, other := newOrganization(t), newOrganization(t)
 	c := o.key("ci")
 	past := metav1.NewTime(time.Now().Add(-time.Hour))
 	good, old := o.delivery("d-good", nil), o.delivery("d-old", &past)
 	theirs := other.delivery("d-theirs", nil)
-	o.eventually(func(g Gomega) {
-		for id, signature := range map[string]string{"d-good": good, "d-old": old} {
-			a := c.post(verifyPath(id), received(payload, signature))
-			g.Expect(a.status).To(Equal(200))
-			g.Expect(string(a.body)).NotTo(ContainSubstring("signature_mismatch"))
-		}
-	})
 	for _, test := range []struct {
 		reason, id, payload, signature, status string
 	}{

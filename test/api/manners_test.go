@@ -257,7 +257,7 @@ func TestARenewedCertificateIsUsedWithoutARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	response.Body.Close() //nolint:errcheck,gosec // only the status counts
-	if response.StatusCode != 200 || response.ProtoMajor != 2 {
+	if response.StatusCode != http.StatusOK || response.ProtoMajor != 2 {
 		t.Errorf("got %d over %s", response.StatusCode, response.Proto)
 	}
 	second, roots := certificate(t, certFile, keyFile)
