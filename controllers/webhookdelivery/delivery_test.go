@@ -321,9 +321,9 @@ func TestAStopLosesNoAnswerAndARestartSendsNothingAgain(t *testing.T) {
 	stop := start(t, loopback)
 	ns, g := namespace(t), NewWithT(t)
 	arrived, release := make(chan struct{}), make(chan struct{})
-	r := newReceiver(t, func(http.ResponseWriter, *http.Request) {
+	r := newReceiver(t, func(_ http.ResponseWriter, request *http.Request) {
 		close(arrived)
-		<-release
+		hold(request, release)
 	})
 	quiet(t, ns, "team", r.URL)
 	d := delivery(ns, "d-1", "team")
@@ -348,7 +348,7 @@ func TestASlowEndpointDelaysNoOther(t *testing.T) {
 	start(t, loopback)
 	ns, g := namespace(t), NewWithT(t)
 	release := make(chan struct{})
-	slow := newReceiver(t, func(http.ResponseWriter, *http.Request) { <-release })
+	slow := newReceiver(t, func(_ http.ResponseWriter, request *http.Request) { hold(request, release) })
 	fast := newReceiver(t, answers(http.StatusOK))
 	quiet(t, ns, "slow", slow.URL)
 	quiet(t, ns, "fast", fast.URL)
@@ -374,9 +374,9 @@ func TestADeliveryThatIsDeletedWhileItIsSentLeavesNothingBehind(t *testing.T) {
 	start(t, loopback)
 	ns, g := namespace(t), NewWithT(t)
 	arrived, release := make(chan struct{}, 2), make(chan struct{})
-	r := newReceiver(t, func(http.ResponseWriter, *http.Request) {
+	r := newReceiver(t, func(_ http.ResponseWriter, request *http.Request) {
 		arrived <- struct{}{}
-		<-release
+		hold(request, release)
 	})
 	quiet(t, ns, "team", r.URL)
 	d := delivery(ns, "d-1", "team")
@@ -395,9 +395,9 @@ func TestAnAnswerIsRecordedThoughTheDeliveryHasChanged(t *testing.T) {
 	start(t, loopback)
 	ns, g := namespace(t), NewWithT(t)
 	arrived, release := make(chan struct{}, 1), make(chan struct{})
-	r := newReceiver(t, func(http.ResponseWriter, *http.Request) {
+	r := newReceiver(t, func(_ http.ResponseWriter, request *http.Request) {
 		arrived <- struct{}{}
-		<-release
+		hold(request, release)
 	})
 	quiet(t, ns, "team", r.URL)
 	d := delivery(ns, "d-1", "team")

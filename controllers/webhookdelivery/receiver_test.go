@@ -56,6 +56,15 @@ func answers(status int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
 }
 
+// hold keeps an answer back until it is released or nobody waits for it any longer: a test that
+// has failed must not hang over its own receiver.
+func hold(request *http.Request, release <-chan struct{}) {
+	select {
+	case <-release:
+	case <-request.Context().Done():
+	}
+}
+
 func (r *receiver) got() []message {
 	r.mu.Lock()
 	defer r.mu.Unlock()
