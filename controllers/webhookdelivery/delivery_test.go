@@ -67,10 +67,12 @@ func TestTheAttemptIsRecordedBeforeTheRequestLeaves(t *testing.T) {
 	start(t, loopback)
 	ns := namespace(t)
 	d := delivery(ns, "d-1", "team")
+	// The receiver runs beside this test, which goes on writing to d.
+	key := client.ObjectKeyFromObject(d)
 	seen := make(chan v1alpha1.WebhookDeliveryStatus, 1)
 	r := newReceiver(t, func(http.ResponseWriter, *http.Request) {
 		stored := &v1alpha1.WebhookDelivery{}
-		if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(d), stored); err != nil {
+		if err := env.Client.Get(t.Context(), key, stored); err != nil {
 			t.Errorf("read the delivery: %v", err)
 		}
 		seen <- stored.Status
