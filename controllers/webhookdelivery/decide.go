@@ -16,10 +16,8 @@ import (
 type outlook int
 
 const (
-	// outlookFinished: nothing more happens.
-	outlookFinished outlook = iota
-	// outlookDue: an attempt is to be made now.
-	outlookDue
+	// outlookDue: an attempt is to be made now. The value before it means that nothing more happens.
+	outlookDue outlook = iota + 1
 	// outlookWaiting: for its time, or for a change of the endpoint.
 	outlookWaiting
 	// outlookGone: for an endpoint that is not there and, if that is so, never will be again.
