@@ -4,7 +4,6 @@ package repository
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
+	"github.com/appsec-dev/findings-operator/controllers/internal/phases"
 	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
 	"github.com/appsec-dev/findings-operator/controllers/internal/tally"
 )
@@ -70,8 +70,6 @@ type scope struct {
 	released bool
 }
 
-type phase func(context.Context, *scope) (ctrl.Result, error)
-
 // Reconcile brings the status of one repository up to date, with at most one status write, or
 // removes what belongs to a repository that is being deleted.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -86,24 +84,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.run(ctx, s, r.observeSpec, r.observeCounts, r.removeChildren)
 }
 
-// run goes through the phases up to the first that fails, and writes what they have found.
-func (r *Reconciler) run(ctx context.Context, s *scope, phases ...phase) (ctrl.Result, error) {
-	var result ctrl.Result
-	var failed error
-	for _, phase := range phases {
-		if result, failed = phase(ctx, s); failed != nil {
-			break
+// run goes through the phases and writes the status, unless the repository may be gone already.
+func (r *Reconciler) run(ctx context.Context, s *scope, steps ...phases.Phase[scope]) (ctrl.Result, error) {
+	return phases.Run(ctx, s, func() error {
+		if s.released {
+			return nil
 		}
-	}
-	if s.released {
-		return patch.Outcome(result, failed)
-	}
-	_, err := patch.Status(ctx, r.client, s.repository, patch.Stored(s.before.ObservedGeneration, s.before), s.repository.Status)
-	if failed != nil && err != nil {
-		// Not for Outcome: a conflict of the second must not hide the first.
-		return ctrl.Result{}, errors.Join(failed, err)
-	}
-	return patch.Outcome(result, errors.Join(failed, err))
+		_, err := patch.Status(ctx, r.client, s.repository, patch.Stored(s.before.ObservedGeneration, s.before), s.repository.Status)
+		return err
+	}, steps...)
 }
 
 // key names the repository as its children refer to it.
