@@ -298,50 +298,6 @@ type FindingTriage struct {
 	By string `json:"by,omitempty"`
 }
 
-// FindingTransitionType is the sort of change that a transition records; with the prefix
-// "finding." it is the type of the event sent.
-//
-// +kubebuilder:validation:Enum=created;updated;triaged;closed;reopened
-type FindingTransitionType string
-
-// The transitions.
-const (
-	TransitionCreated  FindingTransitionType = "created"
-	TransitionUpdated  FindingTransitionType = "updated"
-	TransitionTriaged  FindingTransitionType = "triaged"
-	TransitionClosed   FindingTransitionType = "closed"
-	TransitionReopened FindingTransitionType = "reopened"
-)
-
-// MaxFindingTransitions is how many transitions a finding keeps.
-const MaxFindingTransitions = 16
-
-// FindingTransition is a change that a controller observed between two reconciles.
-type FindingTransition struct {
-	// seq numbers the finding's transitions from 1, without a gap.
-	// +kubebuilder:validation:Minimum=1
-	// +required
-	Seq int64 `json:"seq"`
-	// type of change.
-	// +required
-	Type FindingTransitionType `json:"type"`
-	// at is when the change was made, as far as is known.
-	// +required
-	At metav1.Time `json:"at"`
-	// from is the value before: the user status for triaged, else the state; empty for created.
-	// +kubebuilder:validation:MaxLength=16
-	// +optional
-	From string `json:"from,omitempty"`
-	// to is the value after, as in from.
-	// +kubebuilder:validation:MaxLength=16
-	// +optional
-	To string `json:"to,omitempty"`
-	// by is who made the change: triage.by for triaged, else the scanner.
-	// +kubebuilder:validation:MaxLength=320
-	// +optional
-	By string `json:"by,omitempty"`
-}
-
 // FindingStatus is what the controllers observe of a finding.
 type FindingStatus struct {
 	// observedGeneration is the metadata.generation that this status is of.
@@ -367,9 +323,9 @@ type FindingStatus struct {
 	// transitions that were observed, the last 16 and every one that is not emitted yet.
 	// +listType=map
 	// +listMapKey=seq
-	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:MaxItems=32
 	// +optional
-	Transitions []FindingTransition `json:"transitions,omitempty"`
+	Transitions []Transition `json:"transitions,omitempty"`
 	// emittedSeq is the last transition whose deliveries have been made.
 	// +optional
 	EmittedSeq int64 `json:"emittedSeq,omitempty"`

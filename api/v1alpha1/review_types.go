@@ -90,6 +90,15 @@ type ReviewStatus struct {
 	// updatedAt is when the spec or one of the counters last changed; never goes back.
 	// +optional
 	UpdatedAt *metav1.Time `json:"updatedAt,omitempty"`
+	// transitions that were observed, the last 16 and every one that is not emitted yet.
+	// +listType=map
+	// +listMapKey=seq
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Transitions []Transition `json:"transitions,omitempty"`
+	// emittedSeq is the last transition whose deliveries have been made.
+	// +optional
+	EmittedSeq int64 `json:"emittedSeq,omitempty"`
 	// conditions of the review: Ready, Stalled.
 	// +listType=map
 	// +listMapKey=type

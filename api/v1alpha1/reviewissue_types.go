@@ -109,6 +109,15 @@ type ReviewIssueStatus struct {
 	// updatedAt is when the spec or the state last changed; never goes back.
 	// +optional
 	UpdatedAt *metav1.Time `json:"updatedAt,omitempty"`
+	// transitions that were observed, the last 16 and every one that is not emitted yet.
+	// +listType=map
+	// +listMapKey=seq
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Transitions []Transition `json:"transitions,omitempty"`
+	// emittedSeq is the last transition whose deliveries have been made.
+	// +optional
+	EmittedSeq int64 `json:"emittedSeq,omitempty"`
 	// conditions of the issue: Ready, Stalled.
 	// +listType=map
 	// +listMapKey=type

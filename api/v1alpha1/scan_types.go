@@ -140,6 +140,15 @@ type ScanStatus struct {
 	// phase says how far the scan is.
 	// +optional
 	Phase ScanPhase `json:"phase,omitempty"`
+	// transitions that were observed, the last 16 and every one that is not emitted yet.
+	// +listType=map
+	// +listMapKey=seq
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Transitions []Transition `json:"transitions,omitempty"`
+	// emittedSeq is the last transition whose deliveries have been made.
+	// +optional
+	EmittedSeq int64 `json:"emittedSeq,omitempty"`
 	// conditions of the scan: Ready, Stalled.
 	// +listType=map
 	// +listMapKey=type

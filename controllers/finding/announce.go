@@ -44,7 +44,7 @@ func announcements(before, after v1alpha1.FindingStatus) []announcement {
 	return out
 }
 
-func triageNote(t v1alpha1.FindingTransition, by string) string {
+func triageNote(t v1alpha1.Transition, by string) string {
 	if t.From == t.To {
 		return by + " changed the comments."
 	}

@@ -32,8 +32,8 @@ func observed(t *testing.T, finding *v1alpha1.Finding) {
 	})
 }
 
-func kinds(transitions []v1alpha1.FindingTransition) []v1alpha1.FindingTransitionType {
-	out := make([]v1alpha1.FindingTransitionType, len(transitions))
+func kinds(transitions []v1alpha1.Transition) []v1alpha1.TransitionType {
+	out := make([]v1alpha1.TransitionType, len(transitions))
 	for i := range transitions {
 		out[i] = transitions[i].Type
 	}
@@ -65,7 +65,7 @@ func TestStatusFollowsTheSpec(t *testing.T) {
 	observed(t, finding)
 	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateOpenMuted), "a reopened finding keeps its triage")
 
-	g.Expect(kinds(finding.Status.Transitions)).To(Equal([]v1alpha1.FindingTransitionType{
+	g.Expect(kinds(finding.Status.Transitions)).To(Equal([]v1alpha1.TransitionType{
 		v1alpha1.TransitionCreated, v1alpha1.TransitionTriaged, v1alpha1.TransitionClosed, v1alpha1.TransitionReopened,
 	}))
 	g.Expect(finding.Status.EmittedSeq).To(BeEquivalentTo(4), "no deliveries are owed")
@@ -181,7 +181,7 @@ func TestStatusSurvivesARestart(t *testing.T) {
 	observed(t, finding)
 	g := NewWithT(t)
 	g.Expect(finding.Status.UpdatedAt.UTC()).To(Equal(written.UTC()), "the time is that of the write, not that of the reconcile")
-	g.Expect(kinds(finding.Status.Transitions)).To(Equal([]v1alpha1.FindingTransitionType{
+	g.Expect(kinds(finding.Status.Transitions)).To(Equal([]v1alpha1.TransitionType{
 		v1alpha1.TransitionCreated, v1alpha1.TransitionTriaged,
 	}), "what happened while no controller ran is recorded, and nothing twice")
 }
@@ -198,31 +198,31 @@ func newestWrite(finding *v1alpha1.Finding) time.Time {
 }
 
 func TestAnnouncements(t *testing.T) {
-	transition := func(seq int64, kind v1alpha1.FindingTransitionType, from, to, by string) v1alpha1.FindingTransition {
-		return v1alpha1.FindingTransition{Seq: seq, Type: kind, From: from, To: to, By: by, At: metav1.NewTime(time.Unix(0, 0))}
+	transition := func(seq int64, kind v1alpha1.TransitionType, from, to, by string) v1alpha1.Transition {
+		return v1alpha1.Transition{Seq: seq, Type: kind, From: from, To: to, By: by, At: metav1.NewTime(time.Unix(0, 0))}
 	}
 	cases := []struct {
 		reason        string
-		before, after []v1alpha1.FindingTransition
+		before, after []v1alpha1.Transition
 		want          []string
 	}{{
 		reason: "an import makes thousands of findings: no event each",
-		after:  []v1alpha1.FindingTransition{transition(1, v1alpha1.TransitionCreated, "", "open", "scanner/x")},
+		after:  []v1alpha1.Transition{transition(1, v1alpha1.TransitionCreated, "", "open", "scanner/x")},
 	}, {
 		reason: "what was there before has been told",
-		before: []v1alpha1.FindingTransition{transition(1, v1alpha1.TransitionClosed, "open", "closed", "scanner/x")},
-		after:  []v1alpha1.FindingTransition{transition(1, v1alpha1.TransitionClosed, "open", "closed", "scanner/x")},
+		before: []v1alpha1.Transition{transition(1, v1alpha1.TransitionClosed, "open", "closed", "scanner/x")},
+		after:  []v1alpha1.Transition{transition(1, v1alpha1.TransitionClosed, "open", "closed", "scanner/x")},
 	}, {
 		reason: "who and from what to what",
-		after:  []v1alpha1.FindingTransition{transition(1, v1alpha1.TransitionTriaged, "open", "muted", "ann")},
+		after:  []v1alpha1.Transition{transition(1, v1alpha1.TransitionTriaged, "open", "muted", "ann")},
 		want:   []string{"ann changed the user status from open to muted."},
 	}, {
 		reason: "a comment alone is no change of status",
-		after:  []v1alpha1.FindingTransition{transition(1, v1alpha1.TransitionTriaged, "muted", "muted", "ann")},
+		after:  []v1alpha1.Transition{transition(1, v1alpha1.TransitionTriaged, "muted", "muted", "ann")},
 		want:   []string{"ann changed the comments."},
 	}, {
 		reason: "two changes at once are two events",
-		after: []v1alpha1.FindingTransition{
+		after: []v1alpha1.Transition{
 			transition(1, v1alpha1.TransitionReopened, "closed", "open", "scanner/x"),
 			transition(2, v1alpha1.TransitionTriaged, "open", "active", ""),
 		},

@@ -62,7 +62,7 @@ func TestState(t *testing.T) {
 
 func TestObserveRecordsTransitions(t *testing.T) {
 	type transition struct {
-		Type         v1alpha1.FindingTransitionType
+		Type         v1alpha1.TransitionType
 		From, To, By string
 	}
 	cases := []struct {
@@ -164,12 +164,12 @@ func TestObserveOfUnchangedSpecChangesNothing(t *testing.T) {
 func TestTransitionsThatAreNotEmittedAreNeverDropped(t *testing.T) {
 	f := finding()
 	f.Status = findingstate.Observe(f, now)
-	for i := range 3 * v1alpha1.MaxFindingTransitions {
+	for i := range 3 * v1alpha1.MaxTransitions {
 		f.Generation++
 		f.Spec.Triage.Comments = fmt.Sprint(i)
 		f.Status = findingstate.Observe(f, now)
 	}
-	if got, want := len(f.Status.Transitions), 3*v1alpha1.MaxFindingTransitions+1; got != want {
+	if got, want := len(f.Status.Transitions), 3*v1alpha1.MaxTransitions+1; got != want {
 		t.Errorf("kept %d of %d transitions, none of which was emitted", got, want)
 	}
 }
@@ -190,8 +190,8 @@ func TestHistoryIsGaplessUnderAnyChanges(t *testing.T) {
 			if f.Status.UpdatedAt.Before(before.UpdatedAt) {
 				t.Fatalf("updatedAt went back from %s to %s", before.UpdatedAt, f.Status.UpdatedAt)
 			}
-			if n := len(f.Status.Transitions); n > v1alpha1.MaxFindingTransitions {
-				t.Fatalf("keeps %d transitions, more than %d", n, v1alpha1.MaxFindingTransitions)
+			if n := len(f.Status.Transitions); n > v1alpha1.MaxTransitions {
+				t.Fatalf("keeps %d transitions, more than %d", n, v1alpha1.MaxTransitions)
 			}
 			for i := 1; i < len(f.Status.Transitions); i++ {
 				if f.Status.Transitions[i].Seq != f.Status.Transitions[i-1].Seq+1 {

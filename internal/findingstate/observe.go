@@ -38,7 +38,7 @@ func LastSeq(status *v1alpha1.FindingStatus) int64 {
 
 // change is a transition before it has a number and a time.
 type change struct {
-	kind     v1alpha1.FindingTransitionType
+	kind     v1alpha1.TransitionType
 	from, to string
 	by       string
 }
@@ -89,16 +89,16 @@ func isTriaged(spec *v1alpha1.FindingSpec) bool {
 
 // record numbers the changes and puts them behind the transitions kept so far. Of those, the
 // oldest make room, but never one whose deliveries are still to be made.
-func record(before v1alpha1.FindingStatus, happened []change, at metav1.Time) []v1alpha1.FindingTransition {
+func record(before v1alpha1.FindingStatus, happened []change, at metav1.Time) []v1alpha1.Transition {
 	kept := before.DeepCopy().Transitions
 	seq := LastSeq(&before)
 	for _, c := range happened {
 		seq++
-		kept = append(kept, v1alpha1.FindingTransition{
+		kept = append(kept, v1alpha1.Transition{
 			Seq: seq, Type: c.kind, At: at, From: c.from, To: c.to, By: c.by,
 		})
 	}
-	for len(kept) > v1alpha1.MaxFindingTransitions && kept[0].Seq <= before.EmittedSeq {
+	for len(kept) > v1alpha1.MaxTransitions && kept[0].Seq <= before.EmittedSeq {
 		kept = kept[1:]
 	}
 	return kept
