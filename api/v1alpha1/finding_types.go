@@ -142,22 +142,22 @@ type FindingDetails struct {
 	// +required
 	Severity Level `json:"severity"`
 	// code that is vulnerable. Never kept for findings of category Secret.
-	// +kubebuilder:validation:MaxLength=12000
+	// +kubebuilder:validation:MaxLength=9000
 	// +optional
 	Code string `json:"code,omitempty"`
 	// fixedCode that could take its place.
-	// +kubebuilder:validation:MaxLength=12000
+	// +kubebuilder:validation:MaxLength=9000
 	// +optional
 	FixedCode string `json:"fixedCode,omitempty"`
 	// exploitFeasibility says how hard an attack is.
 	// +optional
 	ExploitFeasibility Effort `json:"exploitFeasibility,omitempty"`
 	// exploitWalkthrough tells an attack step by step.
-	// +kubebuilder:validation:MaxLength=12000
+	// +kubebuilder:validation:MaxLength=9000
 	// +optional
 	ExploitWalkthrough string `json:"exploitWalkthrough,omitempty"`
 	// remediation says what to do.
-	// +kubebuilder:validation:MaxLength=12000
+	// +kubebuilder:validation:MaxLength=9000
 	// +optional
 	Remediation string `json:"remediation,omitempty"`
 	// remediationEffort says how hard the remediation is.
@@ -323,7 +323,7 @@ type FindingStatus struct {
 	// transitions that were observed, the last 16 and every one that is not emitted yet.
 	// +listType=map
 	// +listMapKey=seq
-	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:MaxItems=24
 	// +optional
 	Transitions []Transition `json:"transitions,omitempty"`
 	// emittedSeq is the last transition whose deliveries have been made.

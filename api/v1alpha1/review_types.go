@@ -93,7 +93,7 @@ type ReviewStatus struct {
 	// transitions that were observed, the last 16 and every one that is not emitted yet.
 	// +listType=map
 	// +listMapKey=seq
-	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:MaxItems=24
 	// +optional
 	Transitions []Transition `json:"transitions,omitempty"`
 	// emittedSeq is the last transition whose deliveries have been made.

@@ -8,10 +8,10 @@ const (
 	MaxTransitions = 16
 	// MaxStoredTransitions is how many a status holds in all. A controller with that many that
 	// are still to be emitted emits before it observes anything further.
-	MaxStoredTransitions = 32
+	MaxStoredTransitions = 24
 	// MaxTransitionComment is how long a transition's comment is, in characters; the audit log
 	// has it in full.
-	MaxTransitionComment = 256
+	MaxTransitionComment = 128
 )
 
 // TransitionType is the sort of change that a transition records. With the kind's prefix it is
@@ -63,11 +63,11 @@ type Transition struct {
 	// +optional
 	By string `json:"by,omitempty"`
 	// comment that came with the change, for triaged; cut where it is longer.
-	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Comment string `json:"comment,omitempty"`
 	// scan that made the change; empty where none did.
-	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Scan string `json:"scan,omitempty"`
 }

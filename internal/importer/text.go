@@ -19,8 +19,8 @@ const (
 	maxFingerprint     = 256
 	maxTitle           = 512
 	maxDescription     = 16000
-	maxCode            = 12000
-	maxRemediation     = 12000
+	maxCode            = 9000
+	maxRemediation     = 9000
 	maxFilePath        = 1024
 	maxURL             = 1536
 	maxSupportingFiles = 10
