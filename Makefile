@@ -6,7 +6,7 @@ SHELL := /usr/bin/env bash -o pipefail
 # command builds each at its first use and keeps it in its cache.
 TOOL := go tool -modfile=hack/tools/go.mod
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go apiserver/openapi/types.gen.go apiserver/openapi/client apiserver/handlers/contract.gen.go config/crd/bases
-MODULES := . hack/tools hack/vacuum hack/controlplane
+MODULES := . hack/tools hack/vacuum hack/controlplane hack/node/coredns
 # Packages tested at a time: each may run a control plane of its own.
 TEST_JOBS ?= 2
 TEST_TIMEOUT ?= 15m

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Puts etcd, kube-apiserver, kube-controller-manager and kubectl into bin/k8s.
+# Puts etcd, kube-apiserver, kube-controller-manager and kubectl into bin/k8s, and for a
+# cluster that runs pods the programs of a node too.
 #
 # A binary found in the folder KUBEBUILDER_ASSETS is used as it is. What is missing
 # there is built from Go modules, once: the result is kept in the user's cache folder
@@ -8,17 +9,20 @@ set -euo pipefail
 
 usage() {
   cat <<'USAGE'
-Usage: hack/controlplane/build.sh [--help]
+Usage: hack/controlplane/build.sh [--node] [--help]
 
-Fills bin/k8s with etcd, kube-apiserver, kube-controller-manager and kubectl.
+Fills bin/k8s with etcd, kube-apiserver, kube-controller-manager and kubectl;
+with --node also with kubelet, kube-scheduler and kube-proxy.
 
 Environment:
   KUBEBUILDER_ASSETS  a folder that may already hold some of them; used first
   XDG_CACHE_HOME      where built binaries are kept (default: ~/.cache)
 USAGE
 }
+names="etcd kube-apiserver kube-controller-manager kubectl"
 case "${1:-}" in
   "") ;;
+  --node) names="$names kubelet kube-scheduler kube-proxy" ;;
   -h | --help) usage; exit 0 ;;
   *) usage >&2; exit 2 ;;
 esac
@@ -27,7 +31,6 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 out=$root/bin/k8s
 assets=${KUBEBUILDER_ASSETS:-}
-names="etcd kube-apiserver kube-controller-manager kubectl"
 
 package_of() {
   case $1 in

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Ends the node and takes off the machine what it put there. Its state stays.
+set -euo pipefail
+case "${1:-}" in
+  -h | --help)
+    echo "Usage: hack/node/down.sh [DIRECTORY]   (default .node; remove the directory for a fresh cluster)"
+    exit 0
+    ;;
+esac
+source "$(dirname "${BASH_SOURCE[0]}")/addresses.sh"
+dir=${1:-.node}
+
+# The end of process 1 is that of every process in its namespace.
+for name in init unshare; do
+  file=$dir/state/$name.pid
+  if [ -e "$file" ]; then kill -9 "$(cat "$file")" 2>/dev/null || true; fi
+done
+for ((i = 0; i < 200; i++)); do
+  if [ ! -e "$dir/state/unshare.pid" ] || [ ! -d "/proc/$(cat "$dir/state/unshare.pid")" ]; then break; fi
+  sleep 0.1
+done
+# Its routes go with it.
+ip link del "$link" 2>/dev/null || true
+for ((i = 0; i < 100; i++)); do
+  for tree in /sys/fs/cgroup/*/"$group" /sys/fs/cgroup/"$group"; do
+    if [ -d "$tree" ]; then find "$tree" -depth -type d -exec rmdir {} \; 2>/dev/null || true; fi
+  done
+  if ! compgen -G "/sys/fs/cgroup/*/$group" >/dev/null && [ ! -d "/sys/fs/cgroup/$group" ]; then break; fi
+  sleep 0.1
+done
+rm -f "$dir"/state/{init,unshare}.pid
