@@ -1,7 +1,7 @@
 // The DNS server of a node's pods. A module of its own, so that its dependencies never decide ours.
 module github.com/appsec-dev/findings-operator/hack/node/coredns
 
-go 1.26.8
+go 1.26.0
 
 tool github.com/coredns/coredns
 
