@@ -70,22 +70,8 @@ func (r *router) handler(operations map[string]handlers.Handle) (http.Handler, e
 	}
 	engine.NoRoute(r.refuse, func(c *gin.Context) { fail(c, problem.NotFound("path")) })
 	engine.NoMethod(r.refuse, func(c *gin.Context) { fail(c, problem.MethodNotAllowed()) })
-	api := engine.Group("", r.refuse)
-	methods := map[string][]string{}
-	for id, contract := range described {
-		handle := operations[id]
-		if handle == nil {
-			return nil, fmt.Errorf("operation %q is described in openapi.yaml and not served; run make generate", id)
-		}
-		path, segments := ginPath(contract.Path)
-		r.templates[path] = contract.Path
-		for _, method := range contract.Methods() {
-			api.Handle(method, path, allow(contract.Scope), validate(contract, segments), perform(handle))
-			methods[path] = append(methods[path], method)
-		}
-	}
-	for path, served := range methods {
-		api.OPTIONS(path, options(served))
+	if err := r.addOperations(engine.Group("", r.refuse), described, operations); err != nil {
+		return nil, err
 	}
 	return engine, nil
 }
@@ -107,6 +93,27 @@ func (r *router) addPublic(engine *gin.Engine, contract []byte) error {
 		engine.GET(at, handler)
 		engine.HEAD(at, handler)
 		engine.OPTIONS(at, options([]string{http.MethodGet, http.MethodHead}))
+	}
+	return nil
+}
+
+// addOperations serves everything that the contract describes, and OPTIONS of each path.
+func (r *router) addOperations(api *gin.RouterGroup, described map[string]*openapi.Operation, operations map[string]handlers.Handle) error {
+	methods := map[string][]string{}
+	for id, contract := range described {
+		handle := operations[id]
+		if handle == nil {
+			return fmt.Errorf("operation %q is described in openapi.yaml and not served; run make generate", id)
+		}
+		path, segments := ginPath(contract.Path)
+		r.templates[path] = contract.Path
+		for _, method := range contract.Methods() {
+			api.Handle(method, path, allow(contract.Scope), validate(contract, segments), perform(handle))
+			methods[path] = append(methods[path], method)
+		}
+	}
+	for path, served := range methods {
+		api.OPTIONS(path, options(served))
 	}
 	return nil
 }

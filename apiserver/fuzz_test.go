@@ -1,0 +1,352 @@
+package apiserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/cursor"
+	"github.com/appsec-dev/findings-operator/apiserver/deliveries"
+	"github.com/appsec-dev/findings-operator/apiserver/handlers"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
+	"github.com/appsec-dev/findings-operator/apiserver/triage"
+	"github.com/appsec-dev/findings-operator/internal/signatures"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// Fuzzing goes through the real routes, checks and operations, behind a key that may do
+// everything, over a read model in memory. Stored is nothing: whatever is written or read
+// beyond the model is not found.
+const (
+	fuzzOrganization = "acme"
+	fuzzNamespace    = "org-acme"
+	fuzzPayload      = `{"type":"webhook.ping"}`
+)
+
+// fuzzServer answers requests of acme's key.
+type fuzzServer struct {
+	http.Handler
+	// signature is what the delivery "d-1" was sent with.
+	signature string
+}
+
+func newFuzzServer(f *testing.F) fuzzServer {
+	f.Helper()
+	secret, _ := signatures.NewSecret()
+	signed, err := signatures.Sign("d-1", time.Now(), fuzzPayload, []signatures.Expiring{{Secret: secret}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	delivery := builder.WebhookDelivery("d-1", time.Now()).Payload(fuzzPayload).Build()
+	delivery.Status.Attempts = []v1alpha1.WebhookAttempt{{
+		At: metav1.Now(), Outcome: v1alpha1.WebhookAttemptSucceeded, Code: http.StatusOK,
+		Signatures: []v1alpha1.WebhookSignature{{Digest: signed[0].Digest(), SecretID: secret.ID()}},
+	}}
+	nothing := &rest.Config{Host: "http://nowhere.invalid", Transport: nothingStored{}}
+	backend := &handlers.Backend{Model: fuzzModel(f, delivery), Cursors: cursor.NewRandom()}
+	if backend.Triage, err = triage.NewWriter(nothing); err != nil {
+		f.Fatal(err)
+	}
+	if backend.Deliveries, err = deliveries.NewReader(nothing); err != nil {
+		f.Fatal(err)
+	}
+	return fuzzServer{Handler: fuzzRoutes(f, backend), signature: signatures.Header(signed)}
+}
+
+// fuzzRoutes are all operations, without the parts of the chain that need a cluster.
+func fuzzRoutes(f *testing.F, backend *handlers.Backend) http.Handler {
+	f.Helper()
+	spec, err := openapi.Load()
+	if err != nil {
+		f.Fatal(err)
+	}
+	described, err := openapi.Operations(spec)
+	if err != nil {
+		f.Fatal(err)
+	}
+	r := &router{metrics: newMetrics(prometheus.NewRegistry()), log: slog.New(slog.DiscardHandler), templates: map[string]string{}}
+	engine := newEngine()
+	engine.Use(r.observe, func(c *gin.Context) {
+		identity := &stateOf(c).identity
+		identity.Organization, identity.KeyName = fuzzOrganization, "fuzz"
+	})
+	if err := r.addOperations(engine.Group(""), described, handlers.Operations(backend)); err != nil {
+		f.Fatal(err)
+	}
+	return engine
+}
+
+// fuzzModel has five rows of each list, most of them with something in common.
+func fuzzModel(f *testing.F, delivery *v1alpha1.WebhookDelivery) *readmodel.Model {
+	f.Helper()
+	at := time.Date(2026, 3, 1, 8, 30, 0, 0, time.UTC)
+	organization := builder.Organization(fuzzOrganization).Build()
+	organization.Status.Namespace = fuzzNamespace
+	project := builder.Project("proj").In(fuzzNamespace).Build()
+	sources := &readmodel.Sources{
+		Organizations: held(&v1alpha1.OrganizationList{}, organization), Projects: held(&v1alpha1.ProjectList{}, project),
+		ReviewIssues: held(&v1alpha1.ReviewIssueList{}), WebhookDeliveries: held(&v1alpha1.WebhookDeliveryList{}, delivery),
+	}
+	var repositories, reviews, findings []client.Object
+	for i := range 5 {
+		repositories = append(repositories, builder.Repository(fmt.Sprintf("repo-%d", i)).Build())
+		reviews = append(reviews, builder.Review(fmt.Sprintf("rv-%d", i)).PullRequest("repo", int32(i+1)).Reviewed("sha-1", at).Build())
+		findings = append(findings, builder.Finding(fmt.Sprintf("f-%d", i)).DetectedAt(at.Add(time.Duration(i/2)*time.Minute)).Build())
+	}
+	sources.Repositories = held(&v1alpha1.RepositoryList{}, repositories...)
+	sources.Reviews = held(&v1alpha1.ReviewList{}, reviews...)
+	sources.Findings = held(&v1alpha1.FindingList{}, findings...)
+	model, err := readmodel.New(readmodel.Options{Sources: sources})
+	if err != nil {
+		f.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- model.Run(ctx) }()
+	f.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			f.Error(err)
+		}
+	})
+	for deadline := time.Now().Add(30 * time.Second); !model.Ready(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			f.Fatal("the read model did not become ready")
+		}
+	}
+	return model
+}
+
+// held is a source that lists these objects, and never has news of them.
+func held(list client.ObjectList, objects ...client.Object) cache.ListerWatcher {
+	items := make([]runtime.Object, len(objects))
+	for i, object := range objects {
+		if _, cluster := object.(*v1alpha1.Organization); !cluster {
+			object.SetNamespace(fuzzNamespace)
+		}
+		object.SetUID(types.UID("uid-" + object.GetName()))
+		object.SetResourceVersion("1")
+		object.SetGeneration(1)
+		object.SetCreationTimestamp(metav1.NewTime(time.Date(2026, 3, 1, 8, 30, 0, 0, time.UTC)))
+		items[i] = object
+	}
+	if err := meta.SetList(list, items); err != nil {
+		panic(err)
+	}
+	list.SetResourceVersion("1")
+	return listed{&cache.ListWatch{
+		ListFunc:  func(metav1.ListOptions) (runtime.Object, error) { return list, nil },
+		WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
+	}}
+}
+
+// listed is asked for lists, rather than for a watch that begins with one.
+type listed struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is what a reflector asks.
+func (listed) IsWatchListSemanticsUnSupported() bool { return true }
+
+// nothingStored answers like an API server that has nothing. A patch must be JSON all the same.
+type nothingStored struct{}
+
+func (nothingStored) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Body != nil {
+		content, err := io.ReadAll(request.Body)
+		if err != nil || !json.Valid(content) || !utf8.Valid(content) {
+			panic(fmt.Sprintf("a patch that is no JSON: %q, %v", content, err))
+		}
+	}
+	answer := httptest.NewRecorder()
+	answer.Header().Set("Content-Type", "application/json")
+	answer.WriteHeader(http.StatusNotFound)
+	fmt.Fprint(answer, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`) //nolint:errcheck // a recorder takes all
+	return answer.Result(), nil
+}
+
+// call sends a request and holds the answer against what is true of every answer. A panic is
+// not recovered.
+func (s fuzzServer) call(t *testing.T, method, path, query, body string) *httptest.ResponseRecorder {
+	t.Helper()
+	request := httptest.NewRequestWithContext(t.Context(), method, "/", strings.NewReader(body))
+	request.URL = &url.URL{Path: path, RawQuery: query}
+	request.Header.Set("Content-Type", "application/json")
+	answer := httptest.NewRecorder()
+	s.ServeHTTP(answer, request)
+	content := answer.Body.Bytes()
+	if !json.Valid(content) || !utf8.Valid(content) || answer.Header().Get("Content-Type") != "application/json" {
+		t.Errorf("%s %s %q: %d with a body that is no JSON: %q", method, path, query, answer.Code, content)
+	}
+	if answer.Code == http.StatusOK {
+		return answer
+	}
+	var e openapi.Error
+	if err := json.Unmarshal(content, &e); err != nil || !e.Error.Valid() || e.Detail == "" || len(e.Detail) > 512 {
+		t.Errorf("%s %s %q: %d with an error that is not the contract's: %q", method, path, query, answer.Code, content)
+	}
+	if method == http.MethodGet && answer.Code != http.StatusBadRequest || answer.Code >= http.StatusInternalServerError {
+		t.Errorf("%s %s %q: %d %q", method, path, query, answer.Code, content)
+	}
+	return answer
+}
+
+// fuzzPage is a page of any list.
+type fuzzPage struct {
+	Items []struct {
+		ID string `json:"id"`
+	} `json:"items"`
+	HasMore    bool   `json:"has_more"`
+	NextCursor string `json:"next_cursor"`
+	Total      *int   `json:"total"`
+}
+
+// Whatever the query, a list answers with the contract's 400 or with a page that keeps what a
+// page promises, and whose cursor leads on to the rest of as many rows as it said.
+func FuzzListQueries(f *testing.F) {
+	s := newFuzzServer(f)
+	paths := []string{"/v1/findings", "/v2/findings", "/v2/repos", "/v1/reviews"}
+	for _, seed := range []string{
+		"", "size=2", "size=1&order=asc", "sort=updated_at&size=3", "sort=last_committed_at&order=desc&size=1", "sort=pr_number&size=2",
+		"status=open&severity=low&size=2", "repo_id=repo&project_id=proj&class=", "custom=reviewed&status=open", "start_time=2026-03-01T00:00:00Z&size=2",
+		"start_time=2026-03-01T00:00:00%2B02:00&end_time=2027-01-01T00:00:00Z", "cursor=", "cursor=AQA", "size=%32", "a=b;c", "%=%", "size=1&size=2", "end_time=0000-01-01T00:00:00Z",
+	} {
+		for i := range paths {
+			f.Add(uint8(i), seed)
+		}
+	}
+	f.Fuzz(func(t *testing.T, list uint8, query string) {
+		path := paths[int(list)%len(paths)]
+		var seen []string
+		for next := query; ; {
+			answer := s.call(t, http.MethodGet, path, next, "")
+			if answer.Code != http.StatusOK {
+				if len(seen) > 0 {
+					t.Errorf("%s?%q: the cursor of the page before is refused: %s", path, next, answer.Body)
+				}
+				return
+			}
+			var page fuzzPage
+			if err := json.Unmarshal(answer.Body.Bytes(), &page); err != nil {
+				t.Fatal(err)
+			}
+			for _, item := range page.Items {
+				seen = append(seen, item.ID)
+			}
+			if page.Items == nil || page.Total == nil || page.HasMore != (page.NextCursor != "") || page.HasMore && len(page.Items) == 0 {
+				t.Fatalf("%s?%q: no page: %s", path, next, answer.Body)
+			}
+			given, err := url.ParseQuery(query)
+			if !page.HasMore {
+				if *page.Total != len(seen) && given.Get("cursor") == "" {
+					t.Errorf("%s?%q: total is %d, and the pages hold %q", path, query, *page.Total, seen)
+				}
+				return
+			}
+			if err != nil || given.Get("cursor") != "" || len(seen) > 5 {
+				return // a query that cannot be led on from here
+			}
+			given.Set("cursor", page.NextCursor)
+			next = given.Encode()
+		}
+	})
+}
+
+// Whatever a PATCH says, it is refused by the contract or asks for something that it may ask for.
+func FuzzPatchBodies(f *testing.F) {
+	s := newFuzzServer(f)
+	for _, seed := range []string{
+		`{"user_status":"muted"}`, `{"user_status":"open","comments":"\ud83d\ude00"}`, `{"comments":"a","repo_id":"repo","project_id":"proj"}`,
+		`{"comments":""}`, `{}`, `[]`, `null`, ``, `{"user_status":null}`, `{"user_status":"muted"}{}`, `{"comments":"\ud800"}`, "{\"comments\":\"\xff\"}",
+		`{"comments":"\u0000"}`, `{"user_status":"closed"}`, `{"user_status":"open","user_status":"muted"}`, `{"comments":1}`,
+	} {
+		f.Add(true, "f-1", seed)
+		f.Add(false, "f-1", seed)
+	}
+	f.Add(false, "f-none", `{"comments":"x"}`)
+	f.Add(true, "\x00", `{"user_status":"open"}`)
+	f.Fuzz(func(t *testing.T, v1 bool, id, body string) {
+		path := "/v2/findings/"
+		if v1 {
+			path = "/v1/findings/"
+		}
+		if id == "" || strings.Contains(id, "/") {
+			return // another path
+		}
+		answer := s.call(t, http.MethodPatch, path+id, "", body)
+		var given struct {
+			UserStatus *string `json:"user_status"`
+			Comments   *string `json:"comments"`
+		}
+		switch answer.Code {
+		case http.StatusBadRequest:
+		case http.StatusNotFound: // read to its end and understood
+			if err := json.Unmarshal([]byte(body), &given); err != nil || given.UserStatus == nil && (v1 || given.Comments == nil) {
+				t.Errorf("%s%q: %q is accepted", path, id, body)
+			}
+		default:
+			t.Errorf("%s%q: %q is answered with %d %s", path, id, body, answer.Code, answer.Body)
+		}
+	})
+}
+
+// A delivery is verified for what was sent and for nothing else.
+func FuzzVerifyBodies(f *testing.F) {
+	s := newFuzzServer(f)
+	const sent = "@" // stands for the signature
+	quoted, err := json.Marshal(fuzzPayload)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, seed := range []string{
+		`{"payload":` + string(quoted) + `,"signature":"@"}`, `{"payload":` + string(quoted) + `,"signature":"v1,AAAA @"}`, `{"payload":"","signature":""}`,
+		`{"payload":"x","signature":"@"}`, `{"signature":"@"}`, `{"payload":null,"signature":"@"}`, `{"payload":"x","payload":"y","signature":"@"}`,
+		`{}`, `[]`, ``, "{\"payload\":\"\xff\",\"signature\":\"@\"}", `{"payload":"\ud800","signature":"@"}`, `{"payload":{},"signature":"@"}`,
+	} {
+		f.Add("d-1", seed)
+	}
+	f.Add("d-none", `{"payload":"x","signature":"y"}`)
+	f.Fuzz(func(t *testing.T, id, body string) {
+		if id == "" || strings.Contains(id, "/") {
+			return // another path
+		}
+		body = strings.ReplaceAll(body, sent, s.signature)
+		answer := s.call(t, http.MethodPost, "/v2/webhook-deliveries/"+id+"/verify", "", body)
+		var given struct{ Payload, Signature *string }
+		err := json.Unmarshal([]byte(body), &given)
+		whole := err == nil && given.Payload != nil && given.Signature != nil
+		switch answer.Code {
+		case http.StatusOK:
+			if !whole || id != "d-1" || *given.Payload != fuzzPayload || !strings.Contains(*given.Signature, s.signature) {
+				t.Errorf("%q: %q is answered with %s", id, body, answer.Body)
+			}
+		case http.StatusBadRequest:
+		case http.StatusNotFound:
+			if !whole {
+				t.Errorf("%q: %q is accepted", id, body)
+			}
+		default:
+			t.Errorf("%q: %q is answered with %d %s", id, body, answer.Code, answer.Body)
+		}
+	})
+}
