@@ -82,6 +82,10 @@ type APIKeyStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	KeyID string `json:"keyID,omitempty"`
+	// signingKeyID names the signing key (the kid header) that the token in the Secret is signed by.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	SigningKeyID string `json:"signingKeyID,omitempty"`
 	// secretRef names the Secret that holds the token under the key "token".
 	// +optional
 	SecretRef *SecretReference `json:"secretRef,omitempty"`
@@ -131,6 +135,7 @@ type PreviousToken struct {
 // +kubebuilder:printcolumn:name="Last Used",type=date,JSONPath=`.status.lastUsedAt`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Secret",type=string,priority=1,JSONPath=`.status.secretRef.name`
+// +kubebuilder:printcolumn:name="Signing Key",type=string,priority=1,JSONPath=`.status.signingKeyID`
 // +kubebuilder:printcolumn:name="Scopes",type=string,priority=1,JSONPath=`.spec.scopes`
 // +kubebuilder:selectablefield:JSONPath=`.spec.disabled`
 // +kubebuilder:selectablefield:JSONPath=`.status.keyID`

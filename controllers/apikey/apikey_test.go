@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,7 +18,6 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 	"github.com/appsec-dev/findings-operator/test/builder"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 func TestKeyGetsATokenInItsSecret(t *testing.T) {
@@ -515,51 +513,5 @@ func TestRemovedSigningKeyEndsEveryToken(t *testing.T) {
 			token, _ := read(t, g, key)
 			g.Expect(token).NotTo(Equal(before[key.Name]))
 		})
-	}
-}
-
-func TestReplicasMakeOneSigningKey(t *testing.T) {
-	for range 5 {
-		_ = env.Client.Delete(t.Context(), signingSecret())
-		_ = env.Client.Delete(t.Context(), signingConfigMap())
-		c := asController(t)
-		const replicas = 8
-		var (
-			running sync.WaitGroup
-			ids     [replicas]string
-			errs    [replicas]error
-		)
-		for i := range replicas {
-			running.Go(func() {
-				key, err := signingKeys{client: c, live: c, namespace: testenv.SystemNamespace}.ensure(t.Context())
-				ids[i], errs[i] = key.ID(), err
-			})
-		}
-		running.Wait()
-		for i := range replicas {
-			if errs[i] != nil || ids[i] != ids[0] {
-				t.Fatalf("replica %d has key %s (%v), replica 0 has %s", i, ids[i], errs[i], ids[0])
-			}
-		}
-		set, err := tokens.DecodeKeySet(get(t, NewWithT(t), signingConfigMap()).Data)
-		if err != nil || len(set.IDs()) != 1 || set.IDs()[0] != ids[0] {
-			t.Fatalf("published are %v (%v), want %s", set.IDs(), err, ids[0])
-		}
-	}
-}
-
-func TestSpoiltSigningKeyIsNotWrittenOver(t *testing.T) {
-	_ = env.Client.Delete(t.Context(), signingSecret())
-	spoilt := signingSecret()
-	spoilt.Data = map[string][]byte{tokens.SigningKeyDataKey: []byte("half a key")}
-	create(t, spoilt)
-	t.Cleanup(func() { _ = env.Client.Delete(t.Context(), spoilt) })
-	c := asController(t)
-	_, err := signingKeys{client: c, live: c, namespace: testenv.SystemNamespace}.ensure(t.Context())
-	if err == nil || strings.Contains(err.Error(), "half a key") {
-		t.Errorf("error is %v; want one that quotes nothing", err)
-	}
-	if now := get(t, NewWithT(t), signingSecret()); string(now.Data[tokens.SigningKeyDataKey]) != "half a key" {
-		t.Error("the Secret was written over")
 	}
 }

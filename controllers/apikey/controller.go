@@ -8,9 +8,11 @@ package apikey
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
@@ -25,6 +27,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
+	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
 
 // conflictRetry is how often a key looks whether the Secret in its way has gone: a Secret
@@ -34,6 +37,9 @@ const conflictRetry = 15 * time.Second
 // rotationDelay is how long a rotation waits for the cache to show the status that was
 // written before it.
 const rotationDelay = 50 * time.Millisecond
+
+// unpublishedRetry is how often a key looks whether there is a signing key to go by.
+const unpublishedRetry = time.Second
 
 // Reconciler reconciles APIKeys.
 type Reconciler struct {
@@ -50,11 +56,18 @@ type Reconciler struct {
 // the operator's own namespace.
 func SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Options, operatorNamespace string) error {
 	r := &Reconciler{
-		client:      mgr.GetClient(),
-		live:        mgr.GetAPIReader(),
-		signingKeys: signingKeys{client: mgr.GetClient(), live: mgr.GetAPIReader(), namespace: operatorNamespace},
-		recorder:    mgr.GetEventRecorder(v1alpha1.ControllerFieldManager),
-		clock:       clock.RealClock{},
+		client:   mgr.GetClient(),
+		live:     mgr.GetAPIReader(),
+		recorder: mgr.GetEventRecorder(v1alpha1.ControllerFieldManager),
+		clock:    clock.RealClock{},
+	}
+	r.signingKeys = signingKeys{
+		client:    r.client,
+		live:      r.live,
+		recorder:  r.recorder,
+		clock:     r.clock,
+		namespace: operatorNamespace,
+		notice:    publicationNotice,
 	}
 	storage, err := signingKeysCache(mgr, operatorNamespace)
 	if err != nil {
@@ -69,7 +82,7 @@ func SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Op
 	for _, source := range signingKeyChanges(storage, handler.EnqueueRequestsFromMapFunc(r.allKeys)) {
 		b = b.WatchesRawSource(source)
 	}
-	return b.Complete(r)
+	return errors.Join(b.Complete(r), r.signingKeys.setup(mgr, options, storage))
 }
 
 // scope is what one reconcile works on.
@@ -106,7 +119,11 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (ctrl.Result, error) {
 		// The token stays as it is: without an organization nobody accepts it.
 		return ctrl.Result{}, r.conclude(ctx, s, organizationNotFound(s.key.Namespace))
 	}
-	signer, err := r.signingKeys.ensure(ctx)
+	ring, err := r.signingKeys.current(ctx)
+	if errors.Is(err, errUnpublished) {
+		// The watch reports when it is published; this is for a watch that lags behind.
+		return ctrl.Result{RequeueAfter: unpublishedRetry}, nil
+	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -118,12 +135,8 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	have := recall(s, secret, signer.Public())
-	if order, needed := decide(s, have); needed {
-		if have, err = r.issue(ctx, s, signer, secret, order); err != nil {
-			return ctrl.Result{}, err
-		}
-	} else if err := r.keepWatched(ctx, secret); err != nil {
+	have := recall(s, secret, ring.Public())
+	if have, err = r.bringAbout(ctx, s, ring.Signer, secret, have); err != nil {
 		return ctrl.Result{}, err
 	}
 	s.key.Status = settle(s, have)
@@ -134,14 +147,26 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (ctrl.Result, error) {
 	return result, r.conclude(ctx, s, judge(s))
 }
 
+// bringAbout makes the Secret hold the token that it should, and returns which that is.
+func (r *Reconciler) bringAbout(ctx context.Context, s *scope, signer tokens.SigningKey, secret *corev1.Secret, have *issued) (*issued, error) {
+	if order, needed := decide(s, have); needed {
+		order.claims.ID = uuid.NewString()
+		return r.issue(ctx, s, signer, secret, order)
+	}
+	if have != nil && have.signedBy != signer.ID() {
+		// The same token in all that it says: both copies are good while both keys are published.
+		return r.issue(ctx, s, signer, secret, order{claims: have.claims, serial: have.serial, replaces: have.replaces})
+	}
+	return have, r.keepWatched(ctx, secret)
+}
+
 // conclude writes the status, if anything in it differs.
 func (r *Reconciler) conclude(ctx context.Context, s *scope, verdict conditions.Verdict) error {
 	s.key.Status.ObservedGeneration = s.key.Generation
 	conditions.Set(&s.key.Status.Conditions, verdict, s.key.Generation, s.now)
 	written, err := patch.Status(ctx, r.client, s.key, s.before, s.key.Status)
-	if written && s.key.Status.KeyID != "" && s.key.Status.KeyID != s.before.KeyID {
-		r.recorder.Eventf(s.key, nil, corev1.EventTypeNormal, "TokenIssued", "IssueToken",
-			"Issued token %s into Secret %s", s.key.Status.KeyID, s.key.Status.SecretRef.Name)
+	if written {
+		r.announce(s)
 	}
 	return err
 }

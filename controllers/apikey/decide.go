@@ -17,6 +17,8 @@ const defaultLifetime = 90 * 24 * time.Hour
 // issued is a token as the key's Secret holds it, without the token itself.
 type issued struct {
 	claims tokens.Claims
+	// signedBy names the signing key.
+	signedBy string
 	// serial is the spec.rotation.serial that the token was issued for.
 	serial int64
 	// replaces is the identifier of the token that stays valid beside this one for the
@@ -36,7 +38,7 @@ func recall(s *scope, secret *corev1.Secret, accepted tokens.KeySet) *issued {
 	if err != nil || verified.KeyUID != s.key.UID || verified.Organization != s.organization.Name {
 		return nil
 	}
-	token := &issued{claims: verified.Claims}
+	token := &issued{claims: verified.Claims, signedBy: verified.KeyID}
 	if verified.ID == s.before.KeyID {
 		token.serial = s.before.RotationSerial
 		if s.before.Previous != nil {
@@ -66,7 +68,7 @@ func rotationWaits(s *scope, have *issued) bool {
 	return have != nil && yetToBeTakenOver(s, have) && have.serial < wantedSerial(s.key)
 }
 
-// order is a token to be issued.
+// order is a token to be written into the Secret.
 type order struct {
 	claims   tokens.Claims
 	serial   int64
@@ -80,6 +82,9 @@ type order struct {
 func decide(s *scope, have *issued) (order, bool) {
 	wanted := wantedSerial(s.key)
 	if have != nil && (have.serial >= wanted || yetToBeTakenOver(s, have)) {
+		return order{}, false
+	}
+	if have == nil && spent(s) {
 		return order{}, false
 	}
 	from := s.now.UTC().Truncate(time.Second)
@@ -104,6 +109,13 @@ func decide(s *scope, have *issued) (order, bool) {
 		o.replaces = have.claims.ID
 	}
 	return o, true
+}
+
+// spent reports whether the life of the token in the status is over and no other is asked for.
+// That its Secret is lost, or its signing key, must not give the key another life.
+func spent(s *scope) bool {
+	expiry := s.before.ExpiresAt
+	return s.before.KeyID != "" && s.before.RotationSerial >= wantedSerial(s.key) && expiry != nil && !s.now.Before(expiry.Time)
 }
 
 // endOfLife is when a token that was issued then stops being valid: the earliest of the
@@ -131,15 +143,31 @@ func endOfLife(s *scope, from, signed time.Time) time.Time {
 	return end
 }
 
+// shortened reports whether it is the organization's maximum that ends the key's life.
+func shortened(s *scope) bool {
+	bounds, status := s.organization.Spec.APIKeys, s.key.Status
+	if bounds == nil || bounds.MaxLifetime == nil || status.IssuedAt == nil || status.ExpiresAt == nil {
+		return false
+	}
+	end := status.IssuedAt.Add(bounds.MaxLifetime.Duration).Truncate(time.Second)
+	expiry := s.key.Spec.ExpiresAt
+	return status.ExpiresAt.Equal(ptr.To(metav1.NewTime(end))) && (expiry == nil || end.Before(expiry.Time))
+}
+
 // settle is the status that follows from the token; a key without one has no identifier, and
 // so nothing that the REST API would accept.
 func settle(s *scope, have *issued) v1alpha1.APIKeyStatus {
 	status := withoutToken(s.before)
 	if have == nil {
+		if spent(s) {
+			status = *s.before.DeepCopy()
+			status.Previous = nil
+		}
 		return status
 	}
 	end := endOfLife(s, have.claims.IssuedAt, have.claims.ExpiresAt)
 	status.KeyID = have.claims.ID
+	status.SigningKeyID = have.signedBy
 	status.SecretRef = &v1alpha1.SecretReference{Name: v1alpha1.ResourceName(SecretName(s.key.Name))}
 	status.RotationSerial = have.serial
 	status.IssuedAt = ptr.To(metav1.NewTime(have.claims.IssuedAt))

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,12 +85,11 @@ func (r *Reconciler) deleteSecret(ctx context.Context, secret *corev1.Secret) er
 
 // issue signs the token and writes it into the key's Secret, over exactly what was read.
 func (r *Reconciler) issue(ctx context.Context, s *scope, signer tokens.SigningKey, secret *corev1.Secret, o order) (*issued, error) {
-	o.claims.ID = uuid.NewString()
 	token, err := signer.Sign(o.claims)
 	if err != nil {
 		return nil, err
 	}
-	if secret != nil && ptr.Deref(secret.Immutable, false) {
+	if secret != nil && frozen(secret) {
 		// Someone froze it; a token must be replaceable.
 		if err := r.deleteSecret(ctx, secret); err != nil {
 			return nil, err
@@ -109,7 +107,7 @@ func (r *Reconciler) issue(ctx context.Context, s *scope, signer tokens.SigningK
 	if err := write(ctx, secret); err != nil {
 		return nil, err
 	}
-	return &issued{claims: o.claims, serial: o.serial, replaces: o.replaces}, nil
+	return &issued{claims: o.claims, signedBy: signer.ID(), serial: o.serial, replaces: o.replaces}, nil
 }
 
 // dress puts the token and what is to be known of it into the Secret.

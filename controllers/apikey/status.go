@@ -2,6 +2,9 @@ package apikey
 
 import (
 	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
@@ -11,7 +14,13 @@ import (
 func judge(s *scope) conditions.Verdict {
 	status := s.key.Status
 	switch {
-	case status.KeyID == "" || !s.now.Before(status.ExpiresAt.Time):
+	case status.KeyID != "" && expired(status, s.now) && shortened(s):
+		return conditions.Verdict{
+			Stalled: true,
+			Reason:  v1alpha1.ReasonExpired,
+			Message: "the organization's spec.apiKeys.maxLifetime has ended the key's life; raise spec.rotation.serial for a new token",
+		}
+	case status.KeyID == "" || expired(status, s.now):
 		return conditions.Verdict{
 			Stalled: true,
 			Reason:  v1alpha1.ReasonExpired,
@@ -23,7 +32,37 @@ func judge(s *scope) conditions.Verdict {
 			Message: "spec.disabled is set: requests with this key are refused",
 		}
 	}
-	return conditions.Ready(fmt.Sprintf("the token is in Secret %s under the key %q", status.SecretRef.Name, v1alpha1.APIKeyTokenKey))
+	message := fmt.Sprintf("the token is in Secret %s under the key %q", status.SecretRef.Name, v1alpha1.APIKeyTokenKey)
+	if shortened(s) {
+		message += "; its life is the organization's spec.apiKeys.maxLifetime"
+	}
+	return conditions.Ready(message)
+}
+
+func expired(status v1alpha1.APIKeyStatus, now time.Time) bool {
+	return status.ExpiresAt == nil || !now.Before(status.ExpiresAt.Time)
+}
+
+// announce says what has become of the token, once its status is written.
+func (r *Reconciler) announce(s *scope) {
+	before, after := s.before, s.key.Status
+	if after.KeyID != "" && after.KeyID != before.KeyID {
+		r.recorder.Eventf(s.key, nil, corev1.EventTypeNormal, "TokenIssued", "IssueToken",
+			"Issued token %s into Secret %s", after.KeyID, after.SecretRef.Name)
+	}
+	if after.KeyID != "" && after.KeyID == before.KeyID && after.ExpiresAt.Before(before.ExpiresAt) && shortened(s) {
+		r.recorder.Eventf(s.key, nil, corev1.EventTypeWarning, "LifetimeShortened", "BoundLifetime",
+			"The organization's spec.apiKeys.maxLifetime ends the token %s earlier", after.KeyID)
+	}
+	if isExpired(after) && !isExpired(before) {
+		r.recorder.Eventf(s.key, nil, corev1.EventTypeWarning, v1alpha1.ReasonExpired, "ExpireToken",
+			"%s", v1alpha1.FindCondition(after.Conditions, v1alpha1.ConditionReady).Message)
+	}
+}
+
+func isExpired(status v1alpha1.APIKeyStatus) bool {
+	ready := v1alpha1.FindCondition(status.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.Reason == v1alpha1.ReasonExpired
 }
 
 func organizationNotFound(namespace string) conditions.Verdict {

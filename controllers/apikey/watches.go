@@ -8,9 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -59,6 +61,25 @@ func signingKeyChanges(own cache.Cache, enqueue handler.EventHandler) []source.S
 		source.Kind(own, metadataOf("Secret"), enqueue, changed),
 		source.Kind(own, metadataOf("ConfigMap"), enqueue, changed),
 	}
+}
+
+// setup adds the controller of the signing keys to the manager. It does one thing at a time.
+func (k signingKeys) setup(mgr ctrl.Manager, options controller.Options, own cache.Cache) error {
+	options.MaxConcurrentReconciles = 1
+	only := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: k.namespace, Name: tokens.SigningKeySecret}}
+	enqueue := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{only}
+	})
+	b := ctrl.NewControllerManagedBy(mgr).Named("signingkey").WithOptions(options).
+		// At the start there may be nothing to watch.
+		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			queue.Add(only)
+			return nil
+		}))
+	for _, change := range signingKeyChanges(own, enqueue) {
+		b = b.WatchesRawSource(change)
+	}
+	return b.Complete(k)
 }
 
 // withCache has the manager start a cache together with its own, before it is the leader. The

@@ -18,9 +18,9 @@ import (
 
 // Where the keys are kept, both in the operator's own namespace.
 const (
-	// SigningKeySecret is the name of the Secret that holds the private key.
+	// SigningKeySecret is the name of the Secret that holds the Ring.
 	SigningKeySecret = "findings-signing-key"
-	// SigningKeyDataKey is the key of that Secret's data: PKCS #8 in PEM.
+	// SigningKeyDataKey is the key of that Secret's data for the one that signs: PKCS #8 in PEM.
 	SigningKeyDataKey = "ed25519.pem"
 	// SigningKeysConfigMap is the name of the ConfigMap that holds the public keys, each as
 	// PKIX in PEM under its identifier and publicKeySuffix.
@@ -74,14 +74,18 @@ func EncodeSigningKey(key SigningKey) (map[string][]byte, error) {
 
 // DecodeSigningKey reads the key from the Secret's data. No error text holds any of it.
 func DecodeSigningKey(data map[string][]byte) (SigningKey, error) {
-	der, err := decodePEM(data[SigningKeyDataKey], privateKeyBlock)
+	return decodeSigningKey(data, SigningKeyDataKey)
+}
+
+func decodeSigningKey(data map[string][]byte, name string) (SigningKey, error) {
+	der, err := decodePEM(data[name], privateKeyBlock)
 	if err != nil {
-		return SigningKey{}, fmt.Errorf("data key %q: %w", SigningKeyDataKey, err)
+		return SigningKey{}, fmt.Errorf("data key %q: %w", name, err)
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(der)
 	private, ok := parsed.(ed25519.PrivateKey)
 	if err != nil || !ok {
-		return SigningKey{}, fmt.Errorf("data key %q: not an Ed25519 key in PKCS #8", SigningKeyDataKey)
+		return SigningKey{}, fmt.Errorf("data key %q: not an Ed25519 key in PKCS #8", name)
 	}
 	return newSigningKey(private), nil
 }
@@ -136,19 +140,27 @@ func decodePublicKey(name, text string) (string, ed25519.PublicKey, error) {
 	if !ok {
 		return "", nil, fmt.Errorf("does not end in %q", publicKeySuffix)
 	}
-	der, err := decodePEM([]byte(text), publicKeyBlock)
+	public, err := parsePublicKey([]byte(text))
 	if err != nil {
 		return "", nil, err
-	}
-	parsed, err := x509.ParsePKIXPublicKey(der)
-	public, ok := parsed.(ed25519.PublicKey)
-	if err != nil || !ok {
-		return "", nil, errors.New("not an Ed25519 public key in PKIX")
 	}
 	if thumbprint(public) != id {
 		return "", nil, errors.New("the name is not the key's thumbprint")
 	}
 	return id, public, nil
+}
+
+func parsePublicKey(text []byte) (ed25519.PublicKey, error) {
+	der, err := decodePEM(text, publicKeyBlock)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := x509.ParsePKIXPublicKey(der)
+	public, ok := parsed.(ed25519.PublicKey)
+	if err != nil || !ok {
+		return nil, errors.New("not an Ed25519 public key in PKIX")
+	}
+	return public, nil
 }
 
 func decodePEM(text []byte, blockType string) ([]byte, error) {

@@ -1,0 +1,203 @@
+package apikey
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/tokens"
+)
+
+// What people annotate the ConfigMap of public keys with. It holds nothing secret, so that
+// who rotates the signing key need not be able to read it.
+const (
+	// RotateAnnotation asks for a new signing key each time its value changes.
+	RotateAnnotation = v1alpha1.GroupName + "/rotate-signing-key"
+	// OverlapAnnotation says how long what the key before has signed stays valid, counted from
+	// when the last token has been signed anew.
+	OverlapAnnotation = v1alpha1.GroupName + "/signing-key-overlap"
+)
+
+// Where a rotation stands, in the annotations of the Secret.
+const (
+	// servedAnnotation is the last value of RotateAnnotation that was acted upon.
+	servedAnnotation = v1alpha1.GroupName + "/rotation-served"
+	// publishedAnnotation is since when the next key has been published.
+	publishedAnnotation = v1alpha1.GroupName + "/next-published-at"
+	// overlapAnnotation is since when nothing but clients' copies is of the key before.
+	overlapAnnotation = v1alpha1.GroupName + "/overlap-from"
+)
+
+const (
+	defaultSigningOverlap = 24 * time.Hour
+	maxSigningOverlap     = 720 * time.Hour
+	// publicationNotice is well above what a replica of the REST API takes to see a new key: it
+	// lists the ConfigMap every second, and gives a list five.
+	publicationNotice = 10 * time.Second
+)
+
+// holding is the Secret as it was read.
+type holding struct {
+	ring   tokens.Ring
+	secret *corev1.Secret
+}
+
+func (h holding) annotation(name string) string { return h.secret.Annotations[name] }
+
+// annotate sets the annotation, or takes it off where the value is empty.
+func (h holding) annotate(name, value string) {
+	if value == "" {
+		delete(h.secret.Annotations, name)
+		return
+	}
+	metav1.SetMetaDataAnnotation(&h.secret.ObjectMeta, name, value)
+}
+
+// time is zero where the annotation is missing or no time.
+func (h holding) time(name string) time.Time {
+	at, err := time.Parse(time.RFC3339, h.annotation(name))
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
+func rotationAsked(public *corev1.ConfigMap) string { return public.Annotations[RotateAnnotation] }
+
+// signingOverlap is the default where none, or none that can be, is named.
+func signingOverlap(public *corev1.ConfigMap) time.Duration {
+	overlap, err := time.ParseDuration(public.Annotations[OverlapAnnotation])
+	if err != nil || overlap < 0 || overlap > maxSigningOverlap {
+		return defaultSigningOverlap
+	}
+	return overlap
+}
+
+// step is what a rotation does next.
+type step int
+
+const (
+	// stay: nothing, or not yet.
+	stay step = iota
+	// prepare makes the next key.
+	prepare
+	// countNotice begins to count the time for which the next key has been published.
+	countNotice
+	// promote lets the next key sign.
+	promote
+	// countOverlap begins to count the overlap, once every token has been signed anew.
+	countOverlap
+	// withdraw takes the key before off.
+	withdraw
+)
+
+// nextStep decides how a rotation goes on, and when to look again if it has to wait.
+// Published says that the keys were published just now.
+func nextStep(held holding, asked string, overlap, notice time.Duration, published bool, now time.Time) (step, time.Duration) {
+	switch {
+	case held.ring.HasNext():
+		from := held.time(publishedAnnotation)
+		if from.IsZero() || published {
+			return countNotice, 0
+		}
+		return after(promote, from.Add(notice), now)
+	case held.ring.HasPrevious():
+		// Another rotation waits until this one is over: two keys are enough to keep in mind.
+		from := held.time(overlapAnnotation)
+		if from.IsZero() {
+			return countOverlap, 0
+		}
+		return after(withdraw, from.Add(overlap), now)
+	case asked != "" && asked != held.annotation(servedAnnotation):
+		return prepare, 0
+	}
+	return stay, 0
+}
+
+func after(next step, at, now time.Time) (step, time.Duration) {
+	if left := at.Sub(now); left > 0 {
+		return stay, left
+	}
+	return next, 0
+}
+
+// advance takes a rotation a step on.
+func (k signingKeys) advance(ctx context.Context, held holding, public *corev1.ConfigMap, published bool) (ctrl.Result, error) {
+	now := k.clock.Now()
+	next, wait := nextStep(held, rotationAsked(public), signingOverlap(public), k.notice, published, now)
+	switch next {
+	case stay:
+		return ctrl.Result{RequeueAfter: wait}, nil
+	case countOverlap, withdraw:
+		owed, err := k.owed(ctx, held.ring.Previous)
+		if err != nil || owed {
+			return ctrl.Result{RequeueAfter: owedRetry}, err
+		}
+	}
+	if frozen(held.secret) {
+		k.announce(public, corev1.EventTypeWarning, "RotationRefused",
+			"Secret %s is immutable, so that no key can be added to it; it can only be deleted, which ends every token at once", held.secret.Name)
+		return ctrl.Result{}, nil
+	}
+	before := held.ring
+	if err := held.take(next, rotationAsked(public), now); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := k.store(ctx, held); err != nil {
+		return ctrl.Result{}, err
+	}
+	k.tell(next, before, public)
+	return ctrl.Result{}, nil
+}
+
+// take changes the holding as the step says.
+func (h *holding) take(next step, asked string, now time.Time) error {
+	stamp := now.UTC().Format(time.RFC3339)
+	switch next {
+	case prepare:
+		key, err := tokens.GenerateSigningKey()
+		if err != nil {
+			return err
+		}
+		h.ring.Next = key
+		h.annotate(servedAnnotation, asked)
+	case countNotice:
+		h.annotate(publishedAnnotation, stamp)
+	case promote:
+		h.ring = tokens.Ring{Signer: h.ring.Next, Previous: h.ring.Signer.Public()}
+		h.annotate(publishedAnnotation, "")
+	case countOverlap:
+		h.annotate(overlapAnnotation, stamp)
+	case withdraw:
+		h.ring = tokens.Ring{Signer: h.ring.Signer}
+		h.annotate(overlapAnnotation, "")
+	case stay:
+	}
+	return nil
+}
+
+// tell announces the steps that a person who rotates waits for.
+func (k signingKeys) tell(done step, before tokens.Ring, public *corev1.ConfigMap) {
+	switch done {
+	case prepare:
+		k.announce(public, corev1.EventTypeNormal, "SigningKeyAdded",
+			"Made a new signing key; it is published before it signs")
+	case promote:
+		k.announce(public, corev1.EventTypeNormal, "SigningKeyRotated",
+			"Tokens are signed by key %s; what key %s has signed stays valid until every token has been signed anew and %s have passed",
+			before.Next.ID(), before.Signer.ID(), signingOverlap(public))
+	case withdraw:
+		k.announce(public, corev1.EventTypeNormal, "SigningKeyWithdrawn",
+			"What key %s has signed is no longer accepted", fmt.Sprint(before.Previous.IDs()))
+	case stay, countNotice, countOverlap:
+	}
+}
+
+func (k signingKeys) announce(public *corev1.ConfigMap, eventType, reason, note string, args ...any) {
+	k.recorder.Eventf(public, nil, eventType, reason, "RotateSigningKey", note, args...)
+}

@@ -1,0 +1,453 @@
+package apikey
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/tokens"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// noSigningKey has a test begin without one, and so with no token of another test's.
+func noSigningKey(t *testing.T) {
+	t.Helper()
+	for _, object := range []client.Object{signingSecret(), signingConfigMap()} {
+		if err := client.IgnoreNotFound(env.Client.Delete(t.Context(), object)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// someSigningKeys is what a replica runs, with its own recorder, at a time that stands still.
+func someSigningKeys(t *testing.T, now time.Time) (signingKeys, *clocktesting.FakePassiveClock, *events.FakeRecorder) {
+	t.Helper()
+	c := asController(t)
+	clock, recorder := clocktesting.NewFakePassiveClock(now), events.NewFakeRecorder(100)
+	return signingKeys{client: c, live: c, recorder: recorder, clock: clock, namespace: testenv.SystemNamespace, notice: publicationNotice}, clock, recorder
+}
+
+func publishedIDs(t *testing.T) []string {
+	t.Helper()
+	configMap := signingConfigMap()
+	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(configMap), configMap); apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	set, err := tokens.DecodeKeySet(configMap.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set.IDs()
+}
+
+func heldRing(t *testing.T) tokens.Ring {
+	t.Helper()
+	ring, err := tokens.DecodeRing(get(t, NewWithT(t), signingSecret()).Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring
+}
+
+// annotateConfigMap asks for a rotation as a person would.
+func annotateConfigMap(t *testing.T, annotations map[string]string) {
+	t.Helper()
+	eventually(t, func(g Gomega) {
+		configMap := get(t, g, signingConfigMap())
+		for name, value := range annotations {
+			metav1.SetMetaDataAnnotation(&configMap.ObjectMeta, name, value)
+		}
+		g.Expect(env.Client.Update(t.Context(), configMap)).To(Succeed())
+	})
+}
+
+func TestReplicasMakeOneSigningKey(t *testing.T) {
+	for range 5 {
+		noSigningKey(t)
+		const replicas = 8
+		var (
+			running sync.WaitGroup
+			ids     [replicas]string
+			errs    [replicas]error
+		)
+		for i := range replicas {
+			k, _, _ := someSigningKeys(t, time.Now())
+			running.Go(func() {
+				if _, errs[i] = k.Reconcile(t.Context(), only(k)); errs[i] != nil {
+					return
+				}
+				eventually(t, func(g Gomega) {
+					ring, err := k.current(t.Context())
+					g.Expect(err).NotTo(HaveOccurred())
+					ids[i] = ring.Signer.ID()
+				})
+			})
+		}
+		running.Wait()
+		for i := range replicas {
+			if errs[i] != nil || ids[i] != ids[0] {
+				t.Fatalf("replica %d has key %s (%v), replica 0 has %s", i, ids[i], errs[i], ids[0])
+			}
+		}
+		if got := publishedIDs(t); len(got) != 1 || got[0] != ids[0] {
+			t.Fatalf("published are %v, want %s", got, ids[0])
+		}
+	}
+}
+
+func TestSpoiltSigningKeyIsNotWrittenOver(t *testing.T) {
+	noSigningKey(t)
+	spoilt := signingSecret()
+	spoilt.Data = map[string][]byte{tokens.SigningKeyDataKey: []byte("half a key")}
+	create(t, spoilt)
+	t.Cleanup(func() { _ = env.Client.Delete(context.Background(), spoilt) })
+	k, _, _ := someSigningKeys(t, time.Now())
+	_, err := k.Reconcile(t.Context(), only(k))
+	if err == nil || strings.Contains(err.Error(), "half a key") {
+		t.Errorf("error is %v; want one that quotes nothing", err)
+	}
+	if _, err := k.current(t.Context()); err == nil {
+		t.Error("half a key signs tokens")
+	}
+	if now := get(t, NewWithT(t), signingSecret()); string(now.Data[tokens.SigningKeyDataKey]) != "half a key" {
+		t.Error("the Secret was written over")
+	}
+}
+
+func TestNothingIsSignedBeforeItIsPublished(t *testing.T) {
+	noSigningKey(t)
+	k, _, _ := someSigningKeys(t, time.Now())
+	if _, err := k.current(t.Context()); !errors.Is(err, errUnpublished) {
+		t.Errorf("without a key: %v, want errUnpublished", err)
+	}
+	reconcileOnce(t, k)
+	if _, err := k.current(t.Context()); err != nil {
+		t.Errorf("with a key that is published: %v", err)
+	}
+	if err := env.Client.Delete(t.Context(), signingConfigMap()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.current(t.Context()); !errors.Is(err, errUnpublished) {
+		t.Errorf("with a key that is not published: %v, want errUnpublished", err)
+	}
+}
+
+func only(k signingKeys) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: k.namespace, Name: tokens.SigningKeySecret}}
+}
+
+func reconcileOnce(t *testing.T, k signingKeys) time.Duration {
+	t.Helper()
+	result, err := k.reconcile(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result.RequeueAfter
+}
+
+func TestNextStep(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	first, err := tokens.GenerateSigningKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := tokens.GenerateSigningKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest := tokens.Ring{Signer: first}
+	prepared := tokens.Ring{Signer: first, Next: second}
+	overlapping := tokens.Ring{Signer: second, Previous: first.Public()}
+	ago := func(d time.Duration) string { return now.Add(-d).UTC().Format(time.RFC3339) }
+	const overlap, notice = time.Hour, 10 * time.Second
+	cases := []struct {
+		reason      string
+		ring        tokens.Ring
+		annotations map[string]string
+		asked       string
+		published   bool
+		want        step
+		wait        time.Duration
+	}{
+		{"nothing is asked for", rest, nil, "", false, stay, 0},
+		{"a rotation is asked for", rest, nil, "1", false, prepare, 0},
+		{"it has been served", rest, map[string]string{servedAnnotation: "1"}, "1", false, stay, 0},
+		{"another is asked for", rest, map[string]string{servedAnnotation: "1"}, "2", false, prepare, 0},
+		{"the annotation was taken off", rest, map[string]string{servedAnnotation: "1"}, "", false, stay, 0},
+		{"a next key is published, since when is not known", prepared, nil, "1", false, countNotice, 0},
+		{"it was published this moment, whatever was noted before", prepared, map[string]string{publishedAnnotation: ago(time.Hour)}, "1", true, countNotice, 0},
+		{"not every replica can have seen it", prepared, map[string]string{publishedAnnotation: ago(4 * time.Second)}, "1", false, stay, 6 * time.Second},
+		{"every replica has seen it", prepared, map[string]string{publishedAnnotation: ago(notice)}, "1", false, promote, 0},
+		{"a time that is none is as good as none", prepared, map[string]string{publishedAnnotation: "soon"}, "1", false, countNotice, 0},
+		{"tokens may still be signed anew", overlapping, nil, "1", false, countOverlap, 0},
+		{"clients may have copies", overlapping, map[string]string{overlapAnnotation: ago(20 * time.Minute)}, "1", false, stay, 40 * time.Minute},
+		{"the overlap is over", overlapping, map[string]string{overlapAnnotation: ago(overlap)}, "1", false, withdraw, 0},
+		{"one rotation at a time", overlapping, map[string]string{overlapAnnotation: ago(0)}, "2", false, stay, overlap},
+	}
+	for _, tc := range cases {
+		held := holding{ring: tc.ring, secret: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}}
+		got, wait := nextStep(held, tc.asked, overlap, notice, tc.published, now)
+		if got != tc.want || wait != tc.wait {
+			t.Errorf("%s: got step %d in %v, want %d in %v", tc.reason, got, wait, tc.want, tc.wait)
+		}
+	}
+}
+
+func TestOverlapThatIsNoneOfOursIsTheDefault(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"": defaultSigningOverlap, "soon": defaultSigningOverlap, "-1s": defaultSigningOverlap, "721h": defaultSigningOverlap,
+		"0s": 0, "90m": 90 * time.Minute, "720h": 720 * time.Hour,
+	} {
+		public := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{OverlapAnnotation: text}}}
+		if got := signingOverlap(public); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
+
+// The process may die before or after each write. Whatever is done next is done by another
+// that knows nothing but what is stored.
+func TestRotationSurvivesACrashAtEachWrite(t *testing.T) {
+	for _, done := range []bool{false, true} {
+		for at := 1; ; at++ {
+			noSigningKey(t)
+			healthy, clock, _ := someSigningKeys(t, time.Now().Truncate(time.Second))
+			reconcileOnce(t, healthy)
+			first := heldRing(t).Signer
+			annotateConfigMap(t, map[string]string{RotateAnnotation: "1", OverlapAnnotation: "1h"})
+
+			dying, writes := dyingAt(t, healthy, at, done)
+			rotateWith(t, dying, clock)
+			if *writes < at {
+				break // It lived to the end: every write has had its turn.
+			}
+			rotateWith(t, healthy, clock)
+			ring := heldRing(t)
+			if ring.Signer.ID() == first.ID() || ring.HasNext() || ring.HasPrevious() {
+				t.Fatalf("write %d, done %t: the rotation has not come to its end", at, done)
+			}
+			if got := publishedIDs(t); len(got) != 1 || got[0] != ring.Signer.ID() {
+				t.Fatalf("write %d, done %t: published are %v, want %s", at, done, got, ring.Signer.ID())
+			}
+		}
+	}
+}
+
+// dyingAt returns a replica whose writes fail from the one of that number on, which is done
+// all the same or not.
+func dyingAt(t *testing.T, k signingKeys, at int, done bool) (signingKeys, *int) {
+	t.Helper()
+	config, err := env.Controller(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner, err := client.NewWithWatch(config, client.Options{Scheme: env.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	writes := 0
+	dead := errors.New("the process has died")
+	write := func(do func() error) error {
+		writes++
+		switch {
+		case writes < at:
+			return do()
+		case writes == at && done:
+			return errors.Join(do(), dead)
+		}
+		return dead
+	}
+	k.client = interceptor.NewClient(inner, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			return write(func() error { return c.Create(ctx, object, options...) })
+		},
+		Update: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
+			return write(func() error { return c.Update(ctx, object, options...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			return write(func() error { return c.Patch(ctx, object, patch, options...) })
+		},
+	})
+	return k, &writes
+}
+
+// rotateWith reconciles until there is nothing to do, or an error, and checks at each step
+// what must hold at any time. It passes the time that it is told to wait.
+func rotateWith(t *testing.T, k signingKeys, clock *clocktesting.FakePassiveClock) {
+	t.Helper()
+	for range 20 {
+		before := get(t, NewWithT(t), signingSecret()).ResourceVersion + "/" + get(t, NewWithT(t), signingConfigMap()).ResourceVersion
+		result, err := k.reconcile(t.Context())
+		checkPublished(t, k)
+		if err != nil {
+			return
+		}
+		clock.SetTime(clock.Now().Add(result.RequeueAfter))
+		after := get(t, NewWithT(t), signingSecret()).ResourceVersion + "/" + get(t, NewWithT(t), signingConfigMap()).ResourceVersion
+		if result.RequeueAfter == 0 && before == after {
+			return
+		}
+	}
+	t.Fatal("the rotation does not settle")
+}
+
+func checkPublished(t *testing.T, k signingKeys) {
+	t.Helper()
+	ids := publishedIDs(t)
+	if len(ids) == 0 || len(ids) > 2 {
+		t.Fatalf("published are %v, want one key or two", ids)
+	}
+	// A signer that is not published for its notice would sign what some replica refuses.
+	ring := heldRing(t)
+	if _, err := k.current(t.Context()); err != nil {
+		t.Fatalf("nothing can be signed, by key %s while %v are published: %v", ring.Signer.ID(), ids, err)
+	}
+}
+
+func TestSigningKeyIsWithdrawnWhenNoTokenIsOwed(t *testing.T) {
+	noSigningKey(t)
+	k, clock, recorder := someSigningKeys(t, time.Now().Truncate(time.Second))
+	reconcileOnce(t, k)
+	first := heldRing(t).Signer
+	namespace := newOrganization(t, "owed")
+	key := builder.APIKey("slow").In(namespace).Build()
+	create(t, key)
+	setStatus := func(change func(*v1alpha1.APIKeyStatus)) {
+		t.Helper()
+		change(&key.Status)
+		if err := asController(t).Status().Update(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	setStatus(func(s *v1alpha1.APIKeyStatus) {
+		s.KeyID, s.SigningKeyID = "token", first.ID()
+		s.ExpiresAt = ptr.To(metav1.NewTime(clock.Now().Add(1000 * time.Hour)))
+	})
+	annotateConfigMap(t, map[string]string{RotateAnnotation: "1", OverlapAnnotation: "1h"})
+	reconcileOnce(t, k) // the next key
+	reconcileOnce(t, k) // published, and counted from now
+	if wait := reconcileOnce(t, k); wait != publicationNotice || heldRing(t).Signer.ID() != first.ID() {
+		t.Fatalf("signs by another key, or waits %v and not %v", wait, publicationNotice)
+	}
+	clock.SetTime(clock.Now().Add(publicationNotice))
+	reconcileOnce(t, k) // signs
+	if heldRing(t).Signer.ID() == first.ID() {
+		t.Fatal("the key before still signs")
+	}
+	clock.SetTime(clock.Now().Add(2 * time.Hour))
+	if wait := reconcileOnce(t, k); wait != owedRetry || len(publishedIDs(t)) != 2 {
+		t.Fatalf("looks again in %v with %v published, while a token has not been signed anew", wait, publishedIDs(t))
+	}
+	setStatus(func(s *v1alpha1.APIKeyStatus) { s.SigningKeyID = heldRing(t).Signer.ID() })
+	reconcileOnce(t, k)
+	if wait := reconcileOnce(t, k); wait != time.Hour {
+		t.Fatalf("the overlap is %v, want it to be an hour from when no token is owed", wait)
+	}
+	clock.SetTime(clock.Now().Add(time.Hour))
+	reconcileOnce(t, k)
+	reconcileOnce(t, k)
+	if got := publishedIDs(t); len(got) != 1 || got[0] == first.ID() {
+		t.Errorf("published are %v, want the new key alone", got)
+	}
+	close(recorder.Events)
+	var said []string
+	for event := range recorder.Events {
+		said = append(said, strings.Fields(event)[1])
+	}
+	NewWithT(t).Expect(said).To(Equal([]string{"SigningKeyAdded", "SigningKeyRotated", "SigningKeyWithdrawn"}))
+}
+
+func TestKeysThatGoByNothingOweNothing(t *testing.T) {
+	noSigningKey(t)
+	k, clock, _ := someSigningKeys(t, time.Now())
+	reconcileOnce(t, k)
+	first := heldRing(t).Signer
+	key := builder.APIKey("idle").In(newOrganization(t, "idle")).Build()
+	create(t, key)
+	live := ptr.To(metav1.NewTime(clock.Now().Add(time.Hour)))
+	homeless := v1alpha1.Condition{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOrganizationNotFound,
+		LastTransitionTime: metav1.Now(), Message: "x",
+	}
+	cases := []struct {
+		reason string
+		status v1alpha1.APIKeyStatus
+		owed   bool
+	}{
+		{"a token of the key before", v1alpha1.APIKeyStatus{SigningKeyID: first.ID(), ExpiresAt: live}, true},
+		{"a token of another", v1alpha1.APIKeyStatus{SigningKeyID: "another", ExpiresAt: live}, false},
+		{"no token", v1alpha1.APIKeyStatus{}, false},
+		{"a token that is over", v1alpha1.APIKeyStatus{SigningKeyID: first.ID(), ExpiresAt: ptr.To(metav1.NewTime(clock.Now().Add(-time.Hour)))}, false},
+		{"no organization that could serve it", v1alpha1.APIKeyStatus{SigningKeyID: first.ID(), ExpiresAt: live, Conditions: []v1alpha1.Condition{homeless}}, false},
+	}
+	for _, tc := range cases {
+		forget(t, key, tc.status)
+		if owed, err := k.owed(t.Context(), first.Public()); err != nil || owed != tc.owed {
+			t.Errorf("%s: owed is %t (%v), want %t", tc.reason, owed, err, tc.owed)
+		}
+	}
+}
+
+// The Secret of an earlier version was made immutable; so is one that someone brings along.
+func TestImmutableSigningKeyIsNotRotated(t *testing.T) {
+	noSigningKey(t)
+	k, _, recorder := someSigningKeys(t, time.Now())
+	reconcileOnce(t, k)
+	secret := get(t, NewWithT(t), signingSecret())
+	secret.Immutable = ptr.To(true)
+	if err := env.Client.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	annotateConfigMap(t, map[string]string{RotateAnnotation: "1"})
+	reconcileOnce(t, k)
+	if ring := heldRing(t); ring.HasNext() {
+		t.Error("a key was added to what cannot change")
+	}
+	if event := <-recorder.Events; !strings.Contains(event, "RotationRefused") {
+		t.Errorf("said %q, want that the rotation is refused", event)
+	}
+	noSigningKey(t)
+}
+
+// A rotation is not what ends a leak, and does not stand in the way of it.
+func TestRemovalOfTheSecretEndsARotationToo(t *testing.T) {
+	noSigningKey(t)
+	k, clock, _ := someSigningKeys(t, time.Now())
+	reconcileOnce(t, k)
+	first := heldRing(t).Signer
+	annotateConfigMap(t, map[string]string{RotateAnnotation: "1", OverlapAnnotation: "1h"})
+	reconcileOnce(t, k)
+	reconcileOnce(t, k)
+	clock.SetTime(clock.Now().Add(publicationNotice))
+	reconcileOnce(t, k)
+	second := heldRing(t).Signer
+	if err := env.Client.Delete(t.Context(), signingSecret()); err != nil {
+		t.Fatal(err)
+	}
+	reconcileOnce(t, k)
+	ring := heldRing(t)
+	if got := publishedIDs(t); len(got) != 1 || got[0] != ring.Signer.ID() || got[0] == first.ID() || got[0] == second.ID() {
+		t.Errorf("published are %v, want a third key alone", got)
+	}
+	if reconcileOnce(t, k); heldRing(t).HasNext() {
+		t.Error("what was asked for before the key was made is served by it")
+	}
+}

@@ -1,0 +1,99 @@
+package tokens
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"maps"
+)
+
+// The keys of the Secret's data beside SigningKeyDataKey, while the signing key is rotated.
+const (
+	// NextKeyDataKey is of the private key that signs next.
+	NextKeyDataKey = "next-ed25519.pem"
+	// PreviousKeyDataKey is of the public half of the key that signed before.
+	PreviousKeyDataKey = "previous-public.pem"
+)
+
+// Ring is every key that the Secret holds. At rest that is the one that signs. A rotation adds
+// the next, later makes it the one that signs and keeps the public half of the one before, and
+// in the end drops that: there are never more than two keys.
+type Ring struct {
+	// Signer signs tokens.
+	Signer SigningKey
+	// Next is published and signs nothing yet; the zero value for none.
+	Next SigningKey
+	// Previous signs no more, and what it signed is still accepted; empty for none.
+	Previous KeySet
+}
+
+// Public returns the set that is to be published.
+func (r Ring) Public() KeySet {
+	set := KeySet{keys: maps.Clone(r.Signer.Public().keys)}
+	if r.HasNext() {
+		maps.Copy(set.keys, r.Next.Public().keys)
+	}
+	maps.Copy(set.keys, r.Previous.keys)
+	return set
+}
+
+// HasNext reports whether a key waits to sign.
+func (r Ring) HasNext() bool { return r.Next.id != "" }
+
+// HasPrevious reports whether what another key signed is still accepted.
+func (r Ring) HasPrevious() bool { return len(r.Previous.keys) > 0 }
+
+// EncodeRing returns the Secret's data for the ring.
+func EncodeRing(ring Ring) (map[string][]byte, error) {
+	data, err := EncodeSigningKey(ring.Signer)
+	if err != nil {
+		return nil, err
+	}
+	if ring.HasNext() {
+		next, err := EncodeSigningKey(ring.Next)
+		if err != nil {
+			return nil, err
+		}
+		data[NextKeyDataKey] = next[SigningKeyDataKey]
+	}
+	if !ring.HasPrevious() {
+		return data, nil
+	}
+	if len(ring.Previous.keys) > 1 {
+		return nil, errors.New("encode the signing keys: one key may have signed before, not more")
+	}
+	for _, public := range ring.Previous.keys {
+		der, err := x509.MarshalPKIXPublicKey(public)
+		if err != nil {
+			return nil, fmt.Errorf("encode the signing key before: %w", err)
+		}
+		data[PreviousKeyDataKey] = pem.EncodeToMemory(&pem.Block{Type: publicKeyBlock, Bytes: der})
+	}
+	return data, nil
+}
+
+// DecodeRing reads the ring from the Secret's data. No error text holds any of it.
+func DecodeRing(data map[string][]byte) (Ring, error) {
+	var (
+		ring Ring
+		err  error
+	)
+	if ring.Signer, err = decodeSigningKey(data, SigningKeyDataKey); err != nil {
+		return Ring{}, err
+	}
+	if _, there := data[NextKeyDataKey]; there {
+		if ring.Next, err = decodeSigningKey(data, NextKeyDataKey); err != nil {
+			return Ring{}, err
+		}
+	}
+	if text, there := data[PreviousKeyDataKey]; there {
+		public, err := parsePublicKey(text)
+		if err != nil {
+			return Ring{}, fmt.Errorf("data key %q: %w", PreviousKeyDataKey, err)
+		}
+		ring.Previous = KeySet{keys: map[string]ed25519.PublicKey{thumbprint(public): public}}
+	}
+	return ring, nil
+}
