@@ -34,6 +34,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers"
 	"github.com/appsec-dev/findings-operator/controllers/apikey"
+	"github.com/appsec-dev/findings-operator/controllers/cursorkeys"
 	"github.com/appsec-dev/findings-operator/controllers/finding"
 	"github.com/appsec-dev/findings-operator/controllers/organization"
 	"github.com/appsec-dev/findings-operator/controllers/project"
@@ -71,7 +72,9 @@ func (o *controllerOptions) controllerSetups() []controllerSetup {
 		{"webhookdelivery", 4, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 			return webhookdelivery.SetupWithManager(ctx, mgr, options, webhookdelivery.Settings{Allowed: o.webhookAllowed})
 		}},
-		{"webhookendpoint", 2, webhookendpoint.SetupWithManager},
+		{"webhookendpoint", 2, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+			return webhookendpoint.SetupWithManager(ctx, mgr, options, webhookendpoint.Settings{MaxPending: o.webhookMaxPending})
+		}},
 	}
 }
 
@@ -98,6 +101,8 @@ type controllerOptions struct {
 	probeAddress       string
 	concurrency        map[string]int
 	webhookAllowCIDR   []string
+	webhookMaxPending  int
+	cursorKeysSecret   string
 	zap                zap.Options
 
 	// local is the API server of the Lease, plane that of the kinds: mostly the same one.
@@ -147,6 +152,11 @@ func (o *controllerOptions) addFlags(flags *pflag.FlagSet) {
 		"Objects reconciled at a time, by controller. Default: "+o.defaultConcurrency()+".")
 	flags.StringArrayVar(&o.webhookAllowCIDR, "webhook-allow-cidr", nil,
 		"Range of addresses that webhooks may be sent to though it is not public, for example 10.1.0.0/16. Repeatable.")
+	flags.StringVar(&o.cursorKeysSecret, "cursor-keys-secret", "",
+		"Secret in --namespace, to be mounted as the apiserver's --cursor-keys-dir, that is made with a random key where it is not there.")
+
+	flags.IntVar(&o.webhookMaxPending, "webhook-max-pending", webhookendpoint.DefaultMaxPending,
+		"Above how many waiting deliveries no more are made for a webhook endpoint. What happens is recorded, and sent once less than half as many wait.")
 
 	o.zap.TimeEncoder = zapcore.RFC3339TimeEncoder
 	logging := flag.NewFlagSet("logging", flag.ContinueOnError)
@@ -217,6 +227,9 @@ func (o *controllerOptions) validate() error {
 			errs = append(errs, fmt.Errorf("--concurrency %s=%d: at least 1 is needed", name, n))
 		}
 	}
+	if o.webhookMaxPending < 1 {
+		errs = append(errs, fmt.Errorf("--webhook-max-pending %d: at least 1 is needed", o.webhookMaxPending))
+	}
 	return errors.Join(errs...)
 }
 
@@ -239,7 +252,22 @@ func (o *controllerOptions) run(ctx context.Context) error {
 			return fmt.Errorf("set up the controller %q: %w", c.name, err)
 		}
 	}
+	if err := o.addCursorKeys(mgr); err != nil {
+		return err
+	}
 	return mgr.Start(ctx)
+}
+
+// addCursorKeys has the Secret of cursor keys made, in the cluster that the facade runs in.
+func (o *controllerOptions) addCursorKeys(mgr ctrl.Manager) error {
+	if o.cursorKeysSecret == "" {
+		return nil
+	}
+	maker, err := cursorkeys.New(o.local, o.namespace, o.cursorKeysSecret, mgr.GetLogger().WithName("cursorkeys"))
+	if err != nil {
+		return err
+	}
+	return mgr.Add(maker)
 }
 
 func (o *controllerOptions) manager() (ctrl.Manager, error) {

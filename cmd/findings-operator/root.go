@@ -13,6 +13,7 @@ func newRootCommand() *cobra.Command {
 	root.AddCommand(
 		newControllerCommand(),
 		newAPIServerCommand(),
+		newHealthcheckCommand(),
 	)
 	return root
 }

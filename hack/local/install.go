@@ -18,8 +18,8 @@ const (
 
 // install applies the CRDs, roles and admission policies and returns when all are in force.
 func install(ctx context.Context, o options, config *rest.Config) error {
-	if err := apply(ctx, o, "--kustomize", o.config("default")); err != nil {
-		return fmt.Errorf("install config/default: %w", err)
+	if err := apply(ctx, o, "--kustomize", o.config("plane")); err != nil {
+		return fmt.Errorf("install config/plane: %w", err)
 	}
 	if _, err := kubectl(ctx, o, "wait", "--for=condition=Established", "--timeout="+settleTimeout.String(),
 		"customresourcedefinitions", "--all"); err != nil {

@@ -1,0 +1,101 @@
+{{- /* The name that all others begin with: the release's. */ -}}
+{{- define "findings.fullname" -}}
+{{- default .Release.Name .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "findings.labels" -}}
+app.kubernetes.io/name: findings-operator
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{- /* What selects the pods of a component. It never changes: a Deployment's selector cannot. */ -}}
+{{- define "findings.selector" -}}
+app.kubernetes.io/name: findings-operator
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end -}}
+
+{{- define "findings.componentLabels" -}}
+{{ include "findings.labels" .root }}
+app.kubernetes.io/component: {{ .component }}
+{{- end -}}
+
+{{- /* Whether this release holds what the API server of the kinds needs: CRDs, roles, policies. */ -}}
+{{- define "findings.plane" -}}
+{{- if and .Values.planeOnly .Values.findingsKubeconfigSecret }}
+{{- fail "planeOnly runs nothing that could use findingsKubeconfigSecret: set one of them, in a release each" }}
+{{- end }}
+{{- if or .Values.planeOnly (not .Values.findingsKubeconfigSecret) }}yes{{ end -}}
+{{- end -}}
+
+{{- /* Whether this release runs anything. */ -}}
+{{- define "findings.workloads" -}}
+{{- if not .Values.planeOnly }}yes{{ end -}}
+{{- end -}}
+
+{{- define "findings.image" -}}
+{{- with .Values.image -}}
+{{ .repository }}
+{{- if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "findings.cursorKeysSecret" -}}
+{{ include "findings.fullname" . }}-cursor-keys
+{{- end -}}
+
+{{- define "findings.podSecurityContext" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+seccompProfile:
+  type: RuntimeDefault
+{{- end -}}
+
+{{- define "findings.securityContext" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end -}}
+
+{{- /* Replicas keep apart, by host and by zone, where there are several. */ -}}
+{{- define "findings.topologySpread" -}}
+{{- $selector := include "findings.selector" . -}}
+{{- range $key := list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+- maxSkew: 1
+  topologyKey: {{ $key }}
+  whenUnsatisfiable: ScheduleAnyway
+  labelSelector:
+    matchLabels:
+      {{- $selector | nindent 6 }}
+  matchLabelKeys: [pod-template-hash]
+{{- end }}
+{{- end -}}
+
+{{- /* Where pods run, and what else people put on them. */ -}}
+{{- define "findings.scheduling" -}}
+{{- with .priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- define "findings.servicePort" -}}
+{{- .Values.service.port | default (ternary 443 80 (ne .Values.api.tls.secret "")) -}}
+{{- end -}}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	// healthcheckInterval is how often an address is asked that has not answered as wanted.
+	healthcheckInterval = time.Second
+	// healthcheckRequestTimeout bounds one request.
+	healthcheckRequestTimeout = 5 * time.Second
+)
+
+// healthcheckOptions are the flags of `findings-operator healthcheck`.
+type healthcheckOptions struct {
+	timeout  time.Duration
+	insecure bool
+}
+
+func newHealthcheckCommand() *cobra.Command {
+	o := &healthcheckOptions{}
+	command := &cobra.Command{
+		Use:   "healthcheck URL[=CODE] ...",
+		Short: "Wait until addresses answer with a status code",
+		Long: `Wait until each address answers with its status code, 200 unless it is given.
+
+The image holds this binary alone, no shell and no curl: the chart's test and anyone's probes
+ask with it.`,
+		Example: `  # The REST API answers, and refuses who has no key
+  findings-operator healthcheck http://findings-api/v1/findings=401`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return o.run(command.Context(), arguments)
+		},
+	}
+	command.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long to wait")
+	command.Flags().BoolVar(&o.insecure, "insecure-skip-tls-verify", false, "take any certificate")
+	return command
+}
+
+// healthTarget is an address and the code that it is to answer with.
+type healthTarget struct {
+	url  string
+	code int
+}
+
+func (o *healthcheckOptions) run(ctx context.Context, arguments []string) error {
+	var targets []healthTarget
+	for _, argument := range arguments {
+		target, err := parseHealthTarget(argument)
+		if err != nil {
+			return err
+		}
+		targets = append(targets, target)
+	}
+	client := &http.Client{
+		Timeout: healthcheckRequestTimeout,
+		Transport: &http.Transport{
+			TLSClientConfig:   &tls.Config{InsecureSkipVerify: o.insecure}, //nolint:gosec // only where asked for, and nothing secret is sent
+			DisableKeepAlives: true,                                        // each try finds its way anew
+		},
+		// Where a redirect leads is not what was asked about.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	for _, target := range targets {
+		group.Go(func() error { return target.await(ctx, client) })
+	}
+	return group.Wait()
+}
+
+func parseHealthTarget(argument string) (healthTarget, error) {
+	target := healthTarget{url: argument, code: http.StatusOK}
+	// A query may hold the sign too, so only what reads as a code is one.
+	if at := strings.LastIndex(argument, "="); at >= 0 {
+		if code, err := strconv.Atoi(argument[at+1:]); err == nil && code >= 100 && code < 600 {
+			target = healthTarget{url: argument[:at], code: code}
+		}
+	}
+	parsed, err := url.Parse(target.url)
+	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
+		return healthTarget{}, fmt.Errorf("%q is no address like http://findings-api/readyz=200", argument)
+	}
+	return target, nil
+}
+
+// await asks until the answer is as wanted; where time runs out first, it says what came last.
+func (t healthTarget) await(ctx context.Context, client *http.Client) error {
+	var last error
+	err := wait.PollUntilContextCancel(ctx, healthcheckInterval, true, func(ctx context.Context) (bool, error) {
+		if err := t.ask(ctx, client); err != nil {
+			// The end of the wait says nothing of the address.
+			if ctx.Err() == nil || last == nil {
+				last = err
+			}
+			return false, nil
+		}
+		return true, nil
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("wait for %s: %w", t.url, err), last)
+	}
+	return nil
+}
+
+func (t healthTarget) ask(ctx context.Context, client *http.Client) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, t.url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	if err := response.Body.Close(); err != nil {
+		return err
+	}
+	if response.StatusCode != t.code {
+		return fmt.Errorf("%s answers %d, want %d", t.url, response.StatusCode, t.code)
+	}
+	return nil
+}

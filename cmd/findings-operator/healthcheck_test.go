@@ -1,0 +1,46 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+func TestHealthcheckWaitsForTheCode(t *testing.T) {
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/slow" && asked.Add(1) == 1:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case r.URL.Path == "/keyed":
+			w.WriteHeader(http.StatusUnauthorized)
+		case r.URL.Path == "/moved":
+			http.Redirect(w, r, "/", http.StatusFound)
+		}
+	}))
+	defer server.Close()
+	for _, test := range []struct {
+		reason    string
+		arguments []string
+		want      string // in the error; none where empty
+	}{
+		{"what answers is well", []string{server.URL}, ""},
+		{"a first refusal is waited out", []string{server.URL + "/slow"}, ""},
+		{"another code may be wanted", []string{server.URL + "/keyed=401"}, ""},
+		{"a query is no code", []string{server.URL + "/?a=b"}, ""},
+		{"the wrong code is told", []string{"--timeout=1ms", server.URL + "/keyed"}, "/keyed"},
+		{"one of many is enough to fail", []string{"--timeout=50ms", server.URL, server.URL + "/keyed"}, "answers 401, want 200"},
+		{"a redirect is not followed", []string{"--timeout=50ms", server.URL + "/moved"}, "answers 302"},
+		{"a mistake ends it at once", []string{"findings-api"}, "is no address"},
+		{"an address is needed", nil, "at least 1 arg"},
+	} {
+		command := newRootCommand()
+		command.SetArgs(append([]string{"healthcheck"}, test.arguments...))
+		err := command.ExecuteContext(t.Context())
+		if (err != nil) != (test.want != "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v: got %v, want %q", test.reason, test.arguments, err, test.want)
+		}
+	}
+}

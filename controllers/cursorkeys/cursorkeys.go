@@ -1,0 +1,93 @@
+// Package cursorkeys makes the Secret of the keys that the REST facade's replicas authenticate
+// cursors with, so that no key has to be made by hand, or be in a chart's release or in Git.
+package cursorkeys
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+const (
+	// firstKey names the key. The facade signs with the one whose name sorts last.
+	firstKey = "key-1"
+	// keySize is that of the hash that cursors are authenticated with, in bytes.
+	keySize = 32
+	// requestTimeout bounds one try.
+	requestTimeout = 10 * time.Second
+)
+
+// Maker makes the Secret. It is a Runnable of a manager, on every replica: the first wins, and
+// the facade's pods, which wait for the Secret, need wait for no election.
+type Maker struct {
+	client          kubernetes.Interface
+	namespace, name string
+	log             logr.Logger
+}
+
+// New returns a Maker of the Secret of that name; config reaches the cluster that the facade
+// runs in.
+func New(config *rest.Config, namespace, name string, log logr.Logger) (*Maker, error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for the Secret of cursor keys: %w", err)
+	}
+	return &Maker{client: client, namespace: namespace, name: name, log: log}, nil
+}
+
+// NeedLeaderElection is false: making what is not there takes no leader.
+func (*Maker) NeedLeaderElection() bool { return false }
+
+// Start makes the Secret where it is not there and returns once it is, or when ctx ends. What
+// is there stays: people rotate keys, and a key that changes ends every list under way.
+func (m *Maker) Start(ctx context.Context) error {
+	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 6, Cap: time.Minute}
+	for {
+		err := m.make(ctx)
+		if err == nil || ctx.Err() != nil {
+			return nil
+		}
+		m.log.Error(err, "The Secret of cursor keys could not be made; the REST API's pods wait for it")
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(backoff.Step()):
+		}
+	}
+}
+
+func (m *Maker) make(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	key := make([]byte, keySize)
+	rand.Read(key) //nolint:errcheck // never fails: it ends the process instead
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: m.name, Namespace: m.namespace,
+			Labels: map[string]string{"app.kubernetes.io/name": "findings-operator"},
+		},
+		Data: map[string][]byte{firstKey: key},
+	}
+	// Created and not looked for first: the role lets Secrets be created here and none be read.
+	_, err := m.client.CoreV1().Secrets(m.namespace).Create(ctx, secret, metav1.CreateOptions{FieldManager: v1alpha1.ControllerFieldManager})
+	switch {
+	case err == nil:
+		m.log.Info("Made the Secret of cursor keys", "secret", m.name)
+		return nil
+	case apierrors.IsAlreadyExists(err):
+		return nil
+	default:
+		return fmt.Errorf("create the Secret %s/%s: %w", m.namespace, m.name, err)
+	}
+}

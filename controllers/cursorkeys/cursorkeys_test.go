@@ -1,0 +1,99 @@
+package cursorkeys_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/controllers/cursorkeys"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+var env *testenv.Environment
+
+func TestMain(m *testing.M) { testenv.Main(m, &env) }
+
+func TestTheSecretIsMadeOnceWithTheRightsOfTheControllers(t *testing.T) {
+	config := account(t)
+	start(t, config)
+	made := read(t)
+	if n := len(made.Data["key-1"]); len(made.Data) != 1 || n != 32 {
+		t.Errorf("the Secret holds %d keys, key-1 of %d bytes; want one of 32", len(made.Data), n)
+	}
+	start(t, config) // another replica, or the same after a restart
+	if difference := cmp.Diff(made, read(t)); difference != "" {
+		t.Errorf("the Secret was written again:\n%s", difference)
+	}
+}
+
+// It may come before its role does: the pods of an installation start in any order.
+func TestItIsTriedUntilItIsAllowed(t *testing.T) {
+	anonymous := rest.AnonymousClientConfig(env.Config)
+	ctx, cancel := context.WithCancel(t.Context())
+	maker, err := cursorkeys.New(anonymous, testenv.SystemNamespace, "never", logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- maker.Start(ctx) }()
+	select {
+	case err := <-done:
+		t.Fatalf("a refusal ended it: %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("the end of the process is no error: %v", err)
+	}
+}
+
+// account has the rights of config/manager and no others: the ClusterRole of config/rbac holds
+// more where the kinds live in the same cluster.
+func account(t *testing.T) *rest.Config {
+	t.Helper()
+	const namespace, name = testenv.SystemNamespace, testenv.ControllerServiceAccount
+	if err := env.ApplyFile(t.Context(), filepath.Join(testenv.RepositoryRoot(), "config", "manager", "role.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := env.Client.Delete(t.Context(), binding); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	config, err := env.ServiceAccount(t.Context(), namespace, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+func start(t *testing.T, config *rest.Config) {
+	t.Helper()
+	maker, err := cursorkeys.New(config, testenv.SystemNamespace, "cursor-keys", logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// It returns once the Secret is there, which may take a moment for the role to be known.
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := maker.Start(ctx); err != nil || ctx.Err() != nil {
+		t.Fatalf("%v, %v", err, ctx.Err())
+	}
+}
+
+func read(t *testing.T) *corev1.Secret {
+	t.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.SystemNamespace, Name: "cursor-keys"}}
+	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
+		t.Fatal(err)
+	}
+	return secret
+}

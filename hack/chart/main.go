@@ -1,0 +1,72 @@
+// Command chart writes the parts of the chart that config/ decides: CRDs, roles and admission
+// policies. It runs from the repository's root, as `make generate` does.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// sources are the manifests that become templates, and the folder of templates they go to.
+var sources = []struct{ pattern, folder string }{
+	{"config/crd/bases/*.yaml", "crds"},
+	{"config/rbac/*.yaml", "rbac"},
+	{"config/manager/role.yaml", "rbac"},
+	{"config/admission/*.yaml", "admission"},
+}
+
+const templates = "charts/findings-operator/templates"
+
+// passedOver are files of those folders that are no part of a release: helm makes the namespace.
+var passedOver = map[string]bool{"kustomization.yaml": true, "namespace.yaml": true}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "chart:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	for _, source := range sources {
+		// What has no source any more goes.
+		if err := os.RemoveAll(filepath.Join(templates, source.folder)); err != nil {
+			return err
+		}
+	}
+	for _, source := range sources {
+		files, err := filepath.Glob(source.pattern)
+		if err != nil {
+			return err
+		}
+		if len(files) == 0 {
+			return fmt.Errorf("%s matches nothing: run this in the repository's root", source.pattern)
+		}
+		for _, file := range files {
+			if passedOver[filepath.Base(file)] {
+				continue
+			}
+			if err := convert(file, filepath.Join(templates, source.folder, filepath.Base(file))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func convert(from, to string) error {
+	manifest, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	text, err := template(string(manifest))
+	if err != nil {
+		return fmt.Errorf("%s: %w", from, err)
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o750); err != nil {
+		return err
+	}
+	header := "{{- /* Generated from " + filepath.ToSlash(from) + " by `make generate`. Change it there. */ -}}\n"
+	return os.WriteFile(to, []byte(header+text), 0o600)
+}
