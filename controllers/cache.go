@@ -28,12 +28,13 @@ func CacheOptions() cache.Options {
 			&corev1.Secret{}:         madeByUs,
 			&corev1.ServiceAccount{}: madeByUs,
 			&rbacv1.RoleBinding{}:    madeByUs,
-			// updatedAt is derived from when each manager last wrote.
+			// updatedAt is derived from when each manager last wrote, and so is when a scan ended.
 			&v1alpha1.Finding{}:     whoAndWhen,
 			&v1alpha1.Project{}:     whoAndWhen,
 			&v1alpha1.Repository{}:  whoAndWhen,
 			&v1alpha1.Review{}:      whoAndWhen,
 			&v1alpha1.ReviewIssue{}: whoAndWhen,
+			&v1alpha1.Scan{}:        whoAndWhen,
 		},
 	}
 }

@@ -50,7 +50,8 @@ type Transition struct {
 	// at is when the change was made, as far as is known.
 	// +required
 	At metav1.Time `json:"at"`
-	// from is the value before: the user status for triaged, else the state; empty for the first.
+	// from is the value before: the user status for triaged, the pull request's status of a
+	// review, the outcome of a scan, else the state; empty for the first.
 	// +kubebuilder:validation:MaxLength=16
 	// +optional
 	From string `json:"from,omitempty"`
@@ -58,7 +59,8 @@ type Transition struct {
 	// +kubebuilder:validation:MaxLength=16
 	// +optional
 	To string `json:"to,omitempty"`
-	// by is who made the change: triage.by for triaged, else the scanner.
+	// by is who made the change: triage.by for triaged, the commit that resolved a review issue,
+	// the controller for a scan that was abandoned, else the scanner; empty where it is not known.
 	// +kubebuilder:validation:MaxLength=320
 	// +optional
 	By string `json:"by,omitempty"`

@@ -10,6 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
+	"github.com/appsec-dev/findings-operator/internal/transitions"
 )
 
 // observe records what the issue's spec and its review's say, and whether the review is
@@ -30,6 +31,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 		}
 	}
 	s.issue.Status = reviewstate.IssueStatus(s.issue, spec, s.now)
+	s.issue.Status.EmittedSeq = lastSeq(&s.issue.Status) // no deliveries are made yet, so none are owed
 	conditions.Set(&s.issue.Status.Conditions, verdict, s.issue.Generation, s.now)
 	return nil
 }
@@ -48,4 +50,8 @@ func (r *Reconciler) announce(s *scope) {
 		note = "A commit that the review no longer keeps resolved the issue."
 	}
 	r.recorder.Eventf(s.issue, nil, corev1.EventTypeNormal, reason, action, "%s", note)
+}
+
+func lastSeq(status *v1alpha1.ReviewIssueStatus) int64 {
+	return transitions.History{Transitions: status.Transitions, EmittedSeq: status.EmittedSeq}.LastSeq()
 }

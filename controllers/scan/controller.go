@@ -58,6 +58,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 func observe(scan *v1alpha1.Scan, p progress, now time.Time) {
+	// First: it compares with the phase and the conditions so far.
+	scan.Status.Transitions = transitionsOf(scan, p, now)
+	scan.Status.EmittedSeq = lastSeq(&scan.Status) // no deliveries are made yet, so none are owed
 	scan.Status.ObservedGeneration = scan.Generation
 	scan.Status.Phase = p.phase
 	conditions.Set(&scan.Status.Conditions, p.verdict, scan.Generation, now)

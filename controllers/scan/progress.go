@@ -27,7 +27,8 @@ func progressOf(scan *v1alpha1.Scan, now time.Time) progress {
 		}}
 	}
 	left := abandonedAt(scan).Sub(now)
-	if left <= 0 {
+	// Once given, the verdict stands until an end is recorded: a clock that goes back is none.
+	if left <= 0 || isAbandoned(&scan.Status) {
 		return progress{phase: v1alpha1.ScanPhaseFailed, verdict: conditions.Verdict{
 			Stalled: true, Reason: v1alpha1.ReasonAbandoned,
 			Message: "No end was recorded within an hour of the start: the import has died. Scan again.",
@@ -47,4 +48,10 @@ func abandonedAt(scan *v1alpha1.Scan) time.Time {
 		start = recorded
 	}
 	return start.Add(v1alpha1.ScanAbandonedAfter)
+}
+
+// isAbandoned says that the status holds the verdict that the scan was abandoned.
+func isAbandoned(status *v1alpha1.ScanStatus) bool {
+	ready := v1alpha1.FindCondition(status.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.Reason == v1alpha1.ReasonAbandoned
 }

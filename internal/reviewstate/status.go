@@ -22,6 +22,7 @@ func ReviewStatus(review *v1alpha1.Review, counts Counts, now time.Time) v1alpha
 	next.LastReviewAt = lastReviewAt(review.Spec.ReviewedCommits)
 	next.UpdatedAt = updatedAt(review, before.ObservedGeneration, before.UpdatedAt, CountsOf(before) != counts, now)
 	next.ObservedGeneration = review.Generation
+	next.Transitions = history(before.Transitions, before.EmittedSeq).Record(*next.UpdatedAt, reviewChanges(review, counts)...)
 	return next
 }
 
@@ -56,6 +57,7 @@ func IssueStatus(issue *v1alpha1.ReviewIssue, review *v1alpha1.ReviewSpec, now t
 	}
 	next.UpdatedAt = updatedAt(issue, before.ObservedGeneration, before.UpdatedAt, before.State != next.State, now)
 	next.ObservedGeneration = issue.Generation
+	next.Transitions = history(before.Transitions, before.EmittedSeq).Record(*next.UpdatedAt, issueChanges(before.State, &next)...)
 	return next
 }
 

@@ -1,0 +1,76 @@
+package scan
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/lastwrite"
+	"github.com/appsec-dev/findings-operator/internal/transitions"
+)
+
+// ending is how a scan ended; the zero value: it has not.
+type ending struct {
+	outcome v1alpha1.ScanOutcome
+	// by is the importer, or the controller that gave the scan up.
+	by string
+}
+
+// endingOf is how the scan ended, by what the importer recorded and the verdict of progressOf.
+func endingOf(scan *v1alpha1.Scan, p progress) ending {
+	switch {
+	case scan.Spec.Outcome != "":
+		return ending{scan.Spec.Outcome, v1alpha1.ScannerFieldManagerPrefix + scan.Spec.Tool}
+	case p.phase == v1alpha1.ScanPhaseFailed:
+		return ending{v1alpha1.ScanFailed, v1alpha1.ControllerFieldManager}
+	}
+	return ending{}
+}
+
+// endingBefore is how the scan had ended by its status so far. Only who said so is left open,
+// but that it was the importer, whose word is the last one.
+func endingBefore(status *v1alpha1.ScanStatus, importer string) ending {
+	switch {
+	case isAbandoned(status):
+		return ending{v1alpha1.ScanFailed, v1alpha1.ControllerFieldManager}
+	case status.Phase == v1alpha1.ScanPhaseCompleted:
+		return ending{v1alpha1.ScanSucceeded, importer}
+	case status.Phase == v1alpha1.ScanPhaseFailed:
+		return ending{v1alpha1.ScanFailed, importer}
+	}
+	return ending{}
+}
+
+// transitionsOf are the scan's with its end, where that is new. An end that comes after the
+// scan was given up is one more, a failure too: the first was our guess, and without counts.
+func transitionsOf(scan *v1alpha1.Scan, p progress, now time.Time) []v1alpha1.Transition {
+	status := &scan.Status
+	history := transitions.History{Transitions: status.Transitions, EmittedSeq: status.EmittedSeq}
+	is := endingOf(scan, p)
+	was := endingBefore(status, v1alpha1.ScannerFieldManagerPrefix+scan.Spec.Tool)
+	if is == was || is.outcome == "" {
+		return status.Transitions
+	}
+	return history.Record(endedAt(scan, is, now), v1alpha1.Transition{
+		Type: v1alpha1.TransitionCompleted, From: string(was.outcome), To: string(is.outcome), By: is.by,
+	})
+}
+
+// endedAt is when the end came about: when the importer wrote it, by the API server's clock,
+// or when the scan's time was over. completedAt is the importer's clock, and an endpoint gets
+// nothing older than itself.
+func endedAt(scan *v1alpha1.Scan, is ending, now time.Time) metav1.Time {
+	if is.by != v1alpha1.ControllerFieldManager {
+		return lastwrite.UpdatedAt(scan, lastwrite.Observed{}, now)
+	}
+	at := abandonedAt(scan)
+	if recorded := scan.CreationTimestamp.Time; at.Before(recorded) {
+		at = recorded
+	}
+	return metav1.NewTime(at.UTC().Truncate(time.Second))
+}
+
+func lastSeq(status *v1alpha1.ScanStatus) int64 {
+	return transitions.History{Transitions: status.Transitions, EmittedSeq: status.EmittedSeq}.LastSeq()
+}
