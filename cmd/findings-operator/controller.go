@@ -72,9 +72,7 @@ func (o *controllerOptions) controllerSetups() []controllerSetup {
 		{"webhookdelivery", 4, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 			return webhookdelivery.SetupWithManager(ctx, mgr, options, webhookdelivery.Settings{Allowed: o.webhookAllowed})
 		}},
-		{"webhookendpoint", 2, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-			return webhookendpoint.SetupWithManager(ctx, mgr, options, webhookendpoint.Settings{MaxPending: o.webhookMaxPending})
-		}},
+		{"webhookendpoint", 2, webhookendpoint.SetupWithManager},
 	}
 }
 
@@ -101,7 +99,6 @@ type controllerOptions struct {
 	probeAddress       string
 	concurrency        map[string]int
 	webhookAllowCIDR   []string
-	webhookMaxPending  int
 	cursorKeysSecret   string
 	zap                zap.Options
 
@@ -155,8 +152,6 @@ func (o *controllerOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.cursorKeysSecret, "cursor-keys-secret", "",
 		"Secret in --namespace, to be mounted as the apiserver's --cursor-keys-dir, that is made with a random key where it is not there.")
 
-	flags.IntVar(&o.webhookMaxPending, "webhook-max-pending", webhookendpoint.DefaultMaxPending,
-		"Above how many waiting deliveries no more are made for a webhook endpoint. What happens is recorded, and sent once less than half as many wait.")
 
 	o.zap.TimeEncoder = zapcore.RFC3339TimeEncoder
 	logging := flag.NewFlagSet("logging", flag.ContinueOnError)
@@ -226,9 +221,6 @@ func (o *controllerOptions) validate() error {
 		if n := o.concurrency[name]; n < 1 {
 			errs = append(errs, fmt.Errorf("--concurrency %s=%d: at least 1 is needed", name, n))
 		}
-	}
-	if o.webhookMaxPending < 1 {
-		errs = append(errs, fmt.Errorf("--webhook-max-pending %d: at least 1 is needed", o.webhookMaxPending))
 	}
 	return errors.Join(errs...)
 }
