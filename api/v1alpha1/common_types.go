@@ -1,5 +1,7 @@
 package v1alpha1
 
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 // NamespacePrefix is put before an organization's name to make its namespace's name.
 const NamespacePrefix = "org-"
 
@@ -93,4 +95,18 @@ type RateLimit struct {
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
 	RequestsPerMinute *int32 `json:"requestsPerMinute,omitempty"`
+}
+
+// RemovalProgress says how far the removal of what goes with an object is. It is counted anew
+// every 10 seconds, or sooner where 5,000 more have gone.
+type RemovalProgress struct {
+	// observedAt is when this was counted.
+	// +required
+	ObservedAt metav1.Time `json:"observedAt"`
+	// total is the most that were to be removed at a time.
+	// +optional
+	Total int32 `json:"total"`
+	// remaining is how many of them are left.
+	// +optional
+	Remaining int32 `json:"remaining"`
 }

@@ -187,6 +187,9 @@ type ProjectStatus struct {
 	// updatedAt is when the spec last changed; never goes back.
 	// +optional
 	UpdatedAt *metav1.Time `json:"updatedAt,omitempty"`
+	// removal says how far the removal of what belongs to the project is.
+	// +optional
+	Removal *RemovalProgress `json:"removal,omitempty"`
 	// conditions of the project: Ready, Stalled.
 	// +listType=map
 	// +listMapKey=type
@@ -210,6 +213,7 @@ type ProjectStatus struct {
 // +kubebuilder:printcolumn:name="Display Name",type=string,priority=1,JSONPath=`.spec.displayName`
 // +kubebuilder:printcolumn:name="Exposure",type=string,priority=1,JSONPath=`.status.exposure`
 // +kubebuilder:printcolumn:name="Owner",type=string,priority=1,JSONPath=`.spec.owner`
+// +kubebuilder:printcolumn:name="Left",type=integer,priority=1,JSONPath=`.status.removal.remaining`
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:selectablefield:JSONPath=`.spec.repositoryRef.name`
 // +kubebuilder:selectablefield:JSONPath=`.spec.owner`

@@ -116,6 +116,9 @@ type RepositoryStatus struct {
 	// updatedAt is when the spec last changed; never goes back.
 	// +optional
 	UpdatedAt *metav1.Time `json:"updatedAt,omitempty"`
+	// removal says how far the removal of what belongs to the repository is.
+	// +optional
+	Removal *RemovalProgress `json:"removal,omitempty"`
 	// conditions of the repository: Ready, Stalled.
 	// +listType=map
 	// +listMapKey=type
@@ -140,6 +143,7 @@ type RepositoryStatus struct {
 // +kubebuilder:printcolumn:name="Package",type=integer,priority=1,JSONPath=`.status.counts.package`
 // +kubebuilder:printcolumn:name="Secret",type=integer,priority=1,JSONPath=`.status.counts.secret`
 // +kubebuilder:printcolumn:name="URL",type=string,priority=1,JSONPath=`.spec.url`
+// +kubebuilder:printcolumn:name="Left",type=integer,priority=1,JSONPath=`.status.removal.remaining`
 // +kubebuilder:selectablefield:JSONPath=`.spec.provider`
 // +kubebuilder:selectablefield:JSONPath=`.spec.fullName`
 // +kubebuilder:selectablefield:JSONPath=`.spec.archived`

@@ -32,7 +32,7 @@ type Reconciler struct {
 	remover  removal.Remover
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
-	// findings that are not closed, by project.
+	// findings by project.
 	findings *tally.Tally
 }
 
@@ -43,7 +43,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		remover:  removal.Remover{Client: mgr.GetClient(), Reader: mgr.GetAPIReader()},
 		recorder: mgr.GetEventRecorder(v1alpha1.ControllerFieldManager),
 		clock:    clock.RealClock{},
-		findings: tally.New(openFinding),
+		findings: tally.New(everyFinding),
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Scan{}, projectField, projectOfScan); err != nil {
 		return fmt.Errorf("index scans by project: %w", err)
@@ -82,7 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if project.DeletionTimestamp.IsZero() {
 		return r.run(ctx, s, r.claim, r.observeSpec, r.observeFindings, r.observeScans, r.observeRepository)
 	}
-	return r.run(ctx, s, r.observeSpec, r.observeFindings, r.removeChildren)
+	return r.run(ctx, s, r.observeSpec, r.observeRemoval, r.removeChildren)
 }
 
 // run goes through the phases and writes the status, unless the project may be gone already.

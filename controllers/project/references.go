@@ -22,11 +22,24 @@ const (
 	repositoryField = "spec.repositoryRef.name"
 )
 
-// openFinding counts a finding for its project unless it is closed.
-func openFinding(object client.Object) (tally.Share, bool) {
+// The classes that findings are counted in. Nobody is shown the number of the closed ones, but
+// a removal has to remove them too.
+const (
+	openClass   = "open"
+	closedClass = "closed"
+)
+
+// everyFinding counts a finding for its project, the closed ones apart.
+func everyFinding(object client.Object) (tally.Share, bool) {
 	finding := object.(*v1alpha1.Finding)
-	owner := types.NamespacedName{Namespace: finding.Namespace, Name: string(finding.Spec.ProjectRef.Name)}
-	return tally.Share{Owner: owner}, findingstate.State(&finding.Spec) != v1alpha1.FindingStateClosed
+	share := tally.Share{
+		Owner: types.NamespacedName{Namespace: finding.Namespace, Name: string(finding.Spec.ProjectRef.Name)},
+		Class: openClass,
+	}
+	if findingstate.State(&finding.Spec) == v1alpha1.FindingStateClosed {
+		share.Class = closedClass
+	}
+	return share, true
 }
 
 func projectOfScan(object client.Object) []string {

@@ -11,7 +11,24 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
+	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
 )
+
+// observeRemoval records how many objects are left that go along, and the count with them. Both
+// are left as they were where little has changed: see removal.Progress.
+func (r *Reconciler) observeRemoval(ctx context.Context, s *scope) (ctrl.Result, error) {
+	known, err := r.scansOf(ctx, s)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	left := r.findings.Total(s.key()) + int32(len(known)) //nolint:gosec // fewer than etcd holds
+	progress := removal.Progress(s.before.Removal, left, s.now)
+	if progress == s.before.Removal {
+		return ctrl.Result{}, nil
+	}
+	s.project.Status.Removal = progress
+	return r.observeFindings(ctx, s)
+}
 
 // removeChildren removes a batch of what belongs to the project and comes back, until the API
 // server says that nothing is left; then it lets the project go. Findings made in the
@@ -41,12 +58,13 @@ func (r *Reconciler) removeChildren(ctx context.Context, s *scope) (ctrl.Result,
 	return ctrl.Result{}, patch.RemoveFinalizer(ctx, r.client, s.project, v1alpha1.CleanupFinalizer)
 }
 
-// progress says what is going on; status.findingsCount says how much is left.
+// progress says what is going on; status.removal says how much is left.
 func (r *Reconciler) progress(s *scope, message string) {
 	ready := v1alpha1.FindCondition(s.before.Conditions, v1alpha1.ConditionReady)
 	if ready == nil || ready.Reason != v1alpha1.ReasonDeleting {
 		r.recorder.Eventf(s.project, nil, corev1.EventTypeNormal, v1alpha1.ReasonDeleting, "Remove",
-			"Removing the project's findings, %d of them not closed, and its scans.", s.project.Status.FindingsCount)
+			"Removing the project's findings, %d of them not closed, and its scans: %d objects in all.",
+			s.project.Status.FindingsCount, s.project.Status.Removal.Total)
 	}
 	conditions.Set(&s.project.Status.Conditions, conditions.Verdict{
 		Reason: v1alpha1.ReasonDeleting, Message: message,

@@ -47,7 +47,7 @@ func inEffect(user, scanner v1alpha1.ProjectAssessment) v1alpha1.ProjectAssessme
 
 // observeFindings records how many findings are not closed.
 func (r *Reconciler) observeFindings(_ context.Context, s *scope) (ctrl.Result, error) {
-	s.project.Status.FindingsCount = r.findings.Total(s.key())
+	s.project.Status.FindingsCount = r.findings.Count(s.key(), openClass)
 	return ctrl.Result{}, nil
 }
 

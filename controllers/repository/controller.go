@@ -32,10 +32,10 @@ type Reconciler struct {
 	remover  removal.Remover
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
-	// findings that are not closed, by repository.
+	// findings, projects and reviews by repository.
 	findings *tally.Tally
-	// projects by repository.
 	projects *tally.Tally
+	reviews  *tally.Tally
 }
 
 // SetupWithManager adds the controller of Repositories to the manager.
@@ -45,8 +45,9 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		remover:  removal.Remover{Client: mgr.GetClient(), Reader: mgr.GetAPIReader()},
 		recorder: mgr.GetEventRecorder(v1alpha1.ControllerFieldManager),
 		clock:    clock.RealClock{},
-		findings: tally.New(openFinding),
+		findings: tally.New(everyFinding),
 		projects: tally.New(everyProject),
+		reviews:  tally.New(everyReview),
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Scan{}, repositoryField, repositoryOfScan); err != nil {
 		return fmt.Errorf("index scans by repository: %w", err)
@@ -56,6 +57,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		Watches(&v1alpha1.Finding{}, r.findings.Handler(countDelay)).
 		Watches(&v1alpha1.Scan{}, handler.EnqueueRequestsFromMapFunc(scanOwner)).
 		Watches(&v1alpha1.Project{}, r.projects.Handler(countDelay)).
+		Watches(&v1alpha1.Review{}, r.reviews.Handler(countDelay)).
 		WithOptions(options).
 		Complete(r)
 }
@@ -81,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if repository.DeletionTimestamp.IsZero() {
 		return r.run(ctx, s, r.claim, r.observeSpec, r.observeCounts, r.observeScans, r.judge)
 	}
-	return r.run(ctx, s, r.observeSpec, r.observeCounts, r.removeChildren)
+	return r.run(ctx, s, r.observeSpec, r.observeRemoval, r.removeChildren)
 }
 
 // run goes through the phases and writes the status, unless the repository may be gone already.

@@ -19,13 +19,21 @@ import (
 // cache, an index of that name.
 const repositoryField = "spec.repositoryRef.name"
 
-// openFinding counts a finding for its repository, by category, unless it is closed.
-func openFinding(object client.Object) (tally.Share, bool) {
+// closedClass is that of the closed findings, which are no category's: nobody is shown their
+// number, but a removal has to remove them too.
+const closedClass = "closed"
+
+// everyFinding counts a finding for its repository, by category, and apart from them if it is closed.
+func everyFinding(object client.Object) (tally.Share, bool) {
 	finding := object.(*v1alpha1.Finding)
-	return tally.Share{
+	share := tally.Share{
 		Owner: types.NamespacedName{Namespace: finding.Namespace, Name: string(finding.Spec.RepositoryRef.Name)},
 		Class: string(finding.Spec.Category),
-	}, findingstate.State(&finding.Spec) != v1alpha1.FindingStateClosed
+	}
+	if findingstate.State(&finding.Spec) == v1alpha1.FindingStateClosed {
+		share.Class = closedClass
+	}
+	return share, true
 }
 
 // everyProject counts a project for its repository.
@@ -33,6 +41,14 @@ func everyProject(object client.Object) (tally.Share, bool) {
 	project := object.(*v1alpha1.Project)
 	return tally.Share{
 		Owner: types.NamespacedName{Namespace: project.Namespace, Name: string(project.Spec.RepositoryRef.Name)},
+	}, true
+}
+
+// everyReview counts a review for its repository.
+func everyReview(object client.Object) (tally.Share, bool) {
+	review := object.(*v1alpha1.Review)
+	return tally.Share{
+		Owner: types.NamespacedName{Namespace: review.Namespace, Name: string(review.Spec.RepositoryRef.Name)},
 	}, true
 }
 

@@ -11,7 +11,24 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
+	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
 )
+
+// observeRemoval records how many objects are left that go along, and the counts with them. Both
+// are left as they were where little has changed: see removal.Progress.
+func (r *Reconciler) observeRemoval(ctx context.Context, s *scope) (ctrl.Result, error) {
+	known, err := r.scansOf(ctx, s)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	left := r.projects.Total(s.key()) + r.findings.Total(s.key()) + r.reviews.Total(s.key()) + int32(len(known)) //nolint:gosec // fewer than etcd holds
+	progress := removal.Progress(s.before.Removal, left, s.now)
+	if progress == s.before.Removal {
+		return ctrl.Result{}, nil
+	}
+	s.repository.Status.Removal = progress
+	return r.observeCounts(ctx, s)
+}
 
 // removeChildren removes a batch of what belongs to the repository and comes back, until the
 // API server says that nothing is left; then it lets the repository go. Projects go first and
@@ -44,16 +61,15 @@ func (r *Reconciler) removeChildren(ctx context.Context, s *scope) (ctrl.Result,
 	return ctrl.Result{}, patch.RemoveFinalizer(ctx, r.client, s.repository, v1alpha1.CleanupFinalizer)
 }
 
-// progress says what is going on; status.projects and status.counts say how much is left.
+// progress says what is going on; status.removal says how much is left.
 func (r *Reconciler) progress(s *scope, message string) {
-	status := &s.repository.Status
 	ready := v1alpha1.FindCondition(s.before.Conditions, v1alpha1.ConditionReady)
 	if ready == nil || ready.Reason != v1alpha1.ReasonDeleting {
 		r.recorder.Eventf(s.repository, nil, corev1.EventTypeNormal, v1alpha1.ReasonDeleting, "Remove",
-			"Removing the repository's projects (%d), findings (%d of them not closed), scans and reviews.",
-			status.Projects, status.Counts.Findings)
+			"Removing the repository's projects (%d), findings (%d of them not closed), scans and reviews: %d objects in all.",
+			s.repository.Status.Projects, s.repository.Status.Counts.Findings, s.repository.Status.Removal.Total)
 	}
-	conditions.Set(&status.Conditions, conditions.Verdict{
+	conditions.Set(&s.repository.Status.Conditions, conditions.Verdict{
 		Reason: v1alpha1.ReasonDeleting, Message: message,
 	}, s.repository.Generation, s.now)
 }

@@ -34,7 +34,7 @@ func (r *Reconciler) observeSpec(_ context.Context, s *scope) (ctrl.Result, erro
 // observeCounts records how many findings are not closed, and how many projects there are.
 func (r *Reconciler) observeCounts(_ context.Context, s *scope) (ctrl.Result, error) {
 	s.repository.Status.Counts = v1alpha1.RepositoryCounts{
-		Findings: r.findings.Total(s.key()), // those of no category too
+		Findings: r.findings.Total(s.key()) - r.findings.Count(s.key(), closedClass), // those of no category too
 		Code:     r.findings.Count(s.key(), string(v1alpha1.CategoryCode)),
 		Package:  r.findings.Count(s.key(), string(v1alpha1.CategoryPackage)),
 		Secret:   r.findings.Count(s.key(), string(v1alpha1.CategorySecret)),
@@ -46,15 +46,24 @@ func (r *Reconciler) observeCounts(_ context.Context, s *scope) (ctrl.Result, er
 // observeScans records when a scan last succeeded. Scans are retired, so what was once
 // recorded stands where no scan is left that says otherwise.
 func (r *Reconciler) observeScans(ctx context.Context, s *scope) (ctrl.Result, error) {
-	known := &v1alpha1.ScanList{}
-	if err := r.client.List(ctx, known, client.InNamespace(s.repository.Namespace),
-		client.MatchingFields{repositoryField: s.repository.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return ctrl.Result{}, fmt.Errorf("list the repository's scans: %w", err)
+	known, err := r.scansOf(ctx, s)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
-	if at := scans.LastSuccess(known.Items); at != nil {
+	if at := scans.LastSuccess(known); at != nil {
 		s.repository.Status.LastScannedAt = at
 	}
 	return ctrl.Result{}, nil
+}
+
+// scansOf are the repository's scans in the cache, not to be changed.
+func (r *Reconciler) scansOf(ctx context.Context, s *scope) ([]v1alpha1.Scan, error) {
+	known := &v1alpha1.ScanList{}
+	if err := r.client.List(ctx, known, client.InNamespace(s.repository.Namespace),
+		client.MatchingFields{repositoryField: s.repository.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the repository's scans: %w", err)
+	}
+	return known.Items, nil
 }
 
 // judge records that all is done: a repository refers to nothing that could be missing.

@@ -44,3 +44,31 @@ func LastSuccess(scans []v1alpha1.Scan) *metav1.Time {
 	}
 	return last.DeepCopy()
 }
+
+// IsLast reports whether the scan is one by which others know what was scanned last: the one of
+// the list that was started last, that of those that succeeded, or the one that succeeded last.
+// While these are kept, neither LastStarted nor LastSuccess changes with what else goes.
+func IsLast(scan *v1alpha1.Scan, list []v1alpha1.Scan) bool {
+	startedLast, succeeded := true, scan.Spec.Outcome == v1alpha1.ScanSucceeded
+	lastToSucceed, succeededLast := succeeded, succeeded
+	for i := range list {
+		other := &list[i]
+		if other.Name == scan.Name {
+			continue
+		}
+		later := compareStart(other, scan) > 0
+		if later {
+			startedLast = false
+		}
+		if other.Spec.Outcome != v1alpha1.ScanSucceeded {
+			continue
+		}
+		if later {
+			lastToSucceed = false
+		}
+		if later && !other.Spec.CompletedAt.Before(scan.Spec.CompletedAt) || scan.Spec.CompletedAt.Before(other.Spec.CompletedAt) {
+			succeededLast = false
+		}
+	}
+	return startedLast || lastToSucceed || succeededLast
+}

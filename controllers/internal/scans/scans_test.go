@@ -1,10 +1,15 @@
 package scans_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/scans"
@@ -65,4 +70,58 @@ func TestLastSuccess(t *testing.T) {
 			t.Errorf("%s: got %v", c.reason, got)
 		}
 	}
+}
+
+// Whichever of a series of scans are removed that are not the last in any sense, what is known
+// of the last scan stays.
+func TestWhatIsNotLastTellsNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var list []v1alpha1.Scan
+		for i := range rapid.IntRange(1, 8).Draw(t, "scans") {
+			second := func(label string) time.Duration {
+				return time.Duration(rapid.IntRange(0, 4).Draw(t, label)) * time.Second
+			}
+			s := scan(fmt.Sprint("s-", i), second("started"), second("recorded"))
+			if outcome := rapid.SampledFrom([]v1alpha1.ScanOutcome{"", v1alpha1.ScanSucceeded, v1alpha1.ScanFailed}).Draw(t, "outcome"); outcome != "" {
+				s.Spec.Outcome, s.Spec.CompletedAt = outcome, new(builder.Time(noon.Add(second("completed"))))
+			}
+			list = append(list, s)
+		}
+		type knowledge struct {
+			lastStarted           string
+			succeeded, lastToPass time.Time
+		}
+		learn := func(list []v1alpha1.Scan) knowledge {
+			k := knowledge{lastStarted: scans.LastStarted(list).Name}
+			if at := scans.LastSuccess(list); at != nil {
+				k.succeeded = at.Time
+			}
+			for _, s := range list { // as the importer looks
+				if s.Spec.Outcome == v1alpha1.ScanSucceeded && s.Spec.StartedAt.After(k.lastToPass) {
+					k.lastToPass = s.Spec.StartedAt.Time
+				}
+			}
+			return k
+		}
+		want := learn(list)
+		for range 2 * len(list) {
+			i := rapid.IntRange(0, len(list)-1).Draw(t, "removed")
+			if scans.IsLast(&list[i], list) {
+				continue
+			}
+			list = slices.Delete(slices.Clone(list), i, i+1)
+			if diff := cmp.Diff(want, learn(list), cmp.AllowUnexported(knowledge{})); diff != "" {
+				t.Fatalf("something else is known now (-before +after):\n%s", diff)
+			}
+		}
+		left := 0
+		for i := range list {
+			if !scans.IsLast(&list[i], list) {
+				left++
+			}
+		}
+		if kept := len(list) - left; kept > 3 {
+			t.Fatalf("%d scans of a series are the last", kept)
+		}
+	})
 }
