@@ -1,7 +1,9 @@
 package conformance
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -9,10 +11,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
@@ -311,49 +318,99 @@ func TestPagination_ATamperedCursorIsRefused(t *testing.T) {
 
 func TestPagination_ARowThatDoesNotChangeIsReturnedOnceWhateverElseChanges(t *testing.T) {
 	o := newOrganization(t)
-	stay := o.findings(12)
-	var busy []string
-	for i := range 4 {
-		id := fmt.Sprintf("f-busy-%d", i)
-		o.create(builder.Finding(id).In(o.namespace).DetectedAt(firstFinding).Build())
-		busy = append(busy, id)
-	}
-	o.settled(16)
+	stay := o.restless(12, 4)
 	done := make(chan struct{})
 	var writers sync.WaitGroup
-	writers.Go(func() {
-		for i := 0; ; i++ {
-			select {
-			case <-done:
-				return
-			default:
-			}
-			body := fmt.Sprintf(`{"comments":"%d"}`, i)
-			if _, err := o.Do(t.Context(), "PATCH", "/v2/findings/"+busy[i%len(busy)], body); err != nil {
-				t.Error(err)
-				return
-			}
-			extra := builder.Finding(fmt.Sprintf("f-new-%d", i)).In(o.namespace).Build()
-			if err := theDeployment.cluster.Create(t.Context(), extra); err != nil {
-				t.Error(err)
-				return
+	writers.Go(func() { o.unrest(done, 4) })
+	forEachList(t, func(t *testing.T, l list) {
+		c := o.in(t)
+		for _, sort := range l.sorts {
+			for _, order := range []string{"asc", "desc"} {
+				query := "size=3&sort=" + sort + "&order=" + order
+				seen := map[string]int{}
+				for _, item := range c.walk(with(l.path, query)) {
+					seen[item.text("id")]++
+				}
+				for _, id := range stay {
+					if seen[id] != 1 {
+						t.Errorf("%s: %s was returned %d times", query, id, seen[id])
+					}
+				}
 			}
 		}
 	})
-	for _, query := range []string{"sort=created_at&order=asc", "sort=created_at&order=desc", "sort=updated_at&order=asc", "sort=updated_at&order=desc"} {
-		seen := map[string]int{}
-		for _, item := range o.walk("/v1/findings?size=2&" + query) {
-			seen[item.text("id")]++
-		}
-		for _, id := range stay {
-			if seen[id] != 1 {
-				t.Errorf("%s: %s was returned %d times", query, id, seen[id])
-			}
-		}
-	}
 	close(done)
 	writers.Wait()
-	eventually(t, patience, func(g Gomega) {
-		g.Expect(o.get("/v1/findings?size=1").page().Total).To(Equal(len(o.walk("/v1/findings?size=1000"))))
-	})
+	for _, l := range lists {
+		eventually(t, patience, func(g Gomega) {
+			g.Expect(o.get(with(l.path, "size=1")).page().Total).To(Equal(len(o.walk(with(l.path, "size=1000")))), l.path)
+		})
+	}
+}
+
+// restless makes rows of every list: some that stay as they are, whose ids it returns, and
+// some to be changed.
+func (o *organization) restless(stay, busy int) (ids []string) {
+	o.t.Helper()
+	row := func(id string, number int) {
+		at := firstFinding.Add(time.Duration(number/2) * time.Minute) // with ties
+		o.create(builder.Repository(id).In(o.namespace).Mutate(func(r *v1alpha1.Repository) {
+			committed := builder.Time(at)
+			r.Spec.LastCommit = &v1alpha1.Commit{Hash: "8f3e1c2d", CommittedAt: &committed}
+		}).Build())
+		o.create(builder.Review(id).PullRequest("repo", int32(number+1)).In(o.namespace).Mutate(func(r *v1alpha1.Review) {
+			r.Spec.PRTitle, r.Spec.PRAuthor = fmt.Sprint("title ", number/3), fmt.Sprint("author ", number/4)
+		}).Build())
+		o.create(builder.Finding(id).In(o.namespace).DetectedAt(at).Build())
+	}
+	for i := range stay {
+		ids = append(ids, fmt.Sprintf("stay-%02d", i))
+		row(ids[i], 2*i)
+	}
+	for i := range busy {
+		row(busyID(i), 2*i+1)
+	}
+	o.settled(stay + busy)
+	eventually(o.t, patience, func(g Gomega) { o.showsWhatIsStored(g) })
+	return ids
+}
+
+func busyID(i int) string { return fmt.Sprintf("busy-%d", i) }
+
+// maxNewRows bounds how many rows of each list unrest makes, however long it lasts.
+const maxNewRows = 300
+
+// unrest changes the busy rows of every list, and makes new ones, until it is told to stop.
+func (o *organization) unrest(done <-chan struct{}, busy int) {
+	ctx := o.t.Context()
+	for i := 0; ; i++ {
+		select {
+		case <-done:
+			return
+		default:
+		}
+		meta := metav1.ObjectMeta{Namespace: o.namespace, Name: busyID(i % busy)}
+		status := []string{"open", "closed"}[i/busy%2]
+		_, err := o.Do(ctx, "PATCH", "/v2/findings/"+meta.Name, fmt.Sprintf(`{"comments":"%d"}`, i))
+		errs := []error{
+			err,
+			merge(ctx, &v1alpha1.Repository{ObjectMeta: meta}, fmt.Sprintf(`{"spec":{"lastCommit":{"committedAt":%q}}}`, shownTime(firstFinding.Add(time.Duration(i)*time.Minute)))),
+			merge(ctx, &v1alpha1.Review{ObjectMeta: meta}, fmt.Sprintf(`{"spec":{"prTitle":"title %d","prAuthor":"author %d","prStatus":%q}}`, i%7, i%5, status)),
+		}
+		if i < maxNewRows {
+			id := fmt.Sprintf("new-%d", i)
+			errs = append(errs,
+				theDeployment.cluster.Create(ctx, builder.Finding(id).In(o.namespace).Build()),
+				theDeployment.cluster.Create(ctx, builder.Repository(id).In(o.namespace).Build()),
+				theDeployment.cluster.Create(ctx, builder.Review(id).PullRequest("repo", int32(1000+i)).In(o.namespace).Build()))
+		}
+		if err := errors.Join(errs...); err != nil {
+			o.t.Error(err)
+			return
+		}
+	}
+}
+
+func merge(ctx context.Context, object client.Object, patch string) error {
+	return theDeployment.cluster.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch)))
 }

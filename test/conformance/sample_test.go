@@ -108,31 +108,7 @@ func (o *organization) fillReviews() {
 func (o *organization) settledRest() {
 	o.t.Helper()
 	eventually(o.t, patience, func(g Gomega) {
-		want, shown := map[string]string{}, map[string]string{}
-		repositories, reviews, issues := &v1alpha1.RepositoryList{}, &v1alpha1.ReviewList{}, &v1alpha1.ReviewIssueList{}
-		for _, list := range []client.ObjectList{repositories, reviews, issues} {
-			g.Expect(theDeployment.cluster.List(o.t.Context(), list, client.InNamespace(o.namespace))).To(Succeed())
-		}
-		for i := range repositories.Items {
-			r := &repositories.Items[i]
-			g.Expect(r.Status.UpdatedAt).NotTo(BeNil())
-			want[r.Name] = fmt.Sprint(shownTime(r.Status.UpdatedAt.Time), r.Status.Projects, r.Status.Counts.Package, r.Status.Counts.Secret, r.Status.LastScannedAt != nil)
-		}
-		for i := range reviews.Items {
-			r := &reviews.Items[i]
-			g.Expect(r.Status.UpdatedAt).NotTo(BeNil())
-			want[r.Name] = fmt.Sprint(shownTime(r.Status.UpdatedAt.Time), r.Status.OpenIssueCount, r.Status.ClosedIssueCount)
-		}
-		for i := range issues.Items {
-			g.Expect(issues.Items[i].Status.ObservedGeneration).To(Equal(issues.Items[i].Generation))
-		}
-		for _, r := range o.walk("/v2/repos") {
-			shown[r.text("id")] = fmt.Sprint(r.text("updated_at"), len(r.list("projects")), r["package_findings"], r["secret_findings"], r["last_scanned_at"] != nil)
-		}
-		for _, r := range o.walk("/v1/reviews") {
-			shown[r.text("id")] = fmt.Sprint(r.text("updated_at"), r["open_issue_count"], r["closed_issue_count"])
-		}
-		g.Expect(shown).To(Equal(want))
+		o.showsWhatIsStored(g)
 		full := o.get(projectPath("full", "full")).object()
 		g.Expect(full["findings_count"]).To(BeEquivalentTo(4))
 		g.Expect(full["last_scan_status"]).To(Equal("completed"))
@@ -142,6 +118,37 @@ func (o *organization) settledRest() {
 		g.Expect(o.listed("/v2/repos", "full")["secret_findings"]).To(BeEquivalentTo(2))
 		g.Expect(o.listed("/v2/repos", "full")["last_scanned_at"]).NotTo(BeNil())
 	})
+}
+
+// showsWhatIsStored holds the lists of repositories and reviews against what the cluster has,
+// once the controllers have seen all of it.
+func (o *organization) showsWhatIsStored(g Gomega) {
+	o.t.Helper()
+	want, shown := map[string]string{}, map[string]string{}
+	repositories, reviews, issues := &v1alpha1.RepositoryList{}, &v1alpha1.ReviewList{}, &v1alpha1.ReviewIssueList{}
+	for _, list := range []client.ObjectList{repositories, reviews, issues} {
+		g.Expect(theDeployment.cluster.List(o.t.Context(), list, client.InNamespace(o.namespace))).To(Succeed())
+	}
+	for i := range repositories.Items {
+		r := &repositories.Items[i]
+		g.Expect(r.Status.UpdatedAt).NotTo(BeNil())
+		want[r.Name] = fmt.Sprint(shownTime(r.Status.UpdatedAt.Time), r.Status.Projects, r.Status.Counts.Package, r.Status.Counts.Secret, r.Status.LastScannedAt != nil)
+	}
+	for i := range reviews.Items {
+		r := &reviews.Items[i]
+		g.Expect(r.Status.UpdatedAt).NotTo(BeNil())
+		want[r.Name] = fmt.Sprint(shownTime(r.Status.UpdatedAt.Time), r.Status.OpenIssueCount, r.Status.ClosedIssueCount)
+	}
+	for i := range issues.Items {
+		g.Expect(issues.Items[i].Status.ObservedGeneration).To(Equal(issues.Items[i].Generation))
+	}
+	for _, r := range o.walk("/v2/repos") {
+		shown[r.text("id")] = fmt.Sprint(r.text("updated_at"), len(r.list("projects")), r["package_findings"], r["secret_findings"], r["last_scanned_at"] != nil)
+	}
+	for _, r := range o.walk("/v1/reviews") {
+		shown[r.text("id")] = fmt.Sprint(r.text("updated_at"), r["open_issue_count"], r["closed_issue_count"])
+	}
+	g.Expect(shown).To(Equal(want))
 }
 
 func fullRepository() *builder.RepositoryBuilder {

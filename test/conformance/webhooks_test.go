@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"io"
@@ -12,7 +13,10 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
@@ -51,6 +55,14 @@ type delivered struct {
 func deliver(t *testing.T) *delivered {
 	t.Helper()
 	o := newOrganization(t)
+	return &delivered{sample{o.name, o.namespace, o.Token}, o.sent(builder.WebhookEndpoint("conformance"))}
+}
+
+const sentPayload = `{"type":"webhook.ping","data":{}}`
+
+// sent has the deployment send a delivery to that endpoint, which is put into this process.
+func (o *organization) sent(endpoint *builder.WebhookEndpointBuilder) received {
+	o.t.Helper()
 	got := make(chan received, 16)
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -63,26 +75,25 @@ func deliver(t *testing.T) *delivered {
 		}
 	}))
 	defer receiver.Close()
-	o.create(
-		builder.WebhookEndpoint("conformance").In(o.namespace).URL(receiver.URL).Build(),
-		builder.WebhookDelivery("whd-conformance", time.Now()).In(o.namespace).Endpoint("conformance").Payload(`{"type":"webhook.ping","data":{}}`).Build(),
-	)
+	made := endpoint.In(o.namespace).URL(receiver.URL).Build()
+	o.create(made, builder.WebhookDelivery("whd-conformance", time.Now()).In(o.namespace).Endpoint(made.Name).Payload(sentPayload).Build())
 	deadline := time.After(patience / 2)
 	for {
 		select {
 		case r := <-got:
-			if r.payload == `{"type":"webhook.ping","data":{}}` {
-				r.id = "whd-conformance"
-				// The attempt was recorded before it was made; the replica that is asked may hear of it later.
-				eventually(t, replicaDelay, func(g Gomega) {
-					a := verify(o.caller, r.id, r.payload, r.signature)
-					g.Expect(a.Status).To(Equal(200))
-					g.Expect(a.object()["status"]).NotTo(Equal("signature_mismatch"))
-				})
-				return &delivered{sample{o.name, o.namespace, o.Token}, r}
+			if r.payload != sentPayload {
+				continue // the ping of a new endpoint
 			}
+			r.id = "whd-conformance"
+			// The attempt was recorded before it was made; the replica that is asked may hear of it later.
+			eventually(o.t, replicaDelay, func(g Gomega) {
+				a := verify(o.caller, r.id, r.payload, r.signature)
+				g.Expect(a.Status).To(Equal(200))
+				g.Expect(a.object()["status"]).NotTo(Equal("signature_mismatch"))
+			})
+			return r
 		case <-deadline:
-			notRun(t, "the deployment does not send webhooks to this machine's loopback addresses; give -fixtures with a delivery")
+			notRun(o.t, "the deployment does not send webhooks to this machine's loopback addresses; give -fixtures with a delivery")
 		}
 	}
 }
@@ -134,6 +145,50 @@ func TestWebhooks_AnotherPayloadIsAMismatch(t *testing.T) {
 	for _, payload := range []string{"", sent.payload + " ", strings.ToUpper(sent.payload), "{}", strings.Repeat("a", 100_000)} {
 		verify(c, sent.id, payload, sent.signature).wantsVerdict("payload_mismatch")
 	}
+}
+
+// previousSecretLives is how long the secret that is rotated out signs beside the newest: long
+// enough for a delivery to be sent in it.
+const previousSecretLives = 10 * time.Second
+
+func TestWebhooks_ASignatureOfASecretThatIsOverIsSecretExpired(t *testing.T) {
+	o := newOrganization(t)
+	over := time.Now().Add(previousSecretLives)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: "rotating"}, StringData: map[string]string{
+		v1alpha1.WebhookSecretKey: signingSecret(), v1alpha1.WebhookPreviousSecretKey: signingSecret(),
+		v1alpha1.WebhookPreviousSecretExpiresAtKey: over.UTC().Format(time.RFC3339),
+	}}
+	o.create(secret)
+	sent := o.sent(builder.WebhookEndpoint("rotating").Secret(secret.Name))
+	both := strings.Fields(sent.signature)
+	if len(both) != 2 {
+		t.Fatalf("sent with %q; want a signature of each secret", sent.signature)
+	}
+	verdictsNow := func() []string {
+		var got []string
+		for _, signature := range both {
+			a := verify(o.caller, sent.id, sent.payload, signature)
+			a.wantsVerdict(a.object().text("status"))
+			got = append(got, a.object().text("status"))
+		}
+		slices.Sort(got)
+		return got
+	}
+	eventually(t, patience, func(g Gomega) { g.Expect(verdictsNow()).To(Equal([]string{"secret_expired", "verified"})) })
+	if time.Now().Before(over.Truncate(time.Second)) {
+		t.Error("the secret is called over before its time")
+	}
+	verify(o.caller, sent.id, sent.payload, sent.signature).wantsVerdict("verified")
+	for _, signature := range both {
+		verify(o.caller, sent.id, sent.payload+" ", signature).wantsVerdict("payload_mismatch")
+	}
+}
+
+// signingSecret is a new one, as an administrator would make it.
+func signingSecret() string {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails
+	return "whsec_" + base64.StdEncoding.EncodeToString(key)
 }
 
 func TestWebhooks_TheMessageIsAFixedSentenceForEachVerdict(t *testing.T) {
