@@ -62,15 +62,20 @@ func NewScheme() *kruntime.Scheme {
 // Main runs a package's tests with *env started, and stops it whatever they did.
 // Call it from TestMain.
 func Main(m *testing.M, env **Environment) {
-	os.Exit(run(m, env))
+	os.Exit(run(m, env, Start))
 }
 
-func run(m *testing.M, env **Environment) int {
+// MainBare is Main for tests that install everything themselves.
+func MainBare(m *testing.M, env **Environment) {
+	os.Exit(run(m, env, StartBare))
+}
+
+func run(m *testing.M, env **Environment, start func() (*Environment, error)) int {
 	if err := forgetResult(); err != nil {
 		fmt.Fprintln(os.Stderr, "testenv:", err)
 		return 1
 	}
-	started, err := Start()
+	started, err := start()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testenv:", err)
 		return 1
@@ -94,25 +99,36 @@ func forgetResult() error {
 
 // Start starts etcd and kube-apiserver and installs everything under config/.
 func Start() (*Environment, error) {
+	e, err := start(&envtest.Environment{
+		CRDDirectoryPaths:     []string{filepath.Join(RepositoryRoot(), "config", "crd", "bases")},
+		ErrorIfCRDPathMissing: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := e.install(); err != nil {
+		return nil, errors.Join(err, e.Stop())
+	}
+	return e, nil
+}
+
+// StartBare starts etcd and kube-apiserver with nothing of ours in it.
+func StartBare() (*Environment, error) { return start(&envtest.Environment{}) }
+
+func start(env *envtest.Environment) (*Environment, error) {
 	assets, err := assetsDirectory()
 	if err != nil {
 		return nil, err
 	}
-	scheme := NewScheme()
-	env := &envtest.Environment{
-		BinaryAssetsDirectory: assets,
-		CRDDirectoryPaths:     []string{filepath.Join(RepositoryRoot(), "config", "crd", "bases")},
-		ErrorIfCRDPathMissing: true,
-		Scheme:                scheme,
-	}
+	env.BinaryAssetsDirectory, env.Scheme = assets, NewScheme()
 	config, err := env.Start()
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the control plane: %w", err), env.Stop())
 	}
 	config.QPS = -1 // client-go caps at 5 requests a second unless told otherwise
-	e := &Environment{Config: config, Scheme: scheme, env: env}
-	if err := e.install(); err != nil {
-		return nil, errors.Join(err, env.Stop())
+	e := &Environment{Config: config, Scheme: env.Scheme, env: env}
+	if e.Client, err = client.New(e.Config, client.Options{Scheme: e.Scheme}); err != nil {
+		return nil, errors.Join(fmt.Errorf("make a client: %w", err), env.Stop())
 	}
 	return e, nil
 }
@@ -123,10 +139,6 @@ func (e *Environment) Stop() error { return e.env.Stop() }
 func (e *Environment) install() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	var err error
-	if e.Client, err = client.New(e.Config, client.Options{Scheme: e.Scheme}); err != nil {
-		return fmt.Errorf("make a client: %w", err)
-	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: SystemNamespace}}
 	if err := e.Client.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create namespace %s: %w", SystemNamespace, err)
