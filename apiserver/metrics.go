@@ -32,11 +32,15 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}, labels),
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "findings_api_unauthenticated_requests_total",
-			Help: "Requests that were answered with 401, by what was wrong with their key.",
+			Name: "findings_api_key_refusals_total",
+			Help: "Requests that were answered with 401, or for a scope that the key lacks with 403, by what was wrong with their key.",
 		}, []string{"reason"}),
 	}
 	registry.MustRegister(m.requests, m.duration, m.refusals)
+	// There from the start: of a counter that comes with its first refusal no rate shows that one.
+	for _, reason := range auth.Reasons {
+		m.refusals.WithLabelValues(string(reason))
+	}
 	return m
 }
 

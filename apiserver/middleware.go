@@ -152,6 +152,7 @@ func (r *router) refuse(c *gin.Context) {
 		return
 	default:
 		r.metrics.refused(auth.ReasonOf(s.authErr))
+		r.auth.MarkRefused(s.authErr)
 		fail(c, problem.Unauthorized(s.authErr))
 		return
 	}
@@ -166,9 +167,11 @@ func (r *router) refuse(c *gin.Context) {
 }
 
 // allow lets only keys pass whose scopes cover the operation.
-func allow(scope v1alpha1.Scope) gin.HandlerFunc {
+func (r *router) allow(scope v1alpha1.Scope) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		if !stateOf(c).identity.Allows(scope) {
+		if identity := stateOf(c).identity; !identity.Allows(scope) {
+			r.metrics.refused(auth.ReasonScope)
+			r.auth.MarkForbidden(identity, scope)
 			fail(c, problem.Forbidden(string(scope)))
 		}
 	}

@@ -108,7 +108,7 @@ func (r *router) addOperations(api *gin.RouterGroup, described map[string]*opena
 		path, segments := ginPath(contract.Path)
 		r.templates[path] = contract.Path
 		for _, method := range contract.Methods() {
-			api.Handle(method, path, allow(contract.Scope), validate(contract, segments), perform(handle))
+			api.Handle(method, path, r.allow(contract.Scope), validate(contract, segments), perform(handle))
 			methods[path] = append(methods[path], method)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -67,6 +68,7 @@ type Authenticator struct {
 	signingKeys   atomic.Pointer[tokens.KeySet]
 	signatures    *signatures
 	usage         *usage
+	refusals      *refusals
 	feeds         []*feed
 
 	// lister has a connection of its own: a stalled watch does not hold it up, and giving
@@ -87,6 +89,7 @@ func New(options Options) (*Authenticator, error) {
 		log:        options.Log,
 		signatures: newSignatures(orDefault(options.CacheSize, DefaultCacheSize)),
 		usage:      newUsage(),
+		refusals:   newRefusals(),
 	}
 	a.signingKeys.Store(&tokens.KeySet{})
 	a.keys = newView(func(*v1alpha1.APIKey) string { return "" }, nil)
@@ -140,15 +143,16 @@ func (a *Authenticator) connect(config *rest.Config) error {
 // knownKinds spares the clients the discovery of what the API server serves.
 func knownKinds() (client.Options, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(scheme), eventsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return client.Options{}, err
 	}
-	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1alpha1.GroupVersion, corev1.SchemeGroupVersion})
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1alpha1.GroupVersion, corev1.SchemeGroupVersion, eventsv1.SchemeGroupVersion})
 	// By name: Add would guess the plural "apikeies".
 	mapper.AddSpecific(v1alpha1.GroupVersion.WithKind("APIKey"), v1alpha1.GroupVersion.WithResource("apikeys"),
 		v1alpha1.GroupVersion.WithResource("apikey"), meta.RESTScopeNamespace)
 	mapper.Add(v1alpha1.GroupVersion.WithKind("Organization"), meta.RESTScopeRoot)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	mapper.Add(eventsv1.SchemeGroupVersion.WithKind("Event"), meta.RESTScopeNamespace)
 	return client.Options{Scheme: scheme, Mapper: mapper}, nil
 }
 
@@ -160,6 +164,8 @@ func (a *Authenticator) Run(ctx context.Context) error {
 		running.Go(func() { f.poll(ctx, a.lister, a.interval, a.giveUp, a.log) })
 	}
 	running.Go(func() { a.usage.write(ctx, a.watcher, a.keys, a.log) })
+	running.Go(func() { a.refusals.listen(ctx, a.keys) })
+	running.Go(func() { a.refusals.write(ctx, a.watcher, a.keys, a.log) })
 	running.Wait()
 	return nil
 }
@@ -211,6 +217,20 @@ func (a *Authenticator) MarkUsed(identity Identity) {
 	if key, ok := a.keys.get(identity.KeyUID); ok {
 		a.usage.note(key, time.Now())
 	}
+}
+
+// MarkRefused has a refusal announced on the key that the request was sent with, where there
+// is one, at most every ten minutes for each reason. It never waits.
+func (a *Authenticator) MarkRefused(err error) {
+	var r *refusal
+	if errors.As(err, &r) {
+		a.refusals.note(refused{refusedFor: refusedFor{key: r.key, reason: r.reason}, at: time.Now()})
+	}
+}
+
+// MarkForbidden is MarkRefused for a good key that lacks the scope.
+func (a *Authenticator) MarkForbidden(identity Identity, scope v1alpha1.Scope) {
+	a.refusals.note(refused{refusedFor: refusedFor{key: identity.KeyUID, reason: ReasonScope}, scope: scope, at: time.Now()})
 }
 
 // Age is how old what is known of keys is at most: the greatest duration while nothing is

@@ -57,7 +57,7 @@ func TestRevocationActsByItself(t *testing.T) {
 		}, ReasonExpired},
 		"rotated": {func(t *testing.T, key *v1alpha1.APIKey) {
 			setStatus(t, key, func(s *v1alpha1.APIKeyStatus) { s.KeyID = "the-next" })
-		}, ReasonRevoked},
+		}, ReasonRotated},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestBadHeadersAreRefused(t *testing.T) {
 		"no signature":  {"Bearer " + token[:len(token)-86], ReasonSignature},
 		"no JWT":        {"Bearer hello", ReasonMalformed},
 		"very long":     {"Bearer " + string(make([]byte, 1<<20)), ReasonMalformed},
-		"another's jti": {header(t, tokens.Claims{KeyUID: key.UID, Organization: "headers", ID: "x", IssuedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour)}), ReasonRevoked},
+		"another's jti": {header(t, tokens.Claims{KeyUID: key.UID, Organization: "headers", ID: "x", IssuedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour)}), ReasonRotated},
 		"no such key":   {header(t, tokens.Claims{KeyUID: "nobody", Organization: "headers", ID: "x", IssuedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour)}), ReasonNotFound},
 		"token expired": {header(t, tokens.Claims{KeyUID: key.UID, Organization: "headers", ID: key.Status.KeyID, IssuedAt: time.Unix(1, 0), ExpiresAt: time.Unix(2, 0)}), ReasonExpired},
 	}

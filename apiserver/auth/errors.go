@@ -1,6 +1,10 @@
 package auth
 
-import "errors"
+import (
+	"errors"
+
+	"k8s.io/apimachinery/pkg/types"
+)
 
 var (
 	// ErrUnauthenticated goes with every request whose key is missing or not good. Whoever
@@ -23,9 +27,18 @@ const (
 	ReasonNotFound     Reason = "not_found"
 	ReasonOrganization Reason = "organization"
 	ReasonRevoked      Reason = "revoked"
+	ReasonRotated      Reason = "rotated"
 	ReasonExpired      Reason = "expired"
 	ReasonDisabled     Reason = "disabled"
+	// ReasonScope goes with a good key that may not do what is asked for: 403 and not 401.
+	ReasonScope Reason = "scope"
 )
+
+// Reasons are all of them.
+var Reasons = []Reason{
+	ReasonMissing, ReasonMalformed, ReasonUnknownKey, ReasonSignature, ReasonNotFound,
+	ReasonOrganization, ReasonRevoked, ReasonRotated, ReasonExpired, ReasonDisabled, ReasonScope,
+}
 
 // ReasonOf returns why a key was refused, or "" for any other error.
 func ReasonOf(err error) Reason {
@@ -36,7 +49,11 @@ func ReasonOf(err error) Reason {
 	return ""
 }
 
-type refusal struct{ reason Reason }
+type refusal struct {
+	reason Reason
+	// key is the one that a genuine token belongs to, or did.
+	key types.UID
+}
 
 func refuse(reason Reason) error { return &refusal{reason: reason} }
 

@@ -37,6 +37,7 @@ func (i Identity) Allows(scope v1alpha1.Scope) bool {
 // admit decides on a token whose signature is good: is it one that its key goes by, and may
 // that key still be used? Key and organization are nil where there is none.
 func admit(claims tokens.Claims, key *v1alpha1.APIKey, organization *v1alpha1.Organization, now time.Time) (Identity, error) {
+	refuse := func(reason Reason) error { return &refusal{reason: reason, key: claims.KeyUID} }
 	switch {
 	case claims.ExpiredAt(now):
 		return Identity{}, refuse(ReasonExpired)
@@ -48,7 +49,7 @@ func admit(claims tokens.Claims, key *v1alpha1.APIKey, organization *v1alpha1.Or
 		// Deleted, and waiting for a finalizer.
 		return Identity{}, refuse(ReasonRevoked)
 	case !current(key, claims.ID, now):
-		return Identity{}, refuse(ReasonRevoked)
+		return Identity{}, refuse(ReasonRotated)
 	case over(key, now):
 		return Identity{}, refuse(ReasonExpired)
 	case key.Spec.Disabled:

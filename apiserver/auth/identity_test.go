@@ -32,9 +32,9 @@ func TestAdmission(t *testing.T) {
 		"other namespace":       {"the key must be in it", func(s *subject) { s.key.Namespace = "org-other" }, ReasonOrganization},
 		"other org claim":       {"and the token be issued for it", func(s *subject) { s.claims.Organization = "other" }, ReasonOrganization},
 		"being deleted":         {"a deletion is a revocation", func(s *subject) { s.key.DeletionTimestamp = at(-time.Second) }, ReasonRevoked},
-		"other jti":             {"the status names the token in force", func(s *subject) { s.claims.ID = "old" }, ReasonRevoked},
-		"no jti in force":       {"no token is in force", func(s *subject) { s.key.Status.KeyID = "" }, ReasonRevoked},
-		"empty jti":             {"two absent identifiers are not the same", func(s *subject) { s.claims.ID, s.key.Status.KeyID = "", "" }, ReasonRevoked},
+		"other jti":             {"the status names the token in force", func(s *subject) { s.claims.ID = "old" }, ReasonRotated},
+		"no jti in force":       {"no token is in force", func(s *subject) { s.key.Status.KeyID = "" }, ReasonRotated},
+		"empty jti":             {"two absent identifiers are not the same", func(s *subject) { s.claims.ID, s.key.Status.KeyID = "", "" }, ReasonRotated},
 		"previous": {"the one before holds during the overlap", func(s *subject) {
 			s.claims.ID = "old"
 			s.key.Status.Previous = &v1alpha1.PreviousToken{KeyID: "old", ExpiresAt: *at(time.Second)}
@@ -42,7 +42,7 @@ func TestAdmission(t *testing.T) {
 		"previous over": {"and no longer", func(s *subject) {
 			s.claims.ID = "old"
 			s.key.Status.Previous = &v1alpha1.PreviousToken{KeyID: "old", ExpiresAt: *at(0)}
-		}, ReasonRevoked},
+		}, ReasonRotated},
 		"token expired":  {"a token ends by itself", func(s *subject) { s.claims.ExpiresAt = now }, ReasonExpired},
 		"status expired": {"the controllers' bound holds", func(s *subject) { s.key.Status.ExpiresAt = at(0) }, ReasonExpired},
 		"no status":      {"no expiry is no licence", func(s *subject) { s.key.Status.ExpiresAt = nil }, ReasonExpired},

@@ -46,7 +46,7 @@ func newUsage() *usage {
 // note queues a write, unless the key's last use was noted less than an interval ago, here
 // or (by its status) by another replica. It never waits.
 func (u *usage) note(key *v1alpha1.APIKey, now time.Time) {
-	if last := key.Status.LastUsedAt; last != nil && now.Sub(last.Time) < usageInterval {
+	if usedLately(key, now) {
 		return
 	}
 	u.mu.Lock()
@@ -60,6 +60,12 @@ func (u *usage) note(key *v1alpha1.APIKey, now time.Time) {
 		u.noted[key.UID] = now
 	default:
 	}
+}
+
+// usedLately reports whether the status says so. What it says is cut to the second.
+func usedLately(key *v1alpha1.APIKey, now time.Time) bool {
+	last := key.Status.LastUsedAt
+	return last != nil && now.Sub(last.Time) < usageInterval+time.Second
 }
 
 // sweep forgets what no longer holds anything back, so that keys that have gone take no room.
@@ -83,7 +89,8 @@ func (u *usage) write(ctx context.Context, c client.Client, keys *view[*v1alpha1
 			return
 		case next := <-u.queue:
 			key, ok := keys.get(next.key)
-			if !ok {
+			if !ok || usedLately(key, next.at) {
+				// Another replica may have been faster while this one waited its turn.
 				continue
 			}
 			if err := writeLastUsed(ctx, c, key, next.at); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {

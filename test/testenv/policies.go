@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,6 +66,19 @@ var policyProbes = map[string]probe{
 		}}
 		return wantRefusal(as.user.Create(ctx, namespace, client.DryRunAll))
 	},
+	"findings-events.appsec.dev": func(ctx context.Context, as probers) error {
+		event := &eventsv1.Event{
+			ObjectMeta:          probeMeta(),
+			Regarding:           corev1.ObjectReference{Kind: "Pod", Namespace: metav1.NamespaceDefault, Name: probeName},
+			Type:                corev1.EventTypeNormal,
+			Reason:              "Probe",
+			Action:              "Probe",
+			EventTime:           metav1.NowMicro(),
+			ReportingController: probeName,
+			ReportingInstance:   probeName,
+		}
+		return wantRefusal(as.facade.Create(ctx, event, client.DryRunAll))
+	},
 	"findings-triage-author.appsec.dev": func(ctx context.Context, as probers) error {
 		finding := probeFinding()
 		finding.Spec.Triage = appsecv1alpha1.FindingTriage{UserStatus: appsecv1alpha1.UserStatusMuted, By: "x"}
@@ -89,6 +103,7 @@ type probeAccess struct{ account, verb, group, resource string }
 var probeAccesses = []probeAccess{
 	{ControllerServiceAccount, "adopt", appsecv1alpha1.GroupName, "organizations"},
 	{APIServiceAccount, "triage", appsecv1alpha1.GroupName, "findings"},
+	{APIServiceAccount, "create", eventsv1.GroupName, "events"},
 }
 
 // waitForPolicies returns when every admission policy is in force: the API server loads them

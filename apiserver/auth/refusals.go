@@ -1,0 +1,197 @@
+package auth
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+const (
+	// refusalInterval is how often one key's refusals for one reason are announced, at most.
+	refusalInterval = 10 * time.Minute
+	// refusalsHeard is how many refusals may wait to be looked at, and refusalQueue how many
+	// events may wait to be written. What does not fit is left: the next refusal is as good.
+	refusalsHeard = 1024
+	refusalQueue  = 64
+	// refusalsKept bounds for how many keys and reasons it is remembered that they were announced.
+	refusalsKept = 16384
+	// refusalTimeout bounds one write.
+	refusalTimeout = 5 * time.Second
+)
+
+// announced says for each reason that the holders of a key can do something about what its
+// event is called and says. Refusals for other reasons belong to no key, or to none that is
+// still there.
+var announced = map[Reason]struct{ reason, note string }{
+	ReasonDisabled: {"RefusedDisabled", "A request with this key was refused: spec.disabled is set"},
+	ReasonExpired:  {"RefusedExpired", "A request with this key was refused: its life is over; raise spec.rotation.serial for a new token"},
+	ReasonRotated:  {"RefusedRotated", "A request with an earlier token of this key was refused: read the Secret again"},
+	ReasonScope:    {"RefusedScope", "A request with this key was refused: its spec.scopes lack %s"},
+}
+
+// refusals announces refused requests as Events on the keys that they were sent with.
+//
+// A request hands over every refusal in the same way, whatever the reason, so that the time
+// that it takes tells nobody anything. All else is done in the background.
+type refusals struct {
+	heard chan refused
+	queue chan refused
+	// instance says which replica it was.
+	instance string
+
+	// noted is when each was last queued. Only listen uses it.
+	noted map[refusedFor]time.Time
+	swept time.Time
+}
+
+type refusedFor struct {
+	key    types.UID
+	reason Reason
+}
+
+type refused struct {
+	refusedFor
+
+	// scope is the one that was lacking.
+	scope v1alpha1.Scope
+	at    time.Time
+}
+
+func newRefusals() *refusals {
+	instance, err := os.Hostname()
+	if err != nil {
+		instance = v1alpha1.APIFieldManager
+	}
+	return &refusals{
+		heard:    make(chan refused, refusalsHeard),
+		queue:    make(chan refused, refusalQueue),
+		instance: instance,
+		noted:    map[refusedFor]time.Time{},
+	}
+}
+
+// note never waits.
+func (r *refusals) note(what refused) {
+	select {
+	case r.heard <- what:
+	default:
+	}
+}
+
+// listen picks out what is to be announced, until the context ends.
+func (r *refusals) listen(ctx context.Context, keys *view[*v1alpha1.APIKey]) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case next := <-r.heard:
+			if _, there := keys.get(next.key); there {
+				r.pick(next)
+			}
+		}
+	}
+}
+
+// pick queues the refusal, unless one of its kind was queued less than an interval ago.
+func (r *refusals) pick(next refused) {
+	if _, ok := announced[next.reason]; !ok {
+		return
+	}
+	if at, ok := r.noted[next.refusedFor]; ok && next.at.Sub(at) < refusalInterval {
+		return
+	}
+	r.sweep(next.at)
+	if len(r.noted) >= refusalsKept {
+		return
+	}
+	select {
+	case r.queue <- next:
+		r.noted[next.refusedFor] = next.at
+	default:
+	}
+}
+
+// sweep forgets what no longer holds anything back.
+func (r *refusals) sweep(now time.Time) {
+	if now.Sub(r.swept) < usageInterval {
+		return
+	}
+	r.swept = now
+	for what, at := range r.noted {
+		if now.Sub(at) >= refusalInterval {
+			delete(r.noted, what)
+		}
+	}
+}
+
+// write works off the queue until the context ends.
+func (r *refusals) write(ctx context.Context, c client.Client, keys *view[*v1alpha1.APIKey], log logr.Logger) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case next := <-r.queue:
+			key, ok := keys.get(next.key)
+			if !ok {
+				continue
+			}
+			// Another replica that had the same to say has said it, or the namespace has gone.
+			err := r.announce(ctx, c, key, next)
+			if err != nil && ctx.Err() == nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
+				log.Error(err, "Cannot announce that a key was refused", "key", client.ObjectKeyFromObject(key), "reason", next.reason)
+			}
+		}
+	}
+}
+
+func (r *refusals) announce(ctx context.Context, c client.Client, key *v1alpha1.APIKey, what refused) error {
+	ctx, cancel := context.WithTimeout(ctx, refusalTimeout)
+	defer cancel()
+	return c.Create(ctx, r.event(key, what))
+}
+
+// event holds nothing of the request: whoever sent it must not be able to write here.
+func (r *refusals) event(key *v1alpha1.APIKey, what refused) *eventsv1.Event {
+	says := announced[what.reason]
+	note := says.note
+	if what.reason == ReasonScope {
+		note = fmt.Sprintf(note, what.scope)
+	}
+	return &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: eventName(key, what)},
+		Regarding: corev1.ObjectReference{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: "APIKey",
+			Namespace: key.Namespace, Name: key.Name, UID: key.UID,
+		},
+		Type:                corev1.EventTypeWarning,
+		Reason:              says.reason,
+		Action:              "RefuseRequest",
+		Note:                note,
+		EventTime:           metav1.NewMicroTime(what.at.UTC()),
+		ReportingController: v1alpha1.APIFieldManager,
+		ReportingInstance:   r.instance,
+	}
+}
+
+// eventName is the same for all replicas within one interval, so that they make one event.
+func eventName(key *v1alpha1.APIKey, what refused) string {
+	const hashLength, most = 16, 253
+	window := what.at.Unix() / int64(refusalInterval/time.Second)
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", key.UID, what.reason, window))
+	name := strings.TrimRight(key.Name[:min(len(key.Name), most-hashLength-1)], "-.")
+	return name + "." + hex.EncodeToString(sum[:])[:hashLength]
+}

@@ -1,0 +1,221 @@
+package auth
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/tokens"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+func eventsOn(t *testing.T, g Gomega, key *v1alpha1.APIKey) []eventsv1.Event {
+	t.Helper()
+	list := &eventsv1.EventList{}
+	g.Expect(env.Client.List(t.Context(), list, client.InNamespace(key.Namespace))).To(Succeed())
+	var out []eventsv1.Event
+	for _, event := range list.Items {
+		if event.Regarding.UID == key.UID {
+			out = append(out, event)
+		}
+	}
+	return out
+}
+
+// refuse sends the header as a request would, and has the refusal announced.
+func refuseAs(t *testing.T, a *Authenticator, header string) {
+	t.Helper()
+	_, err := a.Authenticate(header, time.Now())
+	if ReasonOf(err) == "" {
+		t.Errorf("got %v, want a refusal", err)
+	}
+	a.MarkRefused(err)
+}
+
+func TestRefusalIsAnnouncedOnItsKey(t *testing.T) {
+	a, other := start(t), start(t)
+	namespace := newOrganization(t, "announced")
+	cases := map[Reason]struct {
+		spoil func(t *testing.T, key *v1alpha1.APIKey)
+		want  string
+	}{
+		ReasonDisabled: {func(t *testing.T, key *v1alpha1.APIKey) {
+			setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled = true })
+		}, "RefusedDisabled"},
+		ReasonExpired: {func(t *testing.T, key *v1alpha1.APIKey) {
+			setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.ExpiresAt = ptr.To(metav1.NewTime(time.Now().Add(-time.Hour))) })
+		}, "RefusedExpired"},
+		ReasonRotated: {func(t *testing.T, key *v1alpha1.APIKey) {
+			setStatus(t, key, func(s *v1alpha1.APIKeyStatus) { s.KeyID = "the-next" })
+		}, "RefusedRotated"},
+	}
+	for reason, tc := range cases {
+		t.Run(string(reason), func(t *testing.T) {
+			key := builder.APIKey("key-" + string(reason)).In(namespace).Build()
+			header := issue(t, key, "announced")
+			tc.spoil(t, key)
+			for _, replica := range []*Authenticator{a, other} {
+				waitUntilRefused(t, replica, header, reason)
+				for range 500 {
+					refuseAs(t, replica, header)
+				}
+			}
+			eventually(t, func(g Gomega) {
+				events := eventsOn(t, g, key)
+				// One for each window of ten minutes that the test has touched.
+				g.Expect(events).NotTo(BeEmpty())
+				g.Expect(len(events)).To(BeNumerically("<=", 2))
+				g.Expect(events[0].Reason).To(Equal(tc.want))
+				g.Expect(events[0].Type).To(Equal("Warning"))
+				g.Expect(events[0].ReportingController).To(Equal("findings-api"))
+				text, err := json.Marshal(events)
+				g.Expect(err).NotTo(HaveOccurred())
+				signature := header[strings.LastIndex(header, ".")+1:]
+				g.Expect(string(text)).NotTo(ContainSubstring(signature), "whoever reads events would come by a token")
+			})
+			drained(t, a)
+			drained(t, other)
+			if n := len(eventsOn(t, NewWithT(t), key)); n > 2 {
+				t.Errorf("%d events for one reason", n)
+			}
+		})
+	}
+}
+
+// drained waits until every refusal that was handed over has been seen to.
+func drained(t *testing.T, a *Authenticator) {
+	t.Helper()
+	eventually(t, func(g Gomega) {
+		g.Expect(a.refusals.heard).To(BeEmpty())
+		g.Expect(a.refusals.queue).To(BeEmpty())
+	})
+}
+
+func TestMissingScopeIsAnnouncedByName(t *testing.T) {
+	a := start(t)
+	key := builder.APIKey("ci").In(newOrganization(t, "scopeless")).Scopes(v1alpha1.ScopeReposRead).Build()
+	identity := waitUntilAccepted(t, a, issue(t, key, "scopeless"))
+	a.MarkForbidden(identity, v1alpha1.ScopeFindingsTriage)
+	eventually(t, func(g Gomega) {
+		events := eventsOn(t, g, key)
+		g.Expect(events).To(HaveLen(1))
+		g.Expect(events[0].Reason).To(Equal("RefusedScope"))
+		g.Expect(events[0].Note).To(ContainSubstring("findings:triage"))
+	})
+}
+
+// What anybody can send must cost no write, and say nothing where it would not be read.
+func TestRefusalWithoutAKeyIsNotAnnounced(t *testing.T) {
+	a := start(t)
+	namespace := newOrganization(t, "unannounced")
+	key := builder.APIKey("ci").In(namespace).Build()
+	good := issue(t, key, "unannounced")
+	waitUntilAccepted(t, a, good)
+	for _, header := range []string{
+		"", "Bearer", "Bearer x.y.z", good[:len(good)-6] + "AAAAAA",
+		header(t, tokens.Claims{KeyUID: "nobody", Organization: "unannounced", ID: "x", IssuedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour)}),
+	} {
+		refuseAs(t, a, header)
+	}
+	// What comes after them is announced, so they have been seen to.
+	setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled = true })
+	waitUntilRefused(t, a, good, ReasonDisabled)
+	refuseAs(t, a, good)
+	eventually(t, func(g Gomega) {
+		list := &eventsv1.EventList{}
+		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace))).To(Succeed())
+		g.Expect(list.Items).To(HaveLen(1))
+		g.Expect(list.Items[0].Reason).To(Equal("RefusedDisabled"))
+	})
+}
+
+func TestRefusalsAreBounded(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	refusal := func(key int, at time.Time) refused {
+		return refused{refusedFor: refusedFor{key: types.UID(fmt.Sprint(key)), reason: ReasonDisabled}, at: at}
+	}
+	r := newRefusals()
+	for i := range 10 * refusalsHeard { // nobody listens
+		r.note(refusal(i, now))
+	}
+	if len(r.heard) != refusalsHeard {
+		t.Errorf("%d wait, want %d", len(r.heard), refusalsHeard)
+	}
+
+	r = newRefusals()
+	for i := range 10 * refusalQueue { // nobody writes
+		r.pick(refusal(i, now))
+	}
+	if len(r.queue) != refusalQueue || len(r.noted) != refusalQueue {
+		t.Errorf("queued %d and noted %d, want %d: what was dropped must be announced later", len(r.queue), len(r.noted), refusalQueue)
+	}
+
+	r = newRefusals()
+	for i := range refusalsKept + 1000 {
+		r.pick(refusal(i, now))
+		if len(r.queue) == refusalQueue {
+			for range refusalQueue {
+				<-r.queue
+			}
+		}
+	}
+	if len(r.noted) != refusalsKept {
+		t.Errorf("%d are remembered, want %d", len(r.noted), refusalsKept)
+	}
+	for len(r.queue) > 0 {
+		<-r.queue
+	}
+	r.pick(refusal(1, now.Add(refusalInterval-time.Second)))
+	if len(r.queue) != 0 {
+		t.Error("one key is announced twice within the interval")
+	}
+	r.pick(refusal(1, now.Add(refusalInterval+usageInterval)))
+	if len(r.queue) != 1 || len(r.noted) != 1 {
+		t.Errorf("after the interval %d are queued and %d remembered, want 1 and 1", len(r.queue), len(r.noted))
+	}
+}
+
+func TestEveryReasonIsListedOnce(t *testing.T) {
+	seen := map[Reason]bool{}
+	for _, reason := range Reasons {
+		if seen[reason] {
+			t.Errorf("%s is there twice", reason)
+		}
+		seen[reason] = true
+	}
+	for reason := range announced {
+		if !seen[reason] {
+			t.Errorf("%s is announced and not listed", reason)
+		}
+	}
+}
+
+func TestEventNamesAreNamesAndOnesForAllReplicas(t *testing.T) {
+	at := time.Unix(1_000_000_200, 0) // the first second of a window
+	what := refused{refusedFor: refusedFor{reason: ReasonDisabled}, at: at}
+	later, next := what, what
+	later.at, next.at = at.Add(refusalInterval-time.Second), at.Add(refusalInterval)
+	for _, name := range []string{"ci", strings.Repeat("a", 253), strings.Repeat("a", 235) + "-." + strings.Repeat("b", 16)} {
+		key := &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid"}}
+		if problems := validation.IsDNS1123Subdomain(eventName(key, what)); len(problems) > 0 {
+			t.Errorf("%q: %v", eventName(key, what), problems)
+		}
+		if eventName(key, what) != eventName(key, later) {
+			t.Error("two replicas within one interval say it twice")
+		}
+		if eventName(key, what) == eventName(key, next) {
+			t.Error("the next interval is not heard of")
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package auth
+
+import (
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// answers counts what the API server says to writes.
+type answers struct{ written, conflicts, others atomic.Int32 }
+
+func (a *answers) count(c *rest.Config) {
+	c.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(r)
+			if r.Method == http.MethodGet || err != nil {
+				return response, err
+			}
+			switch response.StatusCode {
+			case http.StatusOK:
+				a.written.Add(1)
+			case http.StatusConflict:
+				a.conflicts.Add(1)
+			default:
+				a.others.Add(1)
+			}
+			return response, nil
+		})
+	})
+}
+
+func TestReplicasNoteOneUseBetweenThem(t *testing.T) {
+	var seen answers
+	replicas := make([]*Authenticator, 4)
+	for i := range replicas {
+		replicas[i] = start(t, withTransport(seen.count))
+	}
+	key := builder.APIKey("ci").In(newOrganization(t, "shared")).Build()
+	header := issue(t, key, "shared")
+	for _, replica := range replicas {
+		waitUntilAccepted(t, replica, header)
+	}
+	use := func() {
+		for range 100 {
+			for _, replica := range replicas {
+				identity, err := replica.Authenticate(header, time.Now())
+				if err != nil {
+					t.Fatal(err)
+				}
+				replica.MarkUsed(identity)
+			}
+		}
+	}
+	use()
+	eventually(t, func(g Gomega) {
+		for _, replica := range replicas {
+			known, _ := replica.keys.get(key.UID)
+			g.Expect(known.Status.LastUsedAt).NotTo(BeNil())
+			g.Expect(replica.usage.queue).To(BeEmpty())
+		}
+		// All that can still come are the conflicts of those that were not the first.
+		g.Expect(seen.written.Load()).To(Equal(int32(1)))
+	})
+	use()
+	for _, replica := range replicas {
+		if n := len(replica.usage.queue); n != 0 {
+			t.Errorf("%d more writes are queued in the same minute", n)
+		}
+	}
+	if written, others := seen.written.Load(), seen.others.Load(); written != 1 || others != 0 {
+		t.Errorf("%d writes and %d other answers, want one write", written, others)
+	}
+}
+
+// A replica whose watch and lists lag behind does not know that another was faster: the API
+// server tells it, and it lets go.
+func TestUseThatAnotherReplicaHasNotedIsLetGo(t *testing.T) {
+	var (
+		seen answers
+		deaf atomic.Bool
+	)
+	lagging := start(t, withTransport(func(c *rest.Config) {
+		seen.count(c)
+		c.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				watches := r.URL.Query().Get("watch") != ""
+				if r.Method == http.MethodGet && (watches || deaf.Load()) {
+					<-r.Context().Done()
+					return nil, r.Context().Err()
+				}
+				return next.RoundTrip(r)
+			})
+		})
+	}))
+	key := builder.APIKey("ci").In(newOrganization(t, "lagging")).Build()
+	identity := waitUntilAccepted(t, lagging, issue(t, key, "lagging"))
+	deaf.Store(true)
+	known, _ := lagging.keys.get(key.UID)
+	if known.Status.LastUsedAt != nil {
+		t.Fatal("the key has been used: the test shows nothing")
+	}
+	used := metav1.NewTime(time.Now().UTC().Truncate(time.Second))
+	setStatus(t, key, func(s *v1alpha1.APIKeyStatus) { s.LastUsedAt = &used })
+	version := key.ResourceVersion
+
+	for range 100 {
+		lagging.MarkUsed(identity)
+	}
+	eventually(t, func(g Gomega) { g.Expect(seen.conflicts.Load()).To(Equal(int32(1))) })
+	for range 100 {
+		lagging.MarkUsed(identity)
+	}
+	if n := len(lagging.usage.queue); n != 0 {
+		t.Errorf("%d more writes are queued after a conflict", n)
+	}
+	g := NewWithT(t)
+	g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
+	if key.ResourceVersion != version || seen.written.Load() != 0 {
+		t.Error("the use was written over the other replica's")
+	}
+}
+
+func TestUseIsNotedOnceAMinute(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	cases := []struct {
+		reason string
+		last   time.Duration
+		noted  time.Duration
+		want   bool
+	}{
+		{"never used", 0, 0, true},
+		{"noted by another replica a moment ago", time.Second, 0, false},
+		{"noted by another replica most of a minute ago; its time is cut to the second", 60 * time.Second, 0, false},
+		{"noted by another replica more than a minute ago", 61 * time.Second, 0, true},
+		{"queued here a moment ago and not written yet", time.Hour, time.Second, false},
+		{"queued here a minute ago", time.Hour, time.Minute, true},
+		{"another replica's clock is ahead", -time.Minute, 0, false},
+	}
+	for _, tc := range cases {
+		u := newUsage()
+		key := &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{UID: "uid"}}
+		if tc.noted != 0 {
+			u.noted[key.UID] = now.Add(-tc.noted)
+		}
+		if tc.last != 0 {
+			key.Status.LastUsedAt = ptr.To(metav1.NewTime(now.Add(-tc.last)))
+		}
+		u.note(key, now)
+		if got := len(u.queue) == 1; got != tc.want {
+			t.Errorf("%s: queued is %t, want %t", tc.reason, got, tc.want)
+		}
+	}
+}
