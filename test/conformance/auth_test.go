@@ -22,27 +22,16 @@ import (
 // some more than the second of the design, for the call that finds out.
 const revocationDelay = 2 * time.Second
 
-// patient calls without a valid key, and waits when this machine's address has called too often.
-func (c *caller) patient(method, path, body string, authorization []string) answer {
+// with sends a request with these Authorization headers, and no other.
+func (c *caller) with(method, path, body string, authorization []string) answer {
 	c.t.Helper()
-	for {
-		a := c.do(method, path, body, func(r *http.Request) { r.Header["Authorization"] = authorization })
-		if a.Status != http.StatusTooManyRequests {
-			return a
-		}
-		c.t.Logf("waiting %d seconds for the limit of this address", a.number("Retry-After"))
-		select {
-		case <-time.After(time.Duration(a.number("Retry-After")) * time.Second):
-		case <-c.t.Context().Done():
-			c.t.Fatal("the test has ended")
-		}
-	}
+	return c.do(method, path, body, func(r *http.Request) { r.Header["Authorization"] = authorization })
 }
 
 func TestAuth_EveryEndpointNeedsAKey(t *testing.T) {
 	c := anonymous(t)
 	for _, e := range endpoints {
-		a := c.patient(e.method, e.path, e.body, nil).wantsError(401, "Unauthorized", "no key")
+		a := c.with(e.method, e.path, e.body, nil).wantsError(401, "Unauthorized", "no key")
 		if got := a.Header.Get("WWW-Authenticate"); !strings.HasPrefix(got, "Bearer") {
 			t.Errorf("%s: WWW-Authenticate is %q", a.request, got)
 		}
@@ -51,10 +40,10 @@ func TestAuth_EveryEndpointNeedsAKey(t *testing.T) {
 
 func TestAuth_UnknownPathsAndMethodsNeedAKeyToo(t *testing.T) {
 	c := anonymous(t)
-	c.patient("GET", "/nowhere", "", nil).wantsError(401, "Unauthorized", "an unknown path")
-	c.patient("DELETE", "/v1/findings", "", nil).wantsError(401, "Unauthorized", "an unknown method")
-	c.patient("PATCH", "/v1/findings/f", "not JSON", nil).wantsError(401, "Unauthorized", "a bad body")
-	c.patient("GET", "/v1/findings?size=0", "", nil).wantsError(401, "Unauthorized", "a bad query")
+	c.with("GET", "/nowhere", "", nil).wantsError(401, "Unauthorized", "an unknown path")
+	c.with("DELETE", "/v1/findings", "", nil).wantsError(401, "Unauthorized", "an unknown method")
+	c.with("PATCH", "/v1/findings/f", "not JSON", nil).wantsError(401, "Unauthorized", "a bad body")
+	c.with("GET", "/v1/findings?size=0", "", nil).wantsError(401, "Unauthorized", "a bad query")
 }
 
 func TestAuth_EveryReasonGetsTheSame401(t *testing.T) {
@@ -88,7 +77,7 @@ func TestAuth_EveryReasonGetsTheSame401(t *testing.T) {
 	}
 	var first []byte
 	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
-		a := c.patient("GET", "/v1/findings", "", reasons[reason]).wantsError(401, "Unauthorized", reason)
+		a := c.with("GET", "/v1/findings", "", reasons[reason]).wantsError(401, "Unauthorized", reason)
 		if first == nil {
 			first = a.Body
 		}
@@ -118,12 +107,12 @@ func changedClaims(t *testing.T, part string) string {
 
 func TestAuth_TheCaseOfTheSchemeDoesNotMatter(t *testing.T) {
 	valid := anyKey(t).Token
-	anonymous(t).patient("GET", "/v1/findings", "", []string{"bearer " + valid}).wants(200, "RFC 9110, section 11.1")
+	anonymous(t).with("GET", "/v1/findings", "", []string{"bearer " + valid}).wants(200, "RFC 9110, section 11.1")
 }
 
 func TestAuth_TheKeyIsNoQueryParameter(t *testing.T) {
 	valid := anyKey(t).Token
-	anonymous(t).patient("GET", "/v1/findings?access_token="+valid+"&api_key="+valid, "", nil).wants(401, "a key in the query")
+	anonymous(t).with("GET", "/v1/findings?access_token="+valid+"&api_key="+valid, "", nil).wants(401, "a key in the query")
 }
 
 func TestAuth_TheTokenIsAJWTThatSaysWhoseItIs(t *testing.T) {
@@ -162,7 +151,7 @@ func TestAuth_TheTokenIsAJWTThatSaysWhoseItIs(t *testing.T) {
 
 func (c *caller) refusedSoon(reason string) {
 	c.t.Helper()
-	NewWithT(c.t).Eventually(func() int { return c.patient("GET", "/v1/findings?size=1", "", []string{"Bearer " + c.Token}).Status }).
+	NewWithT(c.t).Eventually(func() int { return c.with("GET", "/v1/findings?size=1", "", []string{"Bearer " + c.Token}).Status }).
 		WithContext(c.t.Context()).WithTimeout(revocationDelay).WithPolling(10*interval).Should(Equal(401), reason)
 }
 

@@ -26,18 +26,21 @@ const (
 type caller struct {
 	t *testing.T
 	apiclient.Client
+	// waits says that a limit was not set by the suite: where it is used up, by tests before or
+	// by others, the request is sent again in the next window.
+	waits bool
 }
 
 // in is the same caller in another test.
 func (c *caller) in(t *testing.T) *caller {
 	enter(t)
-	return &caller{t: t, Client: c.Client}
+	return &caller{t: t, Client: c.Client, waits: c.waits}
 }
 
 // anonymous is a caller without a key.
 func anonymous(t *testing.T) *caller {
 	enter(t)
-	return &caller{t: t, Client: apiclient.Client{Base: *baseURL}}
+	return &caller{t: t, Client: apiclient.Client{Base: *baseURL}, waits: true}
 }
 
 // answer is what came back, in one test.
@@ -48,6 +51,24 @@ type answer struct {
 }
 
 func (c *caller) do(method, path, body string, changes ...apiclient.Change) answer {
+	c.t.Helper()
+	for {
+		a := c.once(method, path, body, changes...)
+		if !c.waits || a.Status != http.StatusTooManyRequests {
+			return a
+		}
+		wait := a.number("Retry-After")
+		c.t.Logf("waiting %d seconds for a limit that is used up", wait)
+		select {
+		case <-time.After(time.Duration(wait) * time.Second):
+		case <-c.t.Context().Done():
+			c.t.Fatal("the test has ended")
+		}
+	}
+}
+
+// once sends a request, whatever it is answered with.
+func (c *caller) once(method, path, body string, changes ...apiclient.Change) answer {
 	c.t.Helper()
 	got, err := c.Do(c.t.Context(), method, path, body, changes...)
 	if got == nil {

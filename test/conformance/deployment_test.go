@@ -114,7 +114,7 @@ func anyKey(t *testing.T) *caller {
 	if *apiKey == "" {
 		notRun(t, "needs -api-key or -kubeconfig")
 	}
-	return &caller{t: t, Client: apiclient.Client{Base: *baseURL, Token: *apiKey}}
+	return &caller{t: t, Client: apiclient.Client{Base: *baseURL, Token: *apiKey}, waits: true}
 }
 
 // organization is one that the suite has made, with a key that may do everything.

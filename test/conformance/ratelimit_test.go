@@ -170,11 +170,11 @@ func TestRateLimit_EndsWithTheWindowThoughBlockedRequestsGoOn(t *testing.T) {
 
 func TestRateLimit_CallersWithoutAKeyAreCountedByAddress(t *testing.T) {
 	c := anonymous(t)
-	first := c.patient("GET", "/v1/findings", "", nil).limits()
+	first := c.with("GET", "/v1/findings", "", nil).limits()
 	if first.limit != 600 {
 		t.Errorf("x-ratelimit-limit is %d, want 600", first.limit)
 	}
-	second := c.patient("GET", "/v1/findings", "", []string{"Bearer another-invalid-key"}).limits()
+	second := c.with("GET", "/v1/findings", "", []string{"Bearer another-invalid-key"}).limits()
 	if second.remaining >= first.remaining && second.reset <= first.reset {
 		t.Errorf("remaining went from %d to %d; another invalid key is no new caller", first.remaining, second.remaining)
 	}
