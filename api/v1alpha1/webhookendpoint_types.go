@@ -2,21 +2,35 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+// ConditionBacklogged is True while more deliveries to an endpoint wait than the operator lets
+// wait: what happens is recorded, and becomes deliveries when less than half as many wait.
+// Negative polarity: absent while all is well.
+const ConditionBacklogged = "Backlogged"
+
 // Reasons of a WebhookEndpoint's conditions.
 const (
+	// ReasonTooManyPending goes with Backlogged=True.
+	ReasonTooManyPending = "TooManyPending"
 	// ReasonSecretNotFound goes with Ready=False: the Secret named is not there.
 	ReasonSecretNotFound = "SecretNotFound"
 	// ReasonSecretInvalid goes with Ready=False: the Secret holds no usable signing secret.
 	ReasonSecretInvalid = "SecretInvalid"
 	// ReasonEndpointDisabled goes with Ready=False: spec.disabled is set.
 	ReasonEndpointDisabled = "EndpointDisabled"
+	// ReasonGone goes with Ready=False and Stalled=True: the receiver answered 410 Gone, and is sent
+	// nothing more until the spec changes.
+	ReasonGone = string(WebhookDisabledGone)
+	// ReasonFailingTooLong goes with Ready=False and Stalled=True: five days without a success, and
+	// nothing more is sent until the spec changes.
+	ReasonFailingTooLong = string(WebhookDisabledFailingTooLong)
 	// ReasonDeliveryFailing goes with Ready=False: the last attempts failed; retries go on.
 	ReasonDeliveryFailing = "DeliveryFailing"
 )
 
 // Keys of the data of a WebhookEndpoint's Secret.
 //
-// To rotate, move the signing secret to WebhookPreviousSecretKey, say until when it is valid,
+// The controllers do so in a Secret of their making when spec.rotation asks for it. To rotate one
+// that spec.secretRef names, move the signing secret to WebhookPreviousSecretKey, say until when it is valid,
 // and put the new one in its place, all in one write.
 const (
 	// WebhookSecretKey holds the newest signing secret: "whsec_" and 24 to 64 bytes in base64.
@@ -51,6 +65,8 @@ const (
 type WebhookEventPattern string
 
 // WebhookEndpointSpec says where events are sent, and which.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.rotation) || !has(self.secretRef)",message="rotation is for the Secret that is made for the endpoint; rotate one that secretRef names where it comes from"
 type WebhookEndpointSpec struct {
 	// url that receives the events by POST: http or https, with a host. It must hold no credentials.
 	// +kubebuilder:validation:MinLength=1
@@ -68,12 +84,61 @@ type WebhookEndpointSpec struct {
 	// Default: a Secret of the endpoint's name and "-webhook", made with a fresh secret.
 	// +optional
 	SecretRef *SecretReference `json:"secretRef,omitempty"`
+	// rotation asks for a new signing secret, in the Secret that was made for the endpoint.
+	// +optional
+	Rotation *WebhookSecretRotation `json:"rotation,omitempty"`
 	// disabled sends nothing, and may be taken back.
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
 	// batch says how one scan's changes are put into events. Default: None, an event each.
 	// +optional
 	Batch WebhookBatch `json:"batch,omitempty"`
+}
+
+// WebhookSecretRotation asks for a new signing secret and says how long the one before signs too.
+type WebhookSecretRotation struct {
+	// serial asks for a new signing secret each time it is raised.
+	// +kubebuilder:validation:Minimum=1
+	// +required
+	Serial int64 `json:"serial"`
+	// overlap is how long the secret before signs beside the new one. Default: none.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=duration
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('720h')",message="overlap must be between 0s and 720h"
+	// +optional
+	Overlap *metav1.Duration `json:"overlap,omitempty"`
+}
+
+// WebhookDisabledReason says why the controllers stopped sending to an endpoint.
+//
+// +kubebuilder:validation:Enum=Gone;FailingTooLong
+type WebhookDisabledReason string
+
+// The reasons of the controllers.
+const (
+	// WebhookDisabledGone is an answer of 410.
+	WebhookDisabledGone WebhookDisabledReason = "Gone"
+	// WebhookDisabledFailingTooLong is five days without a success.
+	WebhookDisabledFailingTooLong WebhookDisabledReason = "FailingTooLong"
+)
+
+// WebhookDisabled says that the controllers stopped sending to an endpoint.
+type WebhookDisabled struct {
+	// at is when.
+	// +required
+	At metav1.Time `json:"at"`
+	// reason for programs.
+	// +required
+	Reason WebhookDisabledReason `json:"reason"`
+	// message for people.
+	// +kubebuilder:validation:MaxLength=256
+	// +required
+	Message string `json:"message"`
+	// generation is the metadata.generation that was found to be of no use: any later one is
+	// tried again.
+	// +required
+	Generation int64 `json:"generation"`
 }
 
 // WebhookSecretStatus says of a signing secret which it is and until when it is valid, and
@@ -103,16 +168,26 @@ type WebhookEndpointStatus struct {
 	// +kubebuilder:validation:MaxItems=4
 	// +optional
 	Secrets []WebhookSecretStatus `json:"secrets,omitempty"`
+	// rotationSerial is the last spec.rotation.serial that was carried out.
+	// +optional
+	RotationSerial int64 `json:"rotationSerial,omitempty"`
 	// pingedAt is when the endpoint's one webhook.ping was made.
 	// +optional
 	PingedAt *metav1.Time `json:"pingedAt,omitempty"`
 	// lastSuccessAt is when an attempt last succeeded; while all is well, to the minute.
 	// +optional
 	LastSuccessAt *metav1.Time `json:"lastSuccessAt,omitempty"`
-	// consecutiveFailures since the last success.
+	// consecutiveFailures since the last success; counted up to 100.
 	// +optional
 	ConsecutiveFailures int32 `json:"consecutiveFailures"`
-	// conditions of the endpoint: Ready, Stalled.
+	// failingSince is when the first attempt failed that no success has followed.
+	// +optional
+	FailingSince *metav1.Time `json:"failingSince,omitempty"`
+	// disabled is there while the controllers send nothing: the receiver is gone, or has failed
+	// for too long. Any change of the spec ends it.
+	// +optional
+	Disabled *WebhookDisabled `json:"disabled,omitempty"`
+	// conditions of the endpoint: Ready, Stalled, Backlogged.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=4
@@ -133,6 +208,7 @@ type WebhookEndpointStatus struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Events",type=string,priority=1,JSONPath=`.spec.events`
 // +kubebuilder:printcolumn:name="Batch",type=string,priority=1,JSONPath=`.spec.batch`
+// +kubebuilder:printcolumn:name="Failing Since",type=date,priority=1,JSONPath=`.status.failingSince`
 // +kubebuilder:printcolumn:name="Failures",type=integer,priority=1,JSONPath=`.status.consecutiveFailures`
 // +kubebuilder:selectablefield:JSONPath=`.spec.disabled`
 // +kubebuilder:selectablefield:JSONPath=`.spec.url`
@@ -146,6 +222,21 @@ type WebhookEndpoint struct {
 	// status is what the controllers observe.
 	// +optional
 	Status WebhookEndpointStatus `json:"status,omitzero"`
+}
+
+// DisabledByControllers says why the controllers send nothing to the endpoint as its spec is now;
+// nil where they do.
+func (e *WebhookEndpoint) DisabledByControllers() *WebhookDisabled {
+	if disabled := e.Status.Disabled; disabled != nil && disabled.Generation == e.Generation {
+		return disabled
+	}
+	return nil
+}
+
+// IsDisabled reports whether nothing is sent to the endpoint, by the word of people or of the
+// controllers.
+func (e *WebhookEndpoint) IsDisabled() bool {
+	return e.Spec.Disabled || e.DisabledByControllers() != nil
 }
 
 // WebhookEndpointList is a list of WebhookEndpoints.

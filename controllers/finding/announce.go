@@ -26,10 +26,7 @@ func (r *Reconciler) announce(s *scope) {
 // the Scan tells how many.
 func announcements(before, after v1alpha1.FindingStatus) []announcement {
 	var out []announcement
-	for _, t := range after.Transitions {
-		if t.Seq <= findingstate.LastSeq(&before) {
-			continue
-		}
+	for _, t := range added(before, after) {
 		by := cmp.Or(t.By, "an unknown writer")
 		switch t.Type {
 		case v1alpha1.TransitionClosed:
@@ -42,6 +39,17 @@ func announcements(before, after v1alpha1.FindingStatus) []announcement {
 		}
 	}
 	return out
+}
+
+// added are the transitions of after that before has not.
+func added(before, after v1alpha1.FindingStatus) []v1alpha1.Transition {
+	last := findingstate.LastSeq(&before)
+	for i := range after.Transitions {
+		if after.Transitions[i].Seq > last {
+			return after.Transitions[i:]
+		}
+	}
+	return nil
 }
 
 func triageNote(t v1alpha1.Transition, by string) string {

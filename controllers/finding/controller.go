@@ -1,5 +1,6 @@
 // Package finding records what follows from a finding's spec: its state, when it last
-// changed, what happened to it, and whether what it refers to is there.
+// changed, what happened to it, and whether what it refers to is there. It makes webhook
+// deliveries of what happened, and writes the audit log of people's decisions.
 package finding
 
 import (
@@ -7,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -17,21 +19,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
 )
 
 // Reconciler reconciles Findings.
 type Reconciler struct {
 	client   client.Client
+	ledger   *ledger.Ledger
 	recorder events.EventRecorder
-	clock    clock.PassiveClock
+	// audit gets a line for each decision that a person took.
+	audit logr.Logger
+	clock clock.PassiveClock
 }
 
 // SetupWithManager adds the controller of Findings to the manager.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	deliveries, err := ledger.New(ctx, mgr, kind)
+	if err != nil {
+		return err
+	}
 	r := &Reconciler{
 		client:   mgr.GetClient(),
+		ledger:   deliveries,
 		recorder: mgr.GetEventRecorder(v1alpha1.ControllerFieldManager),
+		audit:    mgr.GetLogger().WithName("audit"),
 		clock:    clock.RealClock{},
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Finding{}, references, referencesOf); err != nil {
@@ -48,6 +60,9 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 			CreateFunc: r.enqueueOnCreate(waitsForProject),
 			DeleteFunc: r.enqueueOnDelete(refersToProject),
 		}, comeAndGone).
+		Watches(&v1alpha1.WebhookEndpoint{}, deliveries.Endpoints()).
+		Watches(&v1alpha1.WebhookDelivery{}, deliveries.Pages()).
+		Watches(&v1alpha1.Scan{}, deliveries.ScansGone()).
 		WithOptions(options).
 		Complete(r)
 }
@@ -60,7 +75,8 @@ type scope struct {
 	now    time.Time
 }
 
-// Reconcile brings the status of one finding up to its spec, with at most one write.
+// Reconcile brings the status of one finding up to its spec and makes the deliveries that are
+// owed for what has changed. The status is written once, and once more after deliveries were made.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	finding := &v1alpha1.Finding{}
 	if err := r.client.Get(ctx, req.NamespacedName, finding); err != nil {
@@ -70,16 +86,31 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	s := &scope{finding: finding, before: *finding.Status.DeepCopy(), now: r.clock.Now()}
+	return patch.Outcome(r.run(ctx, s))
+}
 
+func (r *Reconciler) run(ctx context.Context, s *scope) (ctrl.Result, error) {
+	write := func(ctx context.Context) (bool, error) { return r.write(ctx, s) }
+	if err := r.ledger.MakeRoom(ctx, s.finding, write); err != nil {
+		return ctrl.Result{}, err
+	}
 	observeSpec(s)
 	if err := r.observeReferences(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
-	written, err := patch.Status(ctx, r.client, finding, s.before, finding.Status)
+	return r.ledger.Settle(ctx, s.finding, write)
+}
+
+// write stores the status where anything in it differs, and tells the log of what people
+// decided before and people of what has happened after.
+func (r *Reconciler) write(ctx context.Context, s *scope) (bool, error) {
+	r.auditTriage(s)
+	written, err := patch.Status(ctx, r.client, s.finding, s.before, s.finding.Status)
 	if written {
 		r.announce(s)
+		s.before = *s.finding.Status.DeepCopy()
 	}
-	return patch.Outcome(ctrl.Result{}, err)
+	return written, err
 }
 
 // exists reports whether the object is in the cache.

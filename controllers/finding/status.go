@@ -4,16 +4,34 @@ import (
 	"context"
 	"fmt"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
+
+// kind is what the ledger of deliveries must know of findings.
+var kind = ledger.Kind{
+	Name:   "Finding",
+	Prefix: webhooks.FindingEventPrefix,
+	Object: &v1alpha1.Finding{},
+	List:   &v1alpha1.FindingList{},
+	Book: func(object client.Object) ledger.Book {
+		status := &object.(*v1alpha1.Finding).Status
+		return ledger.Book{Transitions: &status.Transitions, EmittedSeq: &status.EmittedSeq}
+	},
+	Data: func(object client.Object, t v1alpha1.Transition) any {
+		return webhooks.DataOfFinding(object.(*v1alpha1.Finding), t)
+	},
+	Paged: true,
+}
 
 // observeSpec records the state, the time and the transitions.
 func observeSpec(s *scope) {
 	s.finding.Status = findingstate.Observe(s.finding, s.now)
-	// A transition is emitted once its deliveries are made. There are no webhooks yet, so none are owed.
-	s.finding.Status.EmittedSeq = findingstate.LastSeq(&s.finding.Status)
 }
 
 // observeReferences records whether the repository and the project are there. Nothing is

@@ -2,10 +2,10 @@ package findingstate
 
 import (
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"unicode/utf8"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/transitions"
 )
 
 // Observe returns the status that follows from the finding's spec and its status so far:
@@ -23,43 +23,34 @@ func Observe(finding *v1alpha1.Finding, now time.Time) v1alpha1.FindingStatus {
 	next.TriageDigest = triageDigest(&finding.Spec)
 	next.FactsDigest = factsDigest(&finding.Spec)
 	next.UpdatedAt = &updatedAt
-	next.Transitions = record(finding.Status, changes(finding, next), updatedAt)
+	next.Transitions = history(&next).Record(updatedAt, changes(finding, &next)...)
 	return next
 }
 
 // LastSeq is the number of the newest transition; 0 where there is none.
-func LastSeq(status *v1alpha1.FindingStatus) int64 {
-	last := status.EmittedSeq
-	for _, transition := range status.Transitions {
-		last = max(last, transition.Seq)
-	}
-	return last
+func LastSeq(status *v1alpha1.FindingStatus) int64 { return history(status).LastSeq() }
+
+func history(status *v1alpha1.FindingStatus) transitions.History {
+	return transitions.History{Transitions: status.Transitions, EmittedSeq: status.EmittedSeq}
 }
 
-// change is a transition before it has a number and a time.
-type change struct {
-	kind     v1alpha1.TransitionType
-	from, to string
-	by       string
-}
-
-// changes lists what happened between two reconciles: what the scanner did first, then what people did.
-func changes(finding *v1alpha1.Finding, next v1alpha1.FindingStatus) []change {
-	before := finding.Status
+// changes lists what happened between two looks: what the scanner did first, then what people
+// did. They have no number and no time yet.
+func changes(finding *v1alpha1.Finding, next *v1alpha1.FindingStatus) []v1alpha1.Transition {
+	before := &finding.Status
 	if before.UpdatedAt == nil {
 		return firstChanges(finding, next)
 	}
-	var out []change
-	scanner := v1alpha1.ScannerFieldManagerPrefix + finding.Spec.Tool
+	var out []v1alpha1.Transition
 	wasClosed, isClosed := before.State == v1alpha1.FindingStateClosed, next.State == v1alpha1.FindingStateClosed
 	if wasClosed && !isClosed {
-		out = append(out, change{v1alpha1.TransitionReopened, string(before.State), string(next.State), scanner})
+		out = append(out, scanned(finding, v1alpha1.TransitionReopened, next))
 	}
 	if before.FactsDigest != next.FactsDigest {
-		out = append(out, change{v1alpha1.TransitionUpdated, string(before.State), string(next.State), scanner})
+		out = append(out, scanned(finding, v1alpha1.TransitionUpdated, next))
 	}
 	if !wasClosed && isClosed {
-		out = append(out, change{v1alpha1.TransitionClosed, string(before.State), string(next.State), scanner})
+		out = append(out, scanned(finding, v1alpha1.TransitionClosed, next))
 	}
 	if before.TriageDigest != next.TriageDigest {
 		out = append(out, triaged(finding, before.UserStatus, next.UserStatus))
@@ -67,39 +58,68 @@ func changes(finding *v1alpha1.Finding, next v1alpha1.FindingStatus) []change {
 	return out
 }
 
-func firstChanges(finding *v1alpha1.Finding, next v1alpha1.FindingStatus) []change {
-	out := []change{{
-		kind: v1alpha1.TransitionCreated,
-		to:   string(next.State),
-		by:   v1alpha1.ScannerFieldManagerPrefix + finding.Spec.Tool,
-	}}
+func firstChanges(finding *v1alpha1.Finding, next *v1alpha1.FindingStatus) []v1alpha1.Transition {
+	out := []v1alpha1.Transition{scanned(finding, v1alpha1.TransitionCreated, next)}
 	if isTriaged(&finding.Spec) {
 		out = append(out, triaged(finding, v1alpha1.UserStatusOpen, next.UserStatus))
 	}
 	return out
 }
 
-func triaged(finding *v1alpha1.Finding, from, to v1alpha1.UserStatus) change {
-	return change{v1alpha1.TransitionTriaged, string(from), string(to), finding.Spec.Triage.By}
+// scanned is a transition of the scanner's making.
+func scanned(finding *v1alpha1.Finding, kind v1alpha1.TransitionType, next *v1alpha1.FindingStatus) v1alpha1.Transition {
+	return v1alpha1.Transition{
+		Type: kind,
+		From: string(finding.Status.State),
+		To:   string(next.State),
+		By:   v1alpha1.ScannerFieldManagerPrefix + finding.Spec.Tool,
+		Scan: scanOf(&finding.Spec, kind),
+	}
+}
+
+// scanOf is the scan that made the transition; "" where none is named, or by a name that a
+// transition has no room for.
+func scanOf(spec *v1alpha1.FindingSpec, kind v1alpha1.TransitionType) string {
+	var name string
+	switch {
+	case kind == v1alpha1.TransitionClosed && spec.Closed != nil:
+		name = spec.Closed.ScanID
+	case spec.Scan != nil:
+		name = spec.Scan.ScanID
+	}
+	if len(name) > maxTransitionScan {
+		return ""
+	}
+	return name
+}
+
+// triaged is a transition of a person's making.
+func triaged(finding *v1alpha1.Finding, from, to v1alpha1.UserStatus) v1alpha1.Transition {
+	return v1alpha1.Transition{
+		Type:    v1alpha1.TransitionTriaged,
+		From:    string(from),
+		To:      string(to),
+		By:      finding.Spec.Triage.By,
+		Comment: cut(finding.Spec.Triage.Comments),
+	}
 }
 
 func isTriaged(spec *v1alpha1.FindingSpec) bool {
 	return UserStatus(spec) != v1alpha1.UserStatusOpen || spec.Triage.Comments != ""
 }
 
-// record numbers the changes and puts them behind the transitions kept so far. Of those, the
-// oldest make room, but never one whose deliveries are still to be made.
-func record(before v1alpha1.FindingStatus, happened []change, at metav1.Time) []v1alpha1.Transition {
-	kept := before.DeepCopy().Transitions
-	seq := LastSeq(&before)
-	for _, c := range happened {
-		seq++
-		kept = append(kept, v1alpha1.Transition{
-			Seq: seq, Type: c.kind, At: at, From: c.from, To: c.to, By: c.by,
-		})
+const (
+	// maxTransitionScan is how long a transition's scan may be.
+	maxTransitionScan = 128
+	// cutMark ends a comment that was cut, as it ends the texts that the importer cuts.
+	cutMark = " ... [cut]"
+)
+
+// cut shortens a comment to what a transition has room for, in characters as the API server
+// counts them.
+func cut(comment string) string {
+	if utf8.RuneCountInString(comment) <= v1alpha1.MaxTransitionComment {
+		return comment
 	}
-	for len(kept) > v1alpha1.MaxTransitions && kept[0].Seq <= before.EmittedSeq {
-		kept = kept[1:]
-	}
-	return kept
+	return string([]rune(comment)[:v1alpha1.MaxTransitionComment-len(cutMark)]) + cutMark
 }

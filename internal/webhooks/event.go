@@ -49,15 +49,18 @@ type envelope struct {
 // NewDelivery returns the delivery of the event to the endpoint. The same event and endpoint
 // give the same name, so that creating it twice makes one. Its webhook-id is that name.
 func NewDelivery(event Event, endpoint *v1alpha1.WebhookEndpoint) (*v1alpha1.WebhookDelivery, error) {
+	return namedDelivery(DeliveryName(event.SubjectUID, event.Sequence, endpoint.UID), event, endpoint)
+}
+
+func namedDelivery(name string, event Event, endpoint *v1alpha1.WebhookEndpoint) (*v1alpha1.WebhookDelivery, error) {
 	at := event.Time.UTC().Truncate(time.Second)
-	payload, err := json.Marshal(envelope{Type: event.Type, Timestamp: at.Format(time.RFC3339), Data: event.Data})
+	payload, err := json.Marshal(envelope{Type: event.Type, Timestamp: timestamp(at), Data: event.Data})
 	if err != nil {
 		return nil, fmt.Errorf("encode the payload of a %s event: %w", event.Type, err)
 	}
 	if len(payload) > v1alpha1.MaxWebhookPayloadLength {
 		return nil, fmt.Errorf("the payload of a %s event takes %d bytes, and %d are allowed", event.Type, len(payload), v1alpha1.MaxWebhookPayloadLength)
 	}
-	name := DeliveryName(event.SubjectUID, event.Sequence, endpoint.UID)
 	return &v1alpha1.WebhookDelivery{
 		ObjectMeta: metav1.ObjectMeta{Namespace: endpoint.Namespace, Name: name},
 		Spec: v1alpha1.WebhookDeliverySpec{
@@ -72,9 +75,13 @@ func NewDelivery(event Event, endpoint *v1alpha1.WebhookEndpoint) (*v1alpha1.Web
 
 // DeliveryName is the name of the delivery of a subject's event of that sequence number.
 func DeliveryName(subject types.UID, sequence int64, endpoint types.UID) string {
-	// A UID holds no line break, so no two triples give one text.
-	text := strings.Join([]string{string(subject), strconv.FormatInt(sequence, 10), string(endpoint)}, "\n")
-	sum := sha256.Sum256([]byte(text))
+	return hashName(string(subject), strconv.FormatInt(sequence, 10), string(endpoint))
+}
+
+// hashName is a name for the parts, none of which holds a line break: no two lists of them give
+// one text.
+func hashName(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
 	return "d-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))[:nameLength]
 }
 

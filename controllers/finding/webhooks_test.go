@@ -1,0 +1,600 @@
+package finding
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/controllertest"
+	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// tampered is a manager with another client or logger.
+type tampered struct {
+	ctrl.Manager
+	client client.Client
+	logger logr.Logger
+}
+
+func (m tampered) GetClient() client.Client { return m.client }
+func (m tampered) GetLogger() logr.Logger   { return m.logger }
+
+// hooks are called before each write of the controller; an error keeps the write from being sent.
+type hooks struct {
+	create func(*v1alpha1.WebhookDelivery) error
+	status func(*v1alpha1.Finding) error
+	logger logr.Logger
+}
+
+func (h hooks) setup() controllertest.Setup {
+	return func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+		logger := h.logger
+		if logger.GetSink() == nil {
+			logger = mgr.GetLogger()
+		}
+		return SetupWithManager(ctx, tampered{mgr, hooked{mgr.GetClient(), h}, logger}, options)
+	}
+}
+
+type hooked struct {
+	client.Client
+	hooks hooks
+}
+
+func (c hooked) Create(ctx context.Context, object client.Object, opts ...client.CreateOption) error {
+	if delivery, ok := object.(*v1alpha1.WebhookDelivery); ok && c.hooks.create != nil {
+		if err := c.hooks.create(delivery); err != nil {
+			return err
+		}
+	}
+	return c.Client.Create(ctx, object, opts...)
+}
+
+func (c hooked) Status() client.SubResourceWriter { return hookedStatus{c.Client.Status(), c.hooks} }
+
+type hookedStatus struct {
+	client.SubResourceWriter
+	hooks hooks
+}
+
+func (c hookedStatus) Patch(ctx context.Context, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	if finding, ok := object.(*v1alpha1.Finding); ok && c.hooks.status != nil {
+		if err := c.hooks.status(finding); err != nil {
+			return err
+		}
+	}
+	return c.SubResourceWriter.Patch(ctx, object, patch, opts...)
+}
+
+var errCut = errors.New("the controller is cut off here")
+
+// receive makes endpoints of those names that ask for everything, or as changed.
+func receive(t *testing.T, namespace, name string, change func(*v1alpha1.WebhookEndpoint)) *v1alpha1.WebhookEndpoint {
+	t.Helper()
+	b := builder.WebhookEndpoint(name).In(namespace)
+	if change != nil {
+		b = b.Mutate(change)
+	}
+	endpoint := b.Build()
+	create(t, endpoint)
+	return endpoint
+}
+
+// places are what findings of the namespace refer to.
+func places(t *testing.T, namespace string) {
+	t.Helper()
+	create(t, builder.Repository("repo").In(namespace).Build(), builder.Project("proj").In(namespace).Build())
+}
+
+// sentTo lists what the endpoint is sent of the subject, each as "type seq", in any order.
+func sentTo(t *testing.T, g Gomega, namespace, endpoint, subject string) []string {
+	t.Helper()
+	list := &v1alpha1.WebhookDeliveryList{}
+	g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace), client.MatchingFields{
+		"spec.endpointRef.name": endpoint, "spec.event.subject.name": subject,
+	})).To(Succeed())
+	out := []string{}
+	for i := range list.Items {
+		out = append(out, fmt.Sprintf("%s %d", list.Items[i].Spec.Event.Type, seqOf(g, &list.Items[i])))
+	}
+	return out
+}
+
+func seqOf(g Gomega, delivery *v1alpha1.WebhookDelivery) int64 {
+	var content struct {
+		Data struct {
+			Seq int64 `json:"seq"`
+		} `json:"data"`
+	}
+	g.Expect(json.Unmarshal([]byte(delivery.Spec.Payload), &content)).To(Succeed())
+	return content.Data.Seq
+}
+
+// caughtUp waits until the finding owes nothing and has that many transitions behind it.
+func caughtUp(t *testing.T, finding *v1alpha1.Finding, seq int64) {
+	t.Helper()
+	eventually(t, func(g Gomega) {
+		g.Expect(get(t, g, finding).Status.EmittedSeq).To(Equal(seq))
+		g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))
+	})
+}
+
+// triage changes the comment, and with it the finding's triage.
+func triage(t *testing.T, finding *v1alpha1.Finding, comment string) {
+	t.Helper()
+	mergePatch(t, finding, fmt.Sprintf(`{"spec":{"triage":{"comments":%q}}}`, comment))
+}
+
+// setBacklogged says of the endpoint in the place of its controller that it has too much to do, or not.
+func setBacklogged(t *testing.T, endpoint *v1alpha1.WebhookEndpoint, backlogged bool) {
+	t.Helper()
+	g := NewWithT(t)
+	as, err := env.NewClient(controllerConfig(t))
+	g.Expect(err).NotTo(HaveOccurred())
+	list := `[]`
+	if backlogged {
+		list = `[{"type":"Backlogged","status":"True","reason":"TooManyPending","message":"x","lastTransitionTime":"2026-03-01T12:00:00Z"}]`
+	}
+	g.Expect(as.Status().Patch(t.Context(), endpoint,
+		client.RawPatch(types.MergePatchType, []byte(`{"status":{"conditions":`+list+`}}`)))).To(Succeed())
+}
+
+// makeMarker makes a finding and waits until the endpoint is sent it: what was to be reconciled
+// before has been.
+func makeMarker(t *testing.T, namespace, endpoint string) {
+	t.Helper()
+	marker := builder.Finding("marker").In(namespace).Build()
+	create(t, marker)
+	caughtUp(t, marker, 1)
+	eventually(t, func(g Gomega) {
+		g.Expect(sentTo(t, g, namespace, endpoint, marker.Name)).To(ConsistOf("finding.created 1"))
+	})
+}
+
+func TestEachTransitionGoesToEachThatAsksForIt(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	places(t, ns)
+	all := receive(t, ns, "all", nil)
+	receive(t, ns, "closed", func(e *v1alpha1.WebhookEndpoint) {
+		e.Spec.Events = []v1alpha1.WebhookEventPattern{"finding.closed", "scan.*"}
+	})
+	receive(t, ns, "off", func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true })
+	other := namespace(t)
+	receive(t, other, "elsewhere", nil)
+	finding := builder.Finding("f-1").In(ns).Severity(v1alpha1.LevelHigh).Mutate(func(f *v1alpha1.Finding) {
+		f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "s-1"}
+		f.Spec.Details.Code = "secret := 1"
+	}).Build()
+	create(t, finding)
+	caughtUp(t, finding, 1)
+	mergePatch(t, finding, `{"spec":{"triage":{"userStatus":"muted","comments":"the password is 1234"}}}`)
+	caughtUp(t, finding, 2)
+	mergePatch(t, finding, `{"spec":{"closed":{"at":"2026-03-01T12:00:00Z","scanID":"s-2"}}}`)
+	caughtUp(t, finding, 3)
+
+	g := NewWithT(t)
+	g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.created 1", "finding.triaged 2", "finding.closed 3"))
+	g.Expect(sentTo(t, g, ns, "closed", "f-1")).To(ConsistOf("finding.closed 3"))
+	g.Expect(sentTo(t, g, ns, "off", "f-1")).To(BeEmpty())
+	g.Expect(sentTo(t, g, other, "elsewhere", "f-1")).To(BeEmpty())
+
+	delivery := &v1alpha1.WebhookDelivery{}
+	delivery.Namespace, delivery.Name = ns, webhooks.DeliveryName(finding.UID, 2, all.UID)
+	get(t, g, delivery)
+	g.Expect(delivery.Spec.EndpointRef.UID).To(BeEquivalentTo(all.UID))
+	g.Expect(delivery.Spec.Event.Subject).To(Equal(v1alpha1.WebhookEventSubject{Kind: "Finding", Name: "f-1"}))
+	at, by := finding.Status.Transitions[1].At.UTC().Format(time.RFC3339), finding.Status.Transitions[1].By
+	g.Expect(delivery.Spec.Payload).To(MatchJSON(fmt.Sprintf(`{"type":"finding.triaged","timestamp":%q,"data":{
+		"finding_id":"f-1","uid":%q,"seq":2,"repository_id":"repo","project_id":"proj","severity":"high",
+		"by":%q,"user_status":{"from":"open","to":"muted"}}}`, at, finding.UID, by)), "ids and what has changed, and nothing that was written")
+}
+
+func TestNothingOlderThanTheEndpointIsSent(t *testing.T) {
+	stop := start(t, SetupWithManager)
+	ns := namespace(t)
+	places(t, ns)
+	finding := builder.Finding("f-1").In(ns).Build()
+	create(t, finding)
+	caughtUp(t, finding, 1)
+	stop()
+
+	// Written while no controller runs, in another second than what is recorded, and the endpoint
+	// in another than that.
+	clockPasses := func(at time.Time) {
+		eventually(t, func(g Gomega) { g.Expect(time.Since(at)).To(BeNumerically(">", 2*time.Second)) })
+	}
+	clockPasses(finding.Status.UpdatedAt.Time)
+	triage(t, finding, "before")
+	clockPasses(newestWrite(finding))
+	receive(t, ns, "late", nil)
+	start(t, SetupWithManager)
+	caughtUp(t, finding, 2)
+	makeMarker(t, ns, "late")
+	g := NewWithT(t)
+	g.Expect(sentTo(t, g, ns, "late", "f-1")).To(BeEmpty())
+	triage(t, finding, "after")
+	caughtUp(t, finding, 3)
+	g.Expect(sentTo(t, g, ns, "late", "f-1")).To(ConsistOf("finding.triaged 3"))
+}
+
+func TestOneWriteWhereNobodyAsksAndTwoWhereSomebodyDoes(t *testing.T) {
+	var writes atomic.Int32
+	start(t, hooks{status: func(*v1alpha1.Finding) error { writes.Add(1); return nil }}.setup())
+	g := NewWithT(t)
+	quiet := namespace(t)
+	places(t, quiet)
+	finding := builder.Finding("f-1").In(quiet).Build()
+	create(t, finding)
+	caughtUp(t, finding, 1)
+	triage(t, finding, "x")
+	caughtUp(t, finding, 2)
+	g.Expect(writes.Swap(0)).To(BeEquivalentTo(2), "one for each change")
+
+	loud := namespace(t)
+	places(t, loud)
+	receive(t, loud, "all", nil)
+	finding = builder.Finding("f-1").In(loud).Build()
+	create(t, finding)
+	caughtUp(t, finding, 1)
+	triage(t, finding, "x")
+	caughtUp(t, finding, 2)
+	g.Expect(writes.Swap(0)).To(BeEquivalentTo(4), "two for each change")
+}
+
+// Of what is made the record is there first: a delivery without one could be made again.
+func TestATransitionIsStoredBeforeAnythingIsMadeOfIt(t *testing.T) {
+	var unrecorded atomic.Int32
+	start(t, hooks{create: func(d *v1alpha1.WebhookDelivery) error {
+		stored := &v1alpha1.Finding{}
+		key := client.ObjectKey{Namespace: d.Namespace, Name: string(d.Spec.Event.Subject.Name)}
+		if err := env.Client.Get(context.Background(), key, stored); err != nil {
+			return err
+		}
+		var content struct{ Data webhooks.FindingData }
+		if err := json.Unmarshal([]byte(d.Spec.Payload), &content); err != nil {
+			return err
+		}
+		n := len(stored.Status.Transitions)
+		if n == 0 || stored.Status.Transitions[n-1].Seq < content.Data.Seq {
+			unrecorded.Add(1)
+		}
+		return nil
+	}}.setup())
+	ns := namespace(t)
+	places(t, ns)
+	receive(t, ns, "all", nil)
+	finding := builder.Finding("f-1").In(ns).Triage(v1alpha1.UserStatusMuted, "x").Build()
+	create(t, finding)
+	caughtUp(t, finding, 2)
+	triage(t, finding, "y")
+	caughtUp(t, finding, 3)
+	NewWithT(t).Expect(unrecorded.Load()).To(BeZero())
+}
+
+// Wherever the controller is cut off, the next one loses nothing and makes nothing twice; and
+// when all is done and the deliveries are retired, it stays so.
+func TestNothingIsLostOrDoubledWhereverTheControllerDies(t *testing.T) {
+	type reached func(g Gomega, finding *v1alpha1.Finding, made int)
+	always := func(*v1alpha1.WebhookDelivery) error { return errCut }
+	cases := []struct {
+		reason string
+		hooks  hooks
+		// reached says that the controller came as far as it can.
+		reached reached
+	}{{
+		reason: "before the transition is stored",
+		hooks:  hooks{status: func(*v1alpha1.Finding) error { return errCut }},
+		reached: func(g Gomega, f *v1alpha1.Finding, made int) {
+			g.Expect(f.Status.ObservedGeneration).To(BeZero())
+			g.Expect(made).To(BeZero())
+		},
+	}, {
+		reason: "before any delivery is made",
+		hooks:  hooks{create: always},
+		reached: func(g Gomega, f *v1alpha1.Finding, made int) {
+			g.Expect(f.Status.Transitions).To(HaveLen(2))
+			g.Expect(made).To(BeZero())
+		},
+	}, {
+		reason: "after some deliveries",
+		hooks: hooks{create: func(d *v1alpha1.WebhookDelivery) error {
+			if d.Spec.EndpointRef.Name == "b" && d.Spec.Event.Type == "finding.triaged" {
+				return errCut
+			}
+			return nil
+		}},
+		reached: func(g Gomega, f *v1alpha1.Finding, made int) {
+			g.Expect(f.Status.EmittedSeq).To(BeEquivalentTo(1), "what is made of the first is noted")
+			g.Expect(made).To(Equal(3))
+		},
+	}, {
+		reason: "before it is noted that they are made",
+		hooks: hooks{status: func(f *v1alpha1.Finding) error {
+			if f.Status.EmittedSeq > 0 {
+				return errCut
+			}
+			return nil
+		}},
+		reached: func(g Gomega, f *v1alpha1.Finding, made int) {
+			g.Expect(f.Status.EmittedSeq).To(BeZero())
+			g.Expect(made).To(Equal(4))
+		},
+	}}
+	for _, c := range cases {
+		t.Run(c.reason, func(t *testing.T) {
+			stop := start(t, c.hooks.setup())
+			ns := namespace(t)
+			places(t, ns)
+			receive(t, ns, "a", nil)
+			receive(t, ns, "b", nil)
+			finding := builder.Finding("f-1").In(ns).Triage(v1alpha1.UserStatusMuted, "x").Build()
+			create(t, finding)
+			eventually(t, func(g Gomega) {
+				get(t, g, finding)
+				c.reached(g, finding, len(sentTo(t, g, ns, "a", "f-1"))+len(sentTo(t, g, ns, "b", "f-1")))
+			})
+			stop()
+
+			stop = start(t, SetupWithManager)
+			caughtUp(t, finding, 2)
+			g := NewWithT(t)
+			for _, endpoint := range []string{"a", "b"} {
+				g.Expect(sentTo(t, g, ns, endpoint, "f-1")).To(ConsistOf("finding.created 1", "finding.triaged 2"))
+			}
+			stop()
+
+			g.Expect(env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(ns))).To(Succeed())
+			version := get(t, g, finding).ResourceVersion
+			start(t, SetupWithManager)
+			makeMarker(t, ns, "a")
+			for _, endpoint := range []string{"a", "b"} {
+				g.Expect(sentTo(t, g, ns, endpoint, "f-1")).To(BeEmpty(), "a retired delivery was made again")
+			}
+			g.Expect(get(t, g, finding).ResourceVersion).To(Equal(version), "a settled finding was written")
+		})
+	}
+}
+
+// behind is a cache that shows one finding as it was.
+type behind struct {
+	client.Client
+	finding *v1alpha1.Finding
+}
+
+func (c behind) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	if finding, ok := object.(*v1alpha1.Finding); ok {
+		c.finding.DeepCopyInto(finding)
+		return nil
+	}
+	return c.Client.Get(ctx, key, object, opts...)
+}
+
+func TestACacheThatIsBehindMakesNoRetiredDeliveryAgain(t *testing.T) {
+	stop := start(t, hooks{create: func(*v1alpha1.WebhookDelivery) error { return errCut }}.setup())
+	ns := namespace(t)
+	places(t, ns)
+	receive(t, ns, "all", nil)
+	finding := builder.Finding("f-1").In(ns).Build()
+	create(t, finding)
+	eventually(t, func(g Gomega) { g.Expect(get(t, g, finding).Status.Transitions).To(HaveLen(1)) })
+	stop()
+	old := finding.DeepCopy()
+	stop = start(t, SetupWithManager)
+	caughtUp(t, finding, 1)
+	stop()
+	g := NewWithT(t)
+	g.Expect(env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(ns))).To(Succeed())
+
+	done := make(chan error, 1)
+	start(t, func(ctx context.Context, mgr ctrl.Manager, _ controller.Options) error {
+		c := behind{mgr.GetClient(), old}
+		books, err := ledger.New(ctx, tampered{Manager: mgr, client: c}, kind)
+		if err != nil {
+			return err
+		}
+		r := &Reconciler{client: c, ledger: books, recorder: &events.FakeRecorder{}, clock: clock.RealClock{}}
+		return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+			result, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(old)})
+			if err == nil && result.RequeueAfter == 0 {
+				err = errors.New("it does not come back when the cache has caught up")
+			}
+			done <- err
+			return nil
+		}))
+	})
+	g.Expect(<-done).NotTo(HaveOccurred())
+	g.Expect(sentTo(t, g, ns, "all", "f-1")).To(BeEmpty())
+}
+
+func TestABacklogHoldsBackAndIsCaughtUpWith(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	places(t, ns)
+	receive(t, ns, "well", nil)
+	busy := receive(t, ns, "busy", nil)
+	setBacklogged(t, busy, true)
+	finding := builder.Finding("f-1").In(ns).Triage(v1alpha1.UserStatusMuted, "x").Build()
+	create(t, finding)
+	eventually(t, func(g Gomega) {
+		g.Expect(sentTo(t, g, ns, "well", "f-1")).To(HaveLen(2), "the one that is well gets its own")
+	})
+	g := NewWithT(t)
+	g.Expect(get(t, g, finding).Status.EmittedSeq).To(BeZero())
+	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(BeEmpty())
+
+	setBacklogged(t, busy, false)
+	caughtUp(t, finding, 2)
+	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(ConsistOf("finding.created 1", "finding.triaged 2"))
+	g.Expect(sentTo(t, g, ns, "well", "f-1")).To(HaveLen(2))
+}
+
+func TestAnEndpointThatGoesLeavesNothingOwed(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	places(t, ns)
+	busy := receive(t, ns, "busy", nil)
+	setBacklogged(t, busy, true)
+	finding := builder.Finding("f-1").In(ns).Build()
+	create(t, finding)
+	observed(t, finding)
+	g := NewWithT(t)
+	g.Expect(finding.Status.EmittedSeq).To(BeZero())
+	g.Expect(env.Client.Delete(t.Context(), busy)).To(Succeed())
+	caughtUp(t, finding, 1)
+}
+
+// A status that has no room left is not held back: nothing is dropped that is owed.
+func TestAFullStatusIsEmittedWhateverTheBacklog(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	places(t, ns)
+	setBacklogged(t, receive(t, ns, "busy", nil), true)
+	finding := builder.Finding("f-1").In(ns).Build()
+	create(t, finding)
+	observed(t, finding)
+	g := NewWithT(t)
+	last := int64(1)
+	for i := range v1alpha1.MaxStoredTransitions {
+		triage(t, finding, fmt.Sprint(i))
+		observed(t, finding)
+		last++
+		g.Expect(len(finding.Status.Transitions)).To(BeNumerically("<=", v1alpha1.MaxStoredTransitions))
+		g.Expect(finding.Status.Transitions[len(finding.Status.Transitions)-1].Seq).To(Equal(last))
+	}
+	sent := sentTo(t, g, ns, "busy", "f-1")
+	g.Expect(int64(len(sent))).To(Equal(finding.Status.EmittedSeq), "what counts as emitted was made")
+	g.Expect(sent).NotTo(BeEmpty())
+	g.Expect(last - finding.Status.EmittedSeq).To(BeNumerically(">", 0), "the next ones are held back again")
+}
+
+func TestWhatAQuotaRefusesIsMadeWhenThereIsRoom(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	places(t, ns)
+	receive(t, ns, "all", nil)
+	const counted = corev1.ResourceName("count/webhookdeliveries.appsec.dev")
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "quota"}}
+	allow := func(n string) {
+		hard := corev1.ResourceList{counted: resource.MustParse(n)}
+		quota.Spec.Hard = hard
+		NewWithT(t).Expect(env.Client.Update(t.Context(), quota)).To(Succeed())
+		quota.Status = corev1.ResourceQuotaStatus{Hard: hard, Used: corev1.ResourceList{counted: resource.MustParse("0")}}
+		NewWithT(t).Expect(env.Client.Status().Update(t.Context(), quota)).To(Succeed())
+	}
+	create(t, quota)
+	allow("0")
+	probe := builder.WebhookDelivery("probe", time.Now()).In(ns).Build()
+	eventually(t, func(g Gomega) {
+		err := env.Client.Create(t.Context(), probe.DeepCopy(), client.DryRunAll)
+		g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "the quota is not in force: %v", err)
+		g.Expect(err.Error()).To(ContainSubstring("exceeded quota"))
+	})
+	finding := builder.Finding("f-1").In(ns).Build()
+	create(t, finding)
+	observed(t, finding)
+	triage(t, finding, "meanwhile")
+	observed(t, finding)
+	g := NewWithT(t)
+	g.Expect(finding.Status.EmittedSeq).To(BeZero())
+	g.Expect(finding.Status.Transitions).To(HaveLen(2), "what is refused keeps nothing from being observed")
+	g.Expect(sentTo(t, g, ns, "all", "f-1")).To(BeEmpty())
+
+	get(t, g, quota)
+	allow("10")
+	caughtUp(t, finding, 2)
+	g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.created 1", "finding.triaged 2"))
+}
+
+// auditLog keeps the lines of the audit log.
+type auditLog struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *auditLog) logger() logr.Logger {
+	return funcr.NewJSON(func(line string) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if strings.Contains(line, `"logger":"audit"`) {
+			l.lines = append(l.lines, line)
+		}
+	}, funcr.Options{})
+}
+
+func (l *auditLog) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string{}, l.lines...)
+}
+
+func TestEachTriageIsALineOfTheAuditLogAndInTheStatus(t *testing.T) {
+	log := &auditLog{}
+	var refused atomic.Bool
+	var early atomic.Int32
+	start(t, hooks{logger: log.logger(), status: func(f *v1alpha1.Finding) error {
+		if f.Spec.Triage.Comments != "" && len(log.all()) == 0 {
+			early.Add(1)
+		}
+		// Of the first decision the first write fails.
+		if f.Spec.Triage.Comments != "" && !refused.Swap(true) {
+			return errCut
+		}
+		return nil
+	}}.setup())
+	ns := namespace(t)
+	places(t, ns)
+	finding := builder.Finding("f-1").In(ns).Build()
+	create(t, finding)
+	caughtUp(t, finding, 1)
+	comment := strings.Repeat("why? äöü\n", 200)
+	mergePatch(t, finding, fmt.Sprintf(`{"spec":{"triage":{"userStatus":"muted","comments":%q}}}`, comment))
+	caughtUp(t, finding, 2)
+
+	g := NewWithT(t)
+	recorded := finding.Status.Transitions[1]
+	g.Expect([]rune(recorded.Comment)).To(HaveLen(v1alpha1.MaxTransitionComment))
+	g.Expect(recorded.Comment).To(HaveSuffix(" ... [cut]"))
+	g.Expect(early.Load()).To(BeZero(), "a decision was written before it was in the log")
+	lines := log.all()
+	g.Expect(lines).To(HaveLen(2), "one for the write that failed, one for that which did not")
+	g.Expect(lines[1]).To(MatchJSON(lines[0]), "the same uid and seq, so that one may be dropped")
+	var line map[string]any
+	g.Expect(json.Unmarshal([]byte(lines[1]), &line)).To(Succeed())
+	for key, want := range map[string]any{
+		"organization": ns, "namespace": ns, "finding": "f-1", "uid": string(finding.UID), "seq": float64(2),
+		"at": recorded.At.UTC().Format(time.RFC3339), "by": recorded.By, "from": "open", "to": "muted", "comment": comment,
+	} {
+		g.Expect(line).To(HaveKeyWithValue(key, want))
+	}
+
+	mergePatch(t, finding, `{"spec":{"closed":{"at":"2026-03-01T12:00:00Z","scanID":"s-2"}}}`)
+	caughtUp(t, finding, 3)
+	triage(t, finding, "")
+	caughtUp(t, finding, 4)
+	g.Expect(log.all()).To(HaveLen(3), "one line for one decision, and none for what a scanner does")
+}

@@ -1,0 +1,246 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/transitions"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
+)
+
+// covers is the cache index of deliveries by the transitions that are in them, for pages.
+const covers = "covers"
+
+func coveredBy(object client.Object) []string {
+	delivery := object.(*v1alpha1.WebhookDelivery)
+	entries := webhooks.Covered(delivery)
+	values := make([]string, len(entries))
+	for i := range entries {
+		values[i] = coverage(entries[i].UID, entries[i].Seq, delivery.Spec.EndpointRef.UID)
+	}
+	return values
+}
+
+func coverage(finding string, seq int64, endpoint string) string {
+	return strings.Join([]string{finding, strconv.FormatInt(seq, 10), endpoint}, "/")
+}
+
+// isCovered reports whether the transition is in a page for the endpoint.
+func isCovered(ctx context.Context, c client.Reader, object client.Object, t v1alpha1.Transition, endpoint *v1alpha1.WebhookEndpoint) (bool, error) {
+	list := &v1alpha1.WebhookDeliveryList{}
+	err := c.List(ctx, list, client.InNamespace(object.GetNamespace()), client.Limit(1), client.UnsafeDisableDeepCopy,
+		client.MatchingFields{covers: coverage(string(object.GetUID()), t.Seq, string(endpoint.UID))})
+	if err != nil {
+		return false, fmt.Errorf("look for the page of a transition: %w", err)
+	}
+	return len(list.Items) > 0, nil
+}
+
+// byScan reports whether the transition is a scan's: triage is a person's, whatever scan was last.
+func byScan(t v1alpha1.Transition) bool { return t.Scan != "" && t.Type != v1alpha1.TransitionTriaged }
+
+// scansOf are the scans that made any of the transitions, each once.
+func scansOf(list []v1alpha1.Transition) []string {
+	var out []string
+	for _, t := range list {
+		if byScan(t) && !slices.Contains(out, t.Scan) {
+			out = append(out, t.Scan)
+		}
+	}
+	return out
+}
+
+// goesInPage reports whether the endpoint gets the transition in a page of its scan.
+func (l *Ledger) goesInPage(ctx context.Context, object client.Object, t v1alpha1.Transition, endpoint *v1alpha1.WebhookEndpoint) (bool, error) {
+	if !l.kind.Paged || endpoint.Spec.Batch != v1alpha1.WebhookBatchPerScan || !byScan(t) {
+		return false, nil
+	}
+	// The watch of scans may be behind that of findings, and a scan is there before its findings.
+	key := client.ObjectKey{Namespace: object.GetNamespace(), Name: t.Scan}
+	err := l.client.Get(ctx, key, &v1alpha1.Scan{}, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		err = l.live.Get(ctx, key, &v1alpha1.Scan{})
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look up scan %q: %w", t.Scan, err)
+	}
+	return true, nil
+}
+
+// ofScan is the cache index of findings by the scans that made what they owe.
+const ofScan = "owes-of-scan"
+
+// PageDelay is how long to wait after a scan's end, or a finding's change, for more findings to
+// join in a page.
+const PageDelay = 2 * time.Second
+
+// Pager puts what a scan has done to findings into pages, for the endpoints that want it so.
+//
+// The pages that are there say what is in a page; a finding counts as emitted once it is, and
+// no page is retired before all its findings are.
+type Pager struct {
+	client client.Client
+	live   client.Reader
+}
+
+// NewPager returns a pager. It indexes the manager's findings, so there must be one a manager.
+func NewPager(ctx context.Context, mgr ctrl.Manager) (*Pager, error) {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Finding{}, ofScan, scansOwed); err != nil {
+		return nil, fmt.Errorf("index findings by the scans that they owe of: %w", err)
+	}
+	return &Pager{client: mgr.GetClient(), live: mgr.GetAPIReader()}, nil
+}
+
+func scansOwed(object client.Object) []string { return scansOf(owedOf(object.(*v1alpha1.Finding))) }
+
+func owedOf(finding *v1alpha1.Finding) []v1alpha1.Transition {
+	return transitions.History{
+		Transitions: finding.Status.Transitions, EmittedSeq: finding.Status.EmittedSeq,
+	}.Owed()
+}
+
+// Findings wakes the scan that has changed a finding, a while later: pages are to be full.
+func (p *Pager) Findings() handler.EventHandler {
+	wake := func(finding client.Object, q queue) {
+		for _, scan := range scansOwed(finding) {
+			q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: finding.GetNamespace(), Name: scan}}, PageDelay)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
+			if !e.IsInInitialList { // At the start every scan is reconciled on its own account.
+				wake(e.Object, q)
+			}
+		},
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { wake(e.ObjectNew, q) },
+	}
+}
+
+// Endpoints wakes the scans of which findings owe, when an endpoint comes, changes, or has
+// caught up with its backlog.
+func (p *Pager) Endpoints() handler.EventHandler {
+	return onEndpoints(func(ctx context.Context, namespace string, q queue) {
+		scans := &v1alpha1.ScanList{}
+		if err := p.client.List(ctx, scans, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "list the scans of a namespace", "namespace", namespace)
+			return
+		}
+		for i := range scans.Items {
+			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&scans.Items[i])})
+		}
+	})
+}
+
+// Make makes the pages of what the scan has done to findings and is in none yet. The scan must
+// have ended: what is still to come would be a page of its own.
+func (p *Pager) Make(ctx context.Context, scan *v1alpha1.Scan) error {
+	findings, err := p.findings(ctx, scan)
+	if err != nil || len(findings) == 0 {
+		return err
+	}
+	endpoints, err := endpointsOf(ctx, p.client, scan.Namespace)
+	if err != nil {
+		return err
+	}
+	for i := range endpoints {
+		endpoint := &endpoints[i]
+		if endpoint.Spec.Batch != v1alpha1.WebhookBatchPerScan || webhooks.Backlogged(endpoint) {
+			continue
+		}
+		if err := p.makeFor(ctx, scan, endpoint, findings); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findings that owe anything that the scan has done, by name.
+func (p *Pager) findings(ctx context.Context, scan *v1alpha1.Scan) ([]v1alpha1.Finding, error) {
+	list := &v1alpha1.FindingList{}
+	if err := p.client.List(ctx, list, client.InNamespace(scan.Namespace),
+		client.MatchingFields{ofScan: scan.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the findings that the scan has changed: %w", err)
+	}
+	slices.SortFunc(list.Items, func(a, b v1alpha1.Finding) int { return cmp.Compare(a.Name, b.Name) })
+	return list.Items, nil
+}
+
+func (p *Pager) makeFor(ctx context.Context, scan *v1alpha1.Scan, endpoint *v1alpha1.WebhookEndpoint, findings []v1alpha1.Finding) error {
+	entries, err := p.entries(ctx, scan, endpoint, findings)
+	if err != nil || len(entries) == 0 {
+		return err
+	}
+	// The cache may not show yet a page that was made a moment ago.
+	covered, err := p.covered(ctx, scan, endpoint)
+	if err != nil {
+		return err
+	}
+	entries = slices.DeleteFunc(entries, func(e webhooks.PageEntry) bool {
+		return covered[coverage(e.UID, e.Seq, string(endpoint.UID))]
+	})
+	pages, err := webhooks.Pages(scan, endpoint, entries)
+	if err != nil {
+		return err
+	}
+	for _, page := range pages {
+		if err := makeDelivery(ctx, p.client, page); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entries are what the endpoint is to get of the scan, as far as the cache knows.
+func (p *Pager) entries(ctx context.Context, scan *v1alpha1.Scan, endpoint *v1alpha1.WebhookEndpoint, findings []v1alpha1.Finding) ([]webhooks.PageEntry, error) {
+	var out []webhooks.PageEntry
+	for i := range findings {
+		for _, t := range owedOf(&findings[i]) {
+			if !byScan(t) || t.Scan != scan.Name || !webhooks.Subscribes(endpoint, webhooks.FindingEvent(t.Type), t.At.Time) {
+				continue
+			}
+			// A finding whose status was full has not waited for a page.
+			made, err := isMade(ctx, p.client, &findings[i], t, endpoint)
+			if err != nil {
+				return nil, err
+			}
+			if !made {
+				out = append(out, webhooks.PageEntryOf(&findings[i], t))
+			}
+		}
+	}
+	return out, nil
+}
+
+// covered is what is in the scan's pages for the endpoint, as the API server has them.
+func (p *Pager) covered(ctx context.Context, scan *v1alpha1.Scan, endpoint *v1alpha1.WebhookEndpoint) (map[string]bool, error) {
+	pages := &v1alpha1.WebhookDeliveryList{}
+	if err := p.live.List(ctx, pages, client.InNamespace(scan.Namespace), client.MatchingFields{
+		"spec.event.type": webhooks.EventFindingBatch, "spec.event.subject.name": scan.Name,
+		"spec.endpointRef.name": endpoint.Name,
+	}); err != nil {
+		return nil, fmt.Errorf("list the scan's pages: %w", err)
+	}
+	out := map[string]bool{}
+	for i := range pages.Items {
+		for _, key := range coveredBy(&pages.Items[i]) {
+			out[key] = true
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,217 @@
+package webhooks
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+func scan() *v1alpha1.Scan {
+	return &v1alpha1.Scan{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "org-acme", Name: "s-1", UID: "s-uid"},
+		Spec: v1alpha1.ScanSpec{
+			RepositoryRef: v1alpha1.RepositoryReference{Name: "shop"}, ProjectRef: v1alpha1.ProjectReference{Name: "api"},
+		},
+	}
+}
+
+func finding(name string) *v1alpha1.Finding {
+	return &v1alpha1.Finding{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid of " + name)},
+		Spec: v1alpha1.FindingSpec{
+			RepositoryRef: v1alpha1.RepositoryReference{Name: "shop"}, ProjectRef: v1alpha1.ProjectReference{Name: "api"},
+			Tool: "gosec", Details: v1alpha1.FindingDetails{
+				Title: "a title", Severity: v1alpha1.LevelHigh, Code: "the code", Description: "a description",
+			},
+			Triage: v1alpha1.FindingTriage{Comments: "the comment"},
+		},
+	}
+}
+
+func entry(name string, seq int64) PageEntry {
+	return PageEntryOf(finding(name), v1alpha1.Transition{
+		Seq: seq, Type: v1alpha1.TransitionCreated, At: metav1.NewTime(noon), To: "open", By: "scanner/gosec", Scan: "s-1",
+	})
+}
+
+func entries(n int) []PageEntry {
+	out := make([]PageEntry, n)
+	for i := range out {
+		out[i] = entry(fmt.Sprintf("f-%04d", i), 1)
+	}
+	return out
+}
+
+func TestTheDataOfAFinding(t *testing.T) {
+	transition := func(kind v1alpha1.TransitionType, from, to string) v1alpha1.Transition {
+		return v1alpha1.Transition{Seq: 4, Type: kind, From: from, To: to, By: "ann", Comment: "the comment", Scan: "s-1"}
+	}
+	const who = `{"finding_id":"f-1","uid":"uid of f-1","seq":4,"repository_id":"shop","project_id":"api","scan_id":"s-1","severity":"high","by":"ann",`
+	cases := []struct {
+		reason     string
+		transition v1alpha1.Transition
+		want       string
+	}{
+		{"it was nothing before", transition(v1alpha1.TransitionCreated, "", "open"), `"state":{"to":"open"}}`},
+		{"a state", transition(v1alpha1.TransitionClosed, "open", "closed"), `"state":{"from":"open","to":"closed"}}`},
+		{"a decision, and not the comment", transition(v1alpha1.TransitionTriaged, "open", "muted"), `"user_status":{"from":"open","to":"muted"}}`},
+	}
+	for _, c := range cases {
+		got, err := json.Marshal(DataOfFinding(finding("f-1"), c.transition))
+		if diff := cmp.Diff(who+c.want, string(got)); err != nil || diff != "" {
+			t.Errorf("%s: %v\n%s", c.reason, err, diff)
+		}
+	}
+}
+
+func TestThePayloadOfAPage(t *testing.T) {
+	later := entry("f-2", 3)
+	later.Timestamp = "2026-03-01T12:00:07Z"
+	pages, err := Pages(scan(), endpoint(), []PageEntry{entry("f-1", 1), later})
+	if err != nil || len(pages) != 1 {
+		t.Fatal(pages, err)
+	}
+	const one = `"repository_id":"shop","project_id":"api","scan_id":"s-1","severity":"high","by":"scanner/gosec","state":{"to":"open"}}`
+	const want = `{"type":"finding.batch","timestamp":"2026-03-01T12:00:07Z","data":{"scan_id":"s-1","repository_id":"shop","project_id":"api","findings":[` +
+		`{"type":"finding.created","timestamp":"2026-03-01T12:00:00Z","finding_id":"f-1","uid":"uid of f-1","seq":1,` + one + `,` +
+		`{"type":"finding.created","timestamp":"2026-03-01T12:00:07Z","finding_id":"f-2","uid":"uid of f-2","seq":3,` + one + `]}}`
+	if diff := cmp.Diff(want, pages[0].Spec.Payload); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	subject := v1alpha1.WebhookEventSubject{Kind: "Scan", Name: "s-1"}
+	if diff := cmp.Diff(subject, pages[0].Spec.Event.Subject); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestPagesAreFullAndNeverTooLarge(t *testing.T) {
+	long := entries(300)
+	for i := range long {
+		// JSON writes each of these as six bytes.
+		long[i].By, long[i].ProjectID = strings.Repeat("<", 320), strings.Repeat("p", 253)
+	}
+	cases := []struct {
+		reason  string
+		entries []PageEntry
+		want    []int
+	}{
+		{"none", nil, nil},
+		{"one", entries(1), []int{1}},
+		{"exactly one page", entries(128), []int{128}},
+		{"one more", entries(129), []int{128, 1}},
+		{"three hundred", entries(300), []int{128, 128, 44}},
+		{"long names make fewer", long[:60], []int{27, 27, 6}},
+	}
+	for _, c := range cases {
+		pages, err := Pages(scan(), endpoint(), c.entries)
+		if err != nil {
+			t.Errorf("%s: %v", c.reason, err)
+		}
+		var sizes []int
+		var all []PageEntry
+		for _, page := range pages {
+			sizes = append(sizes, len(Covered(page)))
+			all = append(all, Covered(page)...)
+			if n := len(page.Spec.Payload); n > v1alpha1.MaxWebhookPayloadLength {
+				t.Errorf("%s: %d bytes", c.reason, n)
+			}
+		}
+		if diff := cmp.Diff(c.want, sizes); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+		}
+		if diff := cmp.Diff(c.entries, all); diff != "" {
+			t.Errorf("%s: what is in the pages (-want +got):\n%s", c.reason, diff)
+		}
+	}
+}
+
+// Whatever was made before, a page's name is its own for good; and what was cut off between two
+// pages is done again under the same names.
+func TestNamesOfPages(t *testing.T) {
+	names := func(pages []*v1alpha1.WebhookDelivery) []string {
+		var out []string
+		for _, page := range pages {
+			out = append(out, page.Name)
+		}
+		return out
+	}
+	make := func(s *v1alpha1.Scan, e *v1alpha1.WebhookEndpoint, list []PageEntry) []string {
+		pages, err := Pages(s, e, list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return names(pages)
+	}
+	all := entries(300)
+	first := make(scan(), endpoint(), all)
+	if diff := cmp.Diff(first, make(scan(), endpoint(), all)); diff != "" {
+		t.Errorf("not the same twice:\n%s", diff)
+	}
+	if diff := cmp.Diff(first[1:], make(scan(), endpoint(), all[128:])); diff != "" {
+		t.Errorf("after the first page was made:\n%s", diff)
+	}
+	otherScan, otherEndpoint := scan(), endpoint()
+	otherScan.UID, otherEndpoint.UID = "another", "another"
+	rest := make(otherScan, endpoint(), all)
+	rest = append(rest, make(scan(), otherEndpoint, all)...)
+	rest = append(rest, make(scan(), endpoint(), []PageEntry{entry("f-0000", 2)})...)
+	rest = append(rest, DeliveryName("s-uid", 1, "e-uid"))
+	for _, name := range rest {
+		if slices.Contains(first, name) {
+			t.Errorf("%s is the name of two", name)
+		}
+	}
+}
+
+func TestEveryEntryIsInOnePageAlone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		list := entries(rapid.IntRange(0, 400).Draw(t, "entries"))
+		for i := range list {
+			list[i].RepositoryID = strings.Repeat("é", rapid.IntRange(1, 253).Draw(t, "length"))
+		}
+		pages, err := Pages(scan(), endpoint(), list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []PageEntry
+		seen := map[string]bool{}
+		for _, page := range pages {
+			got = append(got, Covered(page)...)
+			if seen[page.Name] || len(page.Spec.Payload) > v1alpha1.MaxWebhookPayloadLength {
+				t.Fatalf("%s: %d bytes", page.Name, len(page.Spec.Payload))
+			}
+			seen[page.Name] = true
+		}
+		if len(list) > 0 && !cmp.Equal(list, got) {
+			t.Fatal(cmp.Diff(list, got))
+		}
+	})
+}
+
+func TestOnlyPagesCoverAnything(t *testing.T) {
+	page, err := Pages(scan(), endpoint(), entries(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ping, err := NewDelivery(Ping(endpoint(), noon.Add(time.Second)), endpoint())
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := page[0].DeepCopy()
+	broken.Spec.Payload = "{"
+	for _, d := range []*v1alpha1.WebhookDelivery{ping, broken} {
+		if got := Covered(d); len(got) > 0 {
+			t.Errorf("%s covers %v", d.Spec.Event.Type, got)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package webhooks
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+func TestSubscribes(t *testing.T) {
+	patterns := func(patterns ...v1alpha1.WebhookEventPattern) func(*v1alpha1.WebhookEndpoint) {
+		return func(e *v1alpha1.WebhookEndpoint) { e.Spec.Events = patterns }
+	}
+	cases := []struct {
+		reason   string
+		endpoint func(*v1alpha1.WebhookEndpoint)
+		event    string
+		offset   time.Duration
+		want     bool
+	}{
+		{"an endpoint that names nothing gets all", patterns(), "finding.created", time.Hour, true},
+		{"a star is all", patterns("*"), "scan.completed", time.Hour, true},
+		{"a group", patterns("finding.*"), "finding.closed", time.Hour, true},
+		{"another group", patterns("finding.*"), "scan.completed", time.Hour, false},
+		{"a group is not what begins like it", patterns("review.*"), "review_issue.opened", time.Hour, false},
+		{"one type", patterns("finding.created"), "finding.created", time.Hour, true},
+		{"another type of the group", patterns("finding.created"), "finding.closed", time.Hour, false},
+		{"a type is not what begins like it", patterns("finding.close"), "finding.closed", time.Hour, false},
+		{"one of several", patterns("scan.completed", "finding.*"), "finding.closed", time.Hour, true},
+		{"nothing older than the endpoint", patterns(), "finding.created", -time.Second, false},
+		{"what happened in the endpoint's own second", patterns(), "finding.created", 0, true},
+		{"a disabled endpoint gets nothing", func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true }, "finding.created", time.Hour, false},
+		{"an endpoint that is being deleted gets nothing", func(e *v1alpha1.WebhookEndpoint) {
+			e.DeletionTimestamp = ptr.To(metav1.NewTime(noon))
+		}, "finding.created", time.Hour, false},
+		{"a backlog is no end of the subscription", func(e *v1alpha1.WebhookEndpoint) {
+			e.Status.Conditions = []v1alpha1.Condition{{Type: v1alpha1.ConditionBacklogged, Status: metav1.ConditionTrue}}
+		}, "finding.created", time.Hour, true},
+	}
+	for _, c := range cases {
+		e := endpoint()
+		e.CreationTimestamp = metav1.NewTime(noon)
+		c.endpoint(e)
+		if got := Subscribes(e, c.event, noon.Add(c.offset)); got != c.want {
+			t.Errorf("%s: got %t", c.reason, got)
+		}
+	}
+}
+
+func TestBacklogged(t *testing.T) {
+	e := endpoint()
+	if Backlogged(e) {
+		t.Error("an endpoint without the condition is backlogged")
+	}
+	e.Status.Conditions = []v1alpha1.Condition{{Type: v1alpha1.ConditionBacklogged, Status: metav1.ConditionFalse}}
+	if Backlogged(e) {
+		t.Error("an endpoint that says it is not is backlogged")
+	}
+	e.Status.Conditions[0].Status = metav1.ConditionTrue
+	if !Backlogged(e) {
+		t.Error("an endpoint that says it is backlogged is not")
+	}
+}
