@@ -4,19 +4,52 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/importer"
 )
 
-// connect returns the namespace that the flags and the kubeconfig name, and a client.
-func connect(kubeconfig *genericclioptions.ConfigFlags) (string, client.Client, error) {
-	namespace, _, err := kubeconfig.ToRawKubeConfigLoader().Namespace()
+// connectionFlags say which API server is meant, and which organization.
+type connectionFlags struct {
+	*genericclioptions.ConfigFlags
+	organization string
+}
+
+func newConnectionFlags() *connectionFlags {
+	return &connectionFlags{ConfigFlags: genericclioptions.NewConfigFlags(true)}
+}
+
+// AddFlags adds kubectl's own flags, and one that says organization where kubectl says namespace.
+func (f *connectionFlags) AddFlags(flags *pflag.FlagSet) {
+	f.ConfigFlags.AddFlags(flags)
+	flags.StringVar(&f.organization, "organization", "",
+		"the organization to work in; short for --namespace "+v1alpha1.NamespacePrefix+"ORGANIZATION")
+}
+
+// namespace is the one that the flags name, else that of the kubeconfig's context.
+func (f *connectionFlags) namespace() (string, error) {
+	if f.organization == "" {
+		namespace, _, err := f.ToRawKubeConfigLoader().Namespace()
+		return namespace, err
+	}
+	namespace := v1alpha1.NamespacePrefix + f.organization
+	if given := *f.Namespace; given != "" && given != namespace {
+		return "", fmt.Errorf("--organization %s means --namespace %s, and --namespace %s is given: leave one out",
+			f.organization, namespace, given)
+	}
+	return namespace, nil
+}
+
+// connect returns the namespace that is meant, and a client for imports.
+func connect(flags *connectionFlags) (string, client.Client, error) {
+	namespace, err := flags.namespace()
 	if err != nil {
 		return "", nil, err
 	}
-	config, err := kubeconfig.ToRESTConfig()
+	config, err := flags.ToRESTConfig()
 	if err != nil {
 		return "", nil, err
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -40,7 +39,7 @@ const importExample = `  # Import what gosec found in a project of the organizat
 
 type importOptions struct {
 	streams    genericiooptions.IOStreams
-	kubeconfig *genericclioptions.ConfigFlags
+	kubeconfig *connectionFlags
 
 	repository, project string
 	tool                string
@@ -54,7 +53,7 @@ type importOptions struct {
 	quiet               bool
 }
 
-func newImportCommand(kubeconfig *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
+func newImportCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	o := &importOptions{streams: streams, kubeconfig: kubeconfig}
 	cmd := &cobra.Command{
 		Use:     "import FILE... --repository NAME --project NAME",

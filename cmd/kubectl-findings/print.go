@@ -90,7 +90,7 @@ func explain(b *bytes.Buffer, skipped map[string]int, examples []string, notes m
 		fmt.Fprintf(b, "  skipped %d: %s\n", skipped[reason], reason)
 	}
 	for _, example := range examples {
-		fmt.Fprintf(b, "    %s\n", example)
+		fmt.Fprintf(b, "    %s\n", printable(example))
 	}
 	for _, note := range slices.Sorted(maps.Keys(notes)) {
 		fmt.Fprintf(b, "  note %d: %s\n", notes[note], note)
@@ -98,9 +98,9 @@ func explain(b *bytes.Buffer, skipped map[string]int, examples []string, notes m
 }
 
 func changeLine(b *bytes.Buffer, action, name string, severity v1alpha1.Level, title, place string) {
-	fmt.Fprintf(b, "%-7s %s  %-6s  %s", action, name, severity, title)
+	fmt.Fprintf(b, "%-7s %s  %-6s  %s", action, name, severity, printable(title))
 	if place != "" {
-		fmt.Fprintf(b, "  (%s)", place)
+		fmt.Fprintf(b, "  (%s)", printable(place))
 	}
 	b.WriteByte('\n')
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -49,7 +48,7 @@ const reviewExample = `  # Record what gosec found in the head of pull request 4
 
 type reviewOptions struct {
 	streams    genericiooptions.IOStreams
-	kubeconfig *genericclioptions.ConfigFlags
+	kubeconfig *connectionFlags
 
 	repository  string
 	pr          int32
@@ -68,7 +67,7 @@ type reviewOptions struct {
 	quiet       bool
 }
 
-func newReviewCommand(kubeconfig *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
+func newReviewCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	o := &reviewOptions{streams: streams, kubeconfig: kubeconfig}
 	cmd := &cobra.Command{
 		Use:     "review [FILE...] --repository NAME --pr NUMBER [--commit SHA]",

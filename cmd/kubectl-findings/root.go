@@ -2,15 +2,20 @@ package main
 
 import (
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
+
+const rootLong = `Work with an application-security team's findings.
+
+The organization is the namespace: that of the kubeconfig's context, or the one that
+--namespace or --organization names.`
 
 // newRootCommand lists the subcommands, a file each.
 func newRootCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "kubectl-findings",
 		Short:         "Work with an application-security team's findings",
+		Long:          rootLong,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl findings"},
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -18,8 +23,17 @@ func newRootCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
-	kubeconfig := genericclioptions.NewConfigFlags(true)
+	kubeconfig := newConnectionFlags()
 	kubeconfig.AddFlags(root.PersistentFlags())
-	root.AddCommand(newImportCommand(kubeconfig, streams), newReviewCommand(kubeconfig, streams))
+	root.AddCommand(
+		newImportCommand(kubeconfig, streams),
+		newReviewCommand(kubeconfig, streams),
+		newListCommand(kubeconfig, streams),
+		newTriageCommand(kubeconfig, streams),
+		newHistoryCommand(kubeconfig, streams),
+		newKeyCommand(kubeconfig, streams),
+		newRotateKeyCommand("rotate-key", kubeconfig, streams),
+	)
+	addCompletion(root, kubeconfig)
 	return root
 }

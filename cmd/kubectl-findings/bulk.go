@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
+)
+
+// defaultConcurrency is how many objects are written at the same time: enough to hide the way
+// there and back, few enough to leave the API server to others.
+const defaultConcurrency = 16
+
+// backoff between tries of one write, some seconds in all. A Retry-After of the API server is
+// heeded by the client library beforehand.
+var backoff = wait.Backoff{Steps: 5, Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5}
+
+// patiently does what may fail for a while: because others write the object at the same time, or
+// because the API server has too much to do. It gives up once ctx ends.
+func patiently(ctx context.Context, try func() error) error {
+	return retry.OnError(backoff, func(err error) bool { return ctx.Err() == nil && passing(err) }, try)
+}
+
+func passing(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) ||
+		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || utilnet.IsConnectionReset(err) || utilnet.IsConnectionRefused(err)
+}
+
+// ending is what came of one object of many.
+type ending struct {
+	// tried is false where the command was stopped before.
+	tried bool
+	// changed is false where the object was as it should be.
+	changed bool
+	err     error
+}
+
+// forEach does the work for each of n objects, some at a time, and begins no further one when ctx
+// ends; those begun are seen to their end.
+func forEach(ctx context.Context, n, concurrency int, progress func(done, total int), work func(i int) (changed bool, err error)) []ending {
+	endings := make([]ending, n)
+	var group errgroup.Group
+	group.SetLimit(concurrency)
+	var done atomic.Int64
+	progress(0, n)
+	for i := range n {
+		if ctx.Err() != nil {
+			break
+		}
+		group.Go(func() error {
+			// It may have waited for its turn.
+			if ctx.Err() != nil {
+				return nil
+			}
+			changed, err := work(i)
+			endings[i] = ending{tried: true, changed: changed, err: err}
+			progress(int(done.Add(1)), n)
+			return nil
+		})
+	}
+	_ = group.Wait() // each ending has its own error
+	return endings
+}
+
+// failure is an object that could not be dealt with.
+type failure struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
+// bulkSummary is what came of a command on many objects.
+type bulkSummary struct {
+	// Action in the past tense, as "muted".
+	Action    string    `json:"action"`
+	Namespace string    `json:"namespace"`
+	DryRun    string    `json:"dryRun,omitempty"`
+	Done      []string  `json:"done"`
+	Unchanged []string  `json:"unchanged"`
+	Failed    []failure `json:"failed"`
+	// NotTried were left when the command was interrupted.
+	NotTried []string `json:"notTried"`
+
+	// what the objects are, in the plural; resource, as `kubectl -o name` has it.
+	what, resource string
+}
+
+// count sorts the objects by how they ended.
+func (s *bulkSummary) count(names []string, endings []ending) {
+	for i, e := range endings {
+		switch {
+		case !e.tried:
+			s.NotTried = append(s.NotTried, names[i])
+		case e.err != nil:
+			s.Failed = append(s.Failed, failure{names[i], e.err.Error()})
+		case e.changed:
+			s.Done = append(s.Done, names[i])
+		default:
+			s.Unchanged = append(s.Unchanged, names[i])
+		}
+	}
+}
+
+// err is why the command as a whole has failed; nil if it has not.
+func (s *bulkSummary) err() error {
+	total := len(s.Done) + len(s.Unchanged) + len(s.Failed) + len(s.NotTried)
+	switch {
+	case len(s.NotTried) > 0:
+		return fmt.Errorf("interrupted after %d of %d %s; the same command goes on where it stopped", total-len(s.NotTried), total, s.what)
+	case len(s.Failed) > 0:
+		return fmt.Errorf("%d of %d %s failed", len(s.Failed), total, s.what)
+	}
+	return nil
+}
+
+// print writes the summary in the format asked for.
+func (s *bulkSummary) print(to io.Writer, format string) error {
+	for _, list := range []*[]string{&s.Done, &s.Unchanged, &s.NotTried} {
+		if *list == nil {
+			*list = []string{} // an empty list, not null
+		}
+	}
+	if s.Failed == nil {
+		s.Failed = []failure{}
+	}
+	if format != outputName {
+		return write(to, format, s, s.text)
+	}
+	for _, name := range s.Done {
+		if _, err := fmt.Fprintf(to, "%s/%s\n", s.resource, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mostNamed is how many objects of one ending a summary for people names.
+const mostNamed = 20
+
+func (s *bulkSummary) text() []byte {
+	var b bytes.Buffer
+	for i, f := range s.Failed {
+		if i == mostNamed {
+			fmt.Fprintf(&b, "... and %d more failed; -o json names them all\n", len(s.Failed)-i)
+			break
+		}
+		fmt.Fprintf(&b, "failed %s: %s\n", f.Name, printable(f.Reason))
+	}
+	if n := len(s.NotTried); n > 0 {
+		fmt.Fprintf(&b, "not tried: %s", strings.Join(s.NotTried[:min(n, mostNamed)], ", "))
+		if n > mostNamed {
+			fmt.Fprintf(&b, " and %d more", n-mostNamed)
+		}
+		b.WriteByte('\n')
+	}
+	head := s.what
+	if s.DryRun != "" {
+		head += fmt.Sprintf(", dry run (%s)", s.DryRun)
+	}
+	fmt.Fprintf(&b, "%s: %d %s, %d unchanged, %d failed", head, len(s.Done), s.Action, len(s.Unchanged), len(s.Failed))
+	if n := len(s.NotTried); n > 0 {
+		fmt.Fprintf(&b, ", %d not tried", n)
+	}
+	b.WriteByte('\n')
+	return b.Bytes()
+}
+
+func checkBulkOutput(output string) error {
+	switch output {
+	case "", outputJSON, outputYAML, outputName:
+		return nil
+	}
+	return fmt.Errorf("--output is %q and must be json, yaml or name", output)
+}

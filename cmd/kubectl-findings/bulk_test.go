@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+func TestForEachIsBoundedAndStops(t *testing.T) {
+	const n, concurrency, stopAt = 200, 4, 50
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var running, most, begun atomic.Int64
+	var mu sync.Mutex
+	endings := forEach(ctx, n, concurrency, func(int, int) {}, func(i int) (bool, error) {
+		defer running.Add(-1)
+		now := running.Add(1)
+		mu.Lock()
+		most.Store(max(most.Load(), now))
+		mu.Unlock()
+		if begun.Add(1) == stopAt {
+			stop()
+		}
+		if i%2 == 1 {
+			return false, errors.New("odd")
+		}
+		return true, nil
+	})
+	if most.Load() > concurrency {
+		t.Errorf("%d at the same time, want at most %d", most.Load(), concurrency)
+	}
+	tried := 0
+	for i, e := range endings {
+		if e.tried {
+			tried++
+		}
+		if e.tried && (e.err != nil) != (i%2 == 1) {
+			t.Errorf("number %d ended with %v", i, e.err)
+		}
+	}
+	if int64(tried) != begun.Load() || tried < stopAt || tried > stopAt+concurrency {
+		t.Errorf("%d were begun and %d have an ending, of %d until it was stopped", begun.Load(), tried, stopAt)
+	}
+}
+
+func TestASummaryAddsUpAndSaysWhetherItFailed(t *testing.T) {
+	names := []string{"a", "b", "c", "d"}
+	failed := ending{tried: true, err: errors.New("no\x1b[2J")}
+	for reason, tc := range map[string]struct {
+		endings    []ending
+		text, fail string
+	}{
+		"all done":     {[]ending{{true, true, nil}, {true, true, nil}, {true, false, nil}, {true, true, nil}}, "findings: 3 muted, 1 unchanged, 0 failed\n", ""},
+		"one fails":    {[]ending{{true, true, nil}, failed, {true, true, nil}, {true, true, nil}}, "failed b: no\\x1b[2J\nfindings: 3 muted, 0 unchanged, 1 failed\n", "1 of 4 findings failed"},
+		"it is ended":  {[]ending{{true, true, nil}, failed, {}, {}}, "not tried: c, d\nfindings: 1 muted, 0 unchanged, 1 failed, 2 not tried\n", "interrupted after 2 of 4 findings"},
+		"at the start": {[]ending{{}, {}, {}, {}}, "not tried: a, b, c, d\nfindings: 0 muted, 0 unchanged, 0 failed, 4 not tried\n", "interrupted after 0 of 4 findings"},
+	} {
+		s := &bulkSummary{Action: "muted", what: "findings"}
+		s.count(names, tc.endings)
+		if got := string(s.text()); !strings.HasSuffix(got, tc.text) {
+			t.Errorf("%s: the summary is\n%swant\n%s", reason, got, tc.text)
+		}
+		switch err := s.err(); {
+		case tc.fail == "" && err != nil, tc.fail != "" && (err == nil || !strings.Contains(err.Error(), tc.fail)):
+			t.Errorf("%s: error %v, want %q", reason, err, tc.fail)
+		}
+	}
+}

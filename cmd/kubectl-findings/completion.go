@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Bounds of what a key press may cost.
+const (
+	completionTimeout = 3 * time.Second
+	// mostSearched is how many objects are looked through, mostOffered how many are offered.
+	mostSearched = 2000
+	mostOffered  = 200
+	// suggestTimeout bounds the search for a name like one that is not there.
+	suggestTimeout = 5 * time.Second
+)
+
+const completionLong = `Print the completion script of a shell for the program kubectl-findings.
+
+For "kubectl findings ..." put what "completion kubectl" prints beside the plugin, as
+kubectl_complete-findings: kubectl's own completion asks it from then on. Names of findings,
+keys, repositories, projects and endpoints are completed too, as far as you may list them.`
+
+const completionExample = `  # For "kubectl findings": beside the plugin, wherever that is
+  target="$(dirname "$(command -v kubectl-findings)")/kubectl_complete-findings"
+  kubectl findings completion kubectl > "$target" && chmod +x "$target"
+
+  # For "kubectl-findings" itself
+  source <(kubectl findings completion bash)
+  kubectl findings completion zsh > "${fpath[1]}/_kubectl-findings"
+  kubectl findings completion fish | source`
+
+// pluginScript is what kubectl runs to complete the arguments of the plugin.
+const pluginScript = `#!/bin/sh
+# kubectl runs this to complete "kubectl findings ...".
+exec kubectl-findings __complete "$@"
+`
+
+func addCompletion(root *cobra.Command, kubeconfig *connectionFlags) {
+	root.InitDefaultCompletionCmd()
+	command, _, err := root.Find([]string{"completion"})
+	if err != nil {
+		panic(err) // it was added above
+	}
+	command.Long, command.Example = completionLong, completionExample
+	command.Use = "completion (kubectl | bash | zsh | fish | powershell)"
+	command.AddCommand(&cobra.Command{
+		Use:   "kubectl",
+		Short: "Print the script kubectl_complete-findings",
+		Long:  completionLong,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprint(cmd.OutOrStdout(), pluginScript)
+			return err
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	})
+	completeImports(root, kubeconfig)
+}
+
+// completeImports adds to the commands that read files what their flags may name.
+func completeImports(root *cobra.Command, kubeconfig *connectionFlags) {
+	for _, command := range root.Commands() {
+		switch command.Name() {
+		case "import":
+			completeFlagNames(command, "repository", kubeconfig, "Repository")
+			completeFlagNames(command, "project", kubeconfig, "Project")
+			completeWords(command, "category", categoryChoice.values)
+		case "review":
+			completeFlagNames(command, "repository", kubeconfig, "Repository")
+			completeWords(command, "status", []string{"open", "closed", "merged"})
+		}
+	}
+}
+
+func completeFilter(cmd *cobra.Command, kubeconfig *connectionFlags) {
+	completeFlagNames(cmd, "repository", kubeconfig, "Repository")
+	completeFlagNames(cmd, "project", kubeconfig, "Project")
+	for _, c := range []choice{severityChoice, stateChoice, userStatusChoice, categoryChoice} {
+		completeWords(cmd, c.flag, c.values)
+	}
+}
+
+func completeWords(cmd *cobra.Command, flag string, values []string) {
+	register(cmd, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func completeFlagNames(cmd *cobra.Command, flag string, kubeconfig *connectionFlags, kind string) {
+	register(cmd, flag, func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		return offer(cmd.Context(), kubeconfig, kind, begun, nil, nil)
+	})
+}
+
+func register(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
+		panic(err) // the flag is defined where this is called
+	}
+}
+
+// describe says of an object what its name does not; it is shown beside the name.
+type describe func(unstructured.Unstructured) string
+
+func completeNames(kubeconfig *connectionFlags, kind string, describe describe) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, given []string, begun string) ([]string, cobra.ShellCompDirective) {
+		return offer(cmd.Context(), kubeconfig, kind, begun, given, describe)
+	}
+}
+
+func completeOneName(kubeconfig *connectionFlags, kind string, describe describe) cobra.CompletionFunc {
+	complete := completeNames(kubeconfig, kind, describe)
+	return func(cmd *cobra.Command, given []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if len(given) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return complete(cmd, given, begun)
+	}
+}
+
+var errEnough = errors.New("enough")
+
+// offer lists the names that begin so and are not given yet. What goes wrong only makes it offer
+// less: there is nowhere to say it.
+func offer(ctx context.Context, kubeconfig *connectionFlags, kind, begun string, given []string, describe describe) ([]string, cobra.ShellCompDirective) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	session, err := kubeconfig.open()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	_, _ = session.eachPage(ctx, kind, mostSearched, client.ListOptions{Namespace: session.namespace}, func(items []unstructured.Unstructured) error {
+		names = append(names, matching(items, begun, given, describe)...)
+		if len(names) >= mostOffered {
+			return errEnough
+		}
+		return nil
+	})
+	return names[:min(len(names), mostOffered)], cobra.ShellCompDirectiveNoFileComp
+}
+
+func matching(items []unstructured.Unstructured, begun string, given []string, describe describe) []string {
+	taken := map[string]bool{}
+	for _, name := range given {
+		taken[name] = true
+	}
+	var names []string
+	for _, item := range items {
+		name := item.GetName()
+		if taken[name] || !strings.HasPrefix(name, begun) {
+			continue
+		}
+		if describe != nil {
+			name += "\t" + shortened(printable(describe(item)), titleLength)
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// text is the string at that path, "" where there is none.
+func text(object unstructured.Unstructured, path ...string) string {
+	value, _, _ := unstructured.NestedString(object.Object, path...)
+	return value
+}
+
+func severityAndTitle(finding unstructured.Unstructured) string {
+	return text(finding, "spec", "details", "severity") + ": " + text(finding, "spec", "details", "title")
+}
+
+func keyDescription(key unstructured.Unstructured) string { return text(key, "spec", "description") }
+
+func deliveryDescription(d unstructured.Unstructured) string {
+	return text(d, "status", "phase") + ": " + text(d, "spec", "event", "type") + " to " + text(d, "spec", "endpointRef", "name")
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+var errInterrupted = errors.New("interrupted; nothing was written")
+
+// confirm asks whether to do what is said; anything but a yes is a no. Where nobody can be asked
+// it refuses, so that no pipeline does to thousands what was meant for a few.
+func confirm(ctx context.Context, streams genericiooptions.IOStreams, yes bool, what string) (bool, error) {
+	if yes {
+		return true, nil
+	}
+	if !isTerminal(streams.In) {
+		return false, fmt.Errorf("refusing to %s: there is no terminal to ask for confirmation; see what it would do with --dry-run, then give --yes", what)
+	}
+	fmt.Fprintf(streams.ErrOut, "%s%s? [y/N] ", strings.ToUpper(what[:1]), what[1:])
+	answered := make(chan string, 1)
+	go func() { // a read of a terminal cannot be ended; it ends with the process
+		line, _ := bufio.NewReader(streams.In).ReadString('\n')
+		answered <- line
+	}()
+	select {
+	case line := <-answered:
+		return isYes(line), nil
+	case <-ctx.Done():
+		fmt.Fprintln(streams.ErrOut)
+		return false, errInterrupted
+	}
+}
+
+func isYes(line string) bool {
+	line = strings.ToLower(strings.TrimSpace(line))
+	return line == "y" || line == "yes"
+}
+
+func isTerminal(stream io.Reader) bool {
+	file, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd())) //nolint:gosec // a descriptor is small
+}

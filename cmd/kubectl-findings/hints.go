@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The ClusterRoles that findings-operator brings, bound in an organization's namespace.
+const (
+	roleViewer  = "findings-viewer"
+	roleTriager = "findings-triager"
+)
+
+// need is what an operation takes, for whoever is refused.
+type need struct {
+	// what is done, as "list findings".
+	what string
+	// role that lets it be done; "" where none of findings-operator's does.
+	role string
+	// everywhere says that all namespaces are meant.
+	everywhere bool
+	// kind and name of the one object that is meant, if it is one.
+	kind, name string
+}
+
+// explain adds to an error of the API server what to do next.
+func (s *session) explain(err error, n need) error {
+	next := s.next(err, n)
+	if next == "" {
+		return err
+	}
+	return fmt.Errorf("%w\n%s", err, next)
+}
+
+func (s *session) next(err error, n need) string {
+	switch {
+	case err == nil, errors.Is(err, context.Canceled):
+		return ""
+	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) && apierrors.IsNotFound(err):
+		return fmt.Sprintf("The API server %s knows no findings: install findings-operator there (kubectl apply -k config/default), or choose another with --context or --kubeconfig.", s.host)
+	case apierrors.IsUnauthorized(err):
+		return fmt.Sprintf("The API server %s does not accept these credentials: log in anew, or choose others with --context or --user.", s.host)
+	case apierrors.IsForbidden(err):
+		return s.nextWhenForbidden(n)
+	case apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "field label not supported"):
+		return "Findings are selected by metadata.name, metadata.namespace, " + alternatives(selectable) + "."
+	}
+	return ""
+}
+
+func (s *session) nextWhenForbidden(n need) string {
+	switch {
+	case n.everywhere:
+		return fmt.Sprintf("To %s of all organizations takes the ClusterRole %s bound by a ClusterRoleBinding; for one organization give --organization.", n.what, n.role)
+	case n.role == "":
+		return fmt.Sprintf("To %s in namespace %s is a matter for its administrators: no role of findings-operator's lets it.", n.what, s.namespace)
+	}
+	return fmt.Sprintf("To %s takes the ClusterRole %s in namespace %s. An administrator grants it:\n  kubectl create rolebinding NAME -n %s --clusterrole=%s --user=YOU",
+		n.what, n.role, s.namespace, s.namespace, n.role)
+}
+
+// mostCompared bounds how many names are looked through for one like the name that is not there.
+const mostCompared = 5000
+
+// notFound adds to the error of an object that is not there which ones have a name like it.
+func (s *session) notFound(ctx context.Context, err error, n need) error {
+	if !apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		return s.explain(err, n)
+	}
+	var names []string
+	_, listErr := s.eachPage(ctx, n.kind, mostCompared, client.ListOptions{Namespace: s.namespace}, func(items []unstructured.Unstructured) error {
+		for _, item := range items {
+			names = append(names, item.GetName())
+		}
+		return nil
+	})
+	if near := similar(n.name, names); listErr == nil && len(near) > 0 {
+		return fmt.Errorf("%w\nDid you mean %s?", err, strings.Join(near, " or "))
+	}
+	return fmt.Errorf("%w\nIt is not in namespace %s; another organization is chosen with --organization.", err, s.namespace)
+}
+
+// mostSimilar is how many names are suggested.
+const mostSimilar = 3
+
+// similar returns the names that begin like the one given, else those a few letters away from it.
+func similar(name string, names []string) []string {
+	var near []string
+	for _, other := range names {
+		if name != "" && strings.HasPrefix(other, name) {
+			near = append(near, other)
+		}
+	}
+	if len(near) == 0 {
+		near = slices.DeleteFunc(slices.Clone(names), func(other string) bool { return distance(name, other) > max(2, len(name)/8) })
+		slices.SortStableFunc(near, func(a, b string) int { return distance(name, a) - distance(name, b) })
+	}
+	return near[:min(len(near), mostSimilar)]
+}
+
+// distance is how many letters must be put in, taken out or changed to turn one name into the other.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			changed := diagonal
+			if a[i] != b[j] {
+				changed++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(changed, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+const keyLong = `Make, list and rotate the API keys of an organization.
+
+A key's token is in a Secret and nowhere else: who may read the organization's Secrets may read
+its tokens.`
+
+func newKeyCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "key",
+		Aliases: []string{"keys"},
+		Short:   "Make, list and rotate API keys",
+		Long:    keyLong,
+		Example: keyCreateExample,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		newKeyCreateCommand(kubeconfig, streams),
+		newKeyListCommand(kubeconfig, streams),
+		newRotateKeyCommand("rotate", kubeconfig, streams),
+	)
+	return cmd
+}
+
+// issuance is what key create and rotate-key have in common: waiting for a token and showing it.
+type issuance struct {
+	streams   genericiooptions.IOStreams
+	showToken bool
+	timeout   time.Duration
+}
+
+func (i *issuance) addFlags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&i.showToken, "show-token", false, "print the token, alone, to standard output; this reads the key's Secret")
+	cmd.Flags().DurationVar(&i.timeout, "timeout", time.Minute, "how long to wait for the token")
+}
+
+// untilIssued waits until the token that the key's spec asks for has been issued.
+func (i *issuance) untilIssued(ctx context.Context, s *session, key *v1alpha1.APIKey) error {
+	generation, serial := key.Generation, wantedSerial(key)
+	ctx, cancel := context.WithTimeout(ctx, i.timeout)
+	defer cancel()
+	err := s.await(ctx, key, &v1alpha1.APIKeyList{}, func() (bool, error) {
+		return isIssued(key, generation, serial)
+	})
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("API key %s has no token after %s; is the controller of findings-operator at work? See: kubectl describe apikey %s -n %s",
+			key.Name, i.timeout, key.Name, s.namespace)
+	}
+	return s.explain(err, need{what: "read API keys", role: roleViewer})
+}
+
+// isIssued says whether the controllers have done what that generation of the key asks for, and
+// fails where they never will.
+func isIssued(key *v1alpha1.APIKey, generation, serial int64) (bool, error) {
+	if key.Status.ObservedGeneration < generation {
+		return false, nil
+	}
+	if v1alpha1.IsConditionTrue(key.Status.Conditions, v1alpha1.ConditionStalled) {
+		stalled := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionStalled)
+		return false, fmt.Errorf("API key %s gets no token (%s): %s", key.Name, stalled.Reason, stalled.Message)
+	}
+	return key.Status.KeyID != "" && key.Status.RotationSerial >= serial, nil
+}
+
+func wantedSerial(key *v1alpha1.APIKey) int64 {
+	if key.Spec.Rotation == nil {
+		return 0
+	}
+	return key.Spec.Rotation.Serial
+}
+
+// hand says where the token is, or prints it if that is asked for: the token alone on standard
+// output, all else beside it.
+func (i *issuance) hand(ctx context.Context, s *session, key *v1alpha1.APIKey, what string) error {
+	fmt.Fprintf(i.streams.ErrOut, "%s, valid until %s\n", what, instant(key.Status.ExpiresAt))
+	name := string(key.Status.SecretRef.Name)
+	if !i.showToken {
+		fmt.Fprintf(i.streams.ErrOut, "The token is in Secret %s; who may read it gets it with:\n  kubectl get secret %s -n %s -o go-template='{{.data.%s | base64decode}}'\n",
+			name, name, s.namespace, v1alpha1.APIKeyTokenKey)
+		return nil
+	}
+	secret := &corev1.Secret{}
+	if err := s.get(ctx, name, secret); err != nil {
+		if apierrors.IsForbidden(err) {
+			return fmt.Errorf("the token is in Secret %s, which you may not read: %w", name, err)
+		}
+		return err
+	}
+	_, err := fmt.Fprintf(i.streams.Out, "%s\n", secret.Data[v1alpha1.APIKeyTokenKey])
+	return err
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+const keyCreateLong = `Make an API key and wait until its token has been issued.
+
+The token is shown only with --show-token; else the command says which Secret holds it. A key
+with no scope may do everything. Without --expires-in it lives for 90 days, or for the longest
+life that the organization allows where that is shorter.`
+
+const keyCreateExample = `  # A key for a dashboard, which only reads
+  kubectl findings key create dashboard --description "The team's dashboard" \
+    --scope findings:read --scope repos:read --expires-in 720h
+
+  # Into a variable
+  export FINDINGS_API_KEY=$(kubectl findings key create ci --show-token)`
+
+type keyCreateOptions struct {
+	issuance
+	kubeconfig *connectionFlags
+
+	description       string
+	expiresIn         time.Duration
+	scopes            []string
+	requestsPerMinute int32
+}
+
+func newKeyCreateCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &keyCreateOptions{issuance: issuance{streams: streams}, kubeconfig: kubeconfig}
+	cmd := &cobra.Command{
+		Use:     "create NAME",
+		Short:   "Make an API key",
+		Long:    keyCreateLong,
+		Example: keyCreateExample,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return o.run(cmd.Context(), names[0])
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	o.addFlags(cmd)
+	cmd.Flags().StringVar(&o.description, "description", "", "who uses the key and for what")
+	cmd.Flags().DurationVar(&o.expiresIn, "expires-in", 0, "how long the key lives, as 720h")
+	cmd.Flags().StringSliceVar(&o.scopes, "scope", nil, "what the key may do: "+alternatives(scopes)+" (may be repeated)")
+	cmd.Flags().Int32Var(&o.requestsPerMinute, "requests-per-minute", 0, "rate limit of the key; the organization's if not given")
+	completeWords(cmd, "scope", scopes)
+	return cmd
+}
+
+var scopes = words(v1alpha1.ScopeFindingsRead, v1alpha1.ScopeFindingsTriage, v1alpha1.ScopeReposRead,
+	v1alpha1.ScopeReviewsRead, v1alpha1.ScopeWebhooksVerify)
+
+func (o *keyCreateOptions) run(ctx context.Context, name string) error {
+	spec, err := o.spec(time.Now())
+	if err != nil {
+		return err
+	}
+	session, err := o.kubeconfig.open()
+	if err != nil {
+		return err
+	}
+	key := &v1alpha1.APIKey{Spec: spec}
+	key.Namespace, key.Name = session.namespace, name
+	if err := o.create(ctx, session, key); err != nil {
+		return err
+	}
+	if err := o.untilIssued(ctx, session, key); err != nil {
+		return err
+	}
+	return o.hand(ctx, session, key, "API key "+name+" was made")
+}
+
+func (o *keyCreateOptions) create(ctx context.Context, s *session, key *v1alpha1.APIKey) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err := s.client.Create(ctx, key, client.FieldOwner(fieldManager))
+	if apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("%w\nTake another name, or get a new token for that key with: kubectl findings rotate-key %s -n %s", err, key.Name, s.namespace)
+	}
+	return s.explain(err, need{what: "make API keys"})
+}
+
+// spec reads the flags.
+func (o *keyCreateOptions) spec(now time.Time) (v1alpha1.APIKeySpec, error) {
+	spec := v1alpha1.APIKeySpec{Description: o.description}
+	var errs []error
+	switch {
+	case o.expiresIn < 0:
+		errs = append(errs, fmt.Errorf("--expires-in is %s and must be a time to come", o.expiresIn))
+	case o.expiresIn > 0:
+		at := metav1.NewTime(now.Add(o.expiresIn))
+		spec.ExpiresAt = &at
+	}
+	switch {
+	case o.requestsPerMinute < 0:
+		errs = append(errs, fmt.Errorf("--requests-per-minute is %d and must be from 1", o.requestsPerMinute))
+	case o.requestsPerMinute > 0:
+		spec.RateLimit = &v1alpha1.RateLimit{RequestsPerMinute: &o.requestsPerMinute}
+	}
+	for _, scope := range o.scopes {
+		if !slices.Contains(scopes, scope) {
+			errs = append(errs, fmt.Errorf("--scope is %q and must be %s", scope, alternatives(scopes)))
+		}
+		if !slices.Contains(spec.Scopes, v1alpha1.Scope(scope)) {
+			spec.Scopes = append(spec.Scopes, v1alpha1.Scope(scope))
+		}
+	}
+	if o.timeout <= 0 {
+		errs = append(errs, fmt.Errorf("--timeout is %s and must be more than nothing", o.timeout))
+	}
+	return spec, errors.Join(errs...)
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+const keyListLong = `List an organization's API keys, their state, and when they were last used. No token is shown.`
+
+const keyListExample = `  # Which keys are there, and until when
+  kubectl findings key list
+
+  # What they may do, too
+  kubectl findings key list -o wide`
+
+func newKeyListCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	output := newOutput()
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List API keys",
+		Long:    keyListLong,
+		Example: keyListExample,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return listKeys(cmd.Context(), kubeconfig, streams, output)
+		},
+	}
+	output.addFlags(cmd)
+	return cmd
+}
+
+func listKeys(ctx context.Context, kubeconfig *connectionFlags, streams genericiooptions.IOStreams, output *output) error {
+	if err := output.check(); err != nil {
+		return err
+	}
+	session, err := kubeconfig.open()
+	if err != nil {
+		return err
+	}
+	var items []unstructured.Unstructured
+	_, err = session.eachPage(ctx, "APIKey", 0, client.ListOptions{Namespace: session.namespace}, func(page []unstructured.Unstructured) error {
+		items = append(items, page...)
+		return nil
+	})
+	if err != nil {
+		return session.explain(err, need{what: "list API keys", role: roleViewer})
+	}
+	if !output.tables() {
+		return output.objects(streams.Out, items)
+	}
+	if len(items) == 0 {
+		fmt.Fprintf(streams.ErrOut, "there is no API key in %s; make one with: kubectl findings key create NAME\n", place(session.namespace))
+		return nil
+	}
+	var rows []row
+	for _, item := range items {
+		key, err := decode[v1alpha1.APIKey](item)
+		if err != nil {
+			return fmt.Errorf("read API key %s: %w", item.GetName(), err)
+		}
+		rows = append(rows, keyRow(&key, time.Now()))
+	}
+	return output.table(streams.Out, keyColumns, rows)
+}
+
+var keyColumns = []column{
+	{name: "Name"}, {name: "Description"}, {name: "Ready"}, {name: "Reason"}, {name: "Expires"}, {name: "Last Used"}, {name: "Age"},
+	{"Scopes", true}, {"Old Token Until", true}, {"Secret", true},
+}
+
+func keyRow(key *v1alpha1.APIKey, now time.Time) row {
+	ready, reason, previous, secret, allowed := "", "", "", "", "all"
+	if c := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady); c != nil {
+		ready, reason = string(c.Status), c.Reason
+	}
+	if p := key.Status.Previous; p != nil {
+		previous = instant(&p.ExpiresAt)
+	}
+	if ref := key.Status.SecretRef; ref != nil {
+		secret = string(ref.Name)
+	}
+	if len(key.Spec.Scopes) > 0 {
+		allowed = strings.Join(words(key.Spec.Scopes...), ",")
+	}
+	return row{
+		key.Name, shortened(key.Spec.Description, titleLength), ready, reason, instant(key.Status.ExpiresAt), ago(key.Status.LastUsedAt, now),
+		ago(&key.CreationTimestamp, now), allowed, previous, secret,
+	}
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+const rotateLong = `Give an API key a new token and wait until it has been issued.
+
+The token before stays valid for as long as --overlap says. Without it the token before is
+refused at once: right for one that has leaked, an interruption for whoever uses it else.`
+
+// mostOverlap is what the API server takes.
+const mostOverlap = 720 * time.Hour
+
+type rotateOptions struct {
+	issuance
+	kubeconfig *connectionFlags
+
+	overlap time.Duration
+}
+
+// newRotateKeyCommand is both `rotate-key` and `key rotate`.
+func newRotateKeyCommand(use string, kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &rotateOptions{issuance: issuance{streams: streams}, kubeconfig: kubeconfig}
+	command := "rotate-key"
+	if use != command {
+		command = "key " + use
+	}
+	cmd := &cobra.Command{
+		Use:   use + " NAME [--overlap DURATION]",
+		Short: "Give an API key a new token",
+		Long:  rotateLong,
+		Example: fmt.Sprintf(`  # The token before works for another day
+  kubectl findings %[1]s dashboard --overlap 24h
+
+  # It has leaked: it is refused at once
+  kubectl findings %[1]s dashboard`, command),
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return o.run(cmd.Context(), names[0])
+		},
+		ValidArgsFunction: completeOneName(kubeconfig, "APIKey", keyDescription),
+	}
+	o.addFlags(cmd)
+	cmd.Flags().DurationVar(&o.overlap, "overlap", 0, "how long the token before stays valid, at most 720h")
+	return cmd
+}
+
+func (o *rotateOptions) run(ctx context.Context, name string) error {
+	if o.overlap < 0 || o.overlap > mostOverlap {
+		return fmt.Errorf("--overlap is %s and must be from 0s to %s", o.overlap, mostOverlap)
+	}
+	if o.timeout <= 0 {
+		return fmt.Errorf("--timeout is %s and must be more than nothing", o.timeout)
+	}
+	session, err := o.kubeconfig.open()
+	if err != nil {
+		return err
+	}
+	key := &v1alpha1.APIKey{}
+	err = patiently(ctx, func() error {
+		if err := session.get(ctx, name, key); err != nil {
+			return err
+		}
+		patch, err := rotation(key, o.overlap)
+		if err != nil {
+			return err
+		}
+		return session.patch(ctx, key, patch)
+	})
+	if err != nil {
+		return session.notFound(ctx, err, need{what: "rotate API keys", kind: "APIKey", name: name})
+	}
+	if err := o.untilIssued(ctx, session, key); err != nil {
+		return err
+	}
+	return o.hand(ctx, session, key, rotated(key))
+}
+
+// rotation asks for one more token than was asked for before, so that two rotations at the same
+// time are two.
+func rotation(key *v1alpha1.APIKey, overlap time.Duration) (client.Patch, error) {
+	var until any // null: the default, none
+	if overlap > 0 {
+		until = overlap.String()
+	}
+	data, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": key.ResourceVersion},
+		"spec": map[string]any{"rotation": map[string]any{
+			"serial": max(wantedSerial(key), key.Status.RotationSerial) + 1, "overlap": until,
+		}},
+	})
+	return client.RawPatch(types.MergePatchType, data), err
+}
+
+func rotated(key *v1alpha1.APIKey) string {
+	what := "API key " + key.Name + " has a new token"
+	if p := key.Status.Previous; p != nil {
+		return what + "; the one before works until " + instant(&p.ExpiresAt) + ", the new one is"
+	}
+	return what + " and the one before is refused; the new one is"
+}

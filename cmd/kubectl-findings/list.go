@@ -1,0 +1,271 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+)
+
+const listLong = `List findings.
+
+All filters must be met; of a filter that is repeated, one value. The API server does the
+choosing, and the list comes in pages: it costs what is shown, not what is there, unless it
+is to be sorted, for then all that matches is read.
+
+Sort by severity (high first), age or updated (latest first), or name, title, repository,
+project, state, tool.`
+
+const listExample = `  # Whatever is open and serious in a project
+  kubectl findings list --project api --severity high --severity medium --state open
+
+  # What nobody has looked at yet, the worst first
+  kubectl findings list --user-status open --sort-by severity --limit 20
+
+  # By any field that the API server selects by
+  kubectl findings list --field-selector spec.class=CWE-89,status.state!=closed
+
+  # Names alone, for a script
+  kubectl findings list --tool gosec --state closed -o name
+
+  # In all organizations
+  kubectl findings list -A --severity high -o wide`
+
+type listOptions struct {
+	streams    genericiooptions.IOStreams
+	kubeconfig *connectionFlags
+
+	filter           filter
+	output           *output
+	allOrganizations bool
+	sortBy           string
+	limit            int64
+}
+
+func newListCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &listOptions{streams: streams, kubeconfig: kubeconfig, output: newOutput()}
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List findings",
+		Long:    listLong,
+		Example: listExample,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	o.filter.addFlags(cmd.Flags())
+	o.output.addFlags(cmd)
+	cmd.Flags().BoolVarP(&o.allOrganizations, "all-namespaces", "A", false, "list those of all organizations")
+	cmd.Flags().StringVar(&o.sortBy, "sort-by", "", "order: "+alternatives(sortNames()))
+	cmd.Flags().Int64Var(&o.limit, "limit", 0, "show at most so many; 0 for all")
+	completeFilter(cmd, kubeconfig)
+	completeWords(cmd, "sort-by", sortNames())
+	return cmd
+}
+
+func (o *listOptions) run(ctx context.Context) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	session, err := o.kubeconfig.open()
+	if err != nil {
+		return err
+	}
+	namespace := session.namespace
+	if o.allOrganizations {
+		namespace = metav1.NamespaceAll
+	}
+	options, err := o.filter.options(namespace)
+	if err != nil {
+		return err
+	}
+	listing := &listing{asTable: o.output.tables(), wide: o.output.wide(), namespaces: o.allOrganizations, order: sortings[o.sortBy], now: time.Now()}
+	limit := o.limit
+	if o.sortBy != "" {
+		limit = 0 // the first of an order are known when all have been seen
+	}
+	more, err := session.eachPage(ctx, "Finding", limit, options, listing.add)
+	if err != nil {
+		return session.explain(err, need{what: "list findings", role: roleViewer, everywhere: o.allOrganizations})
+	}
+	more = listing.settle(o.limit) || more
+	if err := o.print(listing); err != nil {
+		return err
+	}
+	switch {
+	case len(listing.entries) == 0:
+		fmt.Fprintf(o.streams.ErrOut, "no findings match in %s\n", place(namespace))
+	case more:
+		fmt.Fprintf(o.streams.ErrOut, "there are more: these are %d; raise --limit or ask for less\n", o.limit)
+	}
+	return nil
+}
+
+func (o *listOptions) validate() error {
+	if o.limit < 0 {
+		return fmt.Errorf("--limit is %d and must not be negative", o.limit)
+	}
+	if _, known := sortings[o.sortBy]; !known && o.sortBy != "" {
+		return fmt.Errorf("--sort-by is %q and must be %s", o.sortBy, alternatives(sortNames()))
+	}
+	return o.output.check()
+}
+
+func (o *listOptions) print(l *listing) error {
+	if !o.output.tables() {
+		return o.output.objects(o.streams.Out, l.objects())
+	}
+	if len(l.entries) == 0 {
+		return nil
+	}
+	return o.output.table(o.streams.Out, findingColumns(o.allOrganizations), l.rows())
+}
+
+func place(namespace string) string {
+	if namespace == metav1.NamespaceAll {
+		return "any organization"
+	}
+	return "namespace " + namespace
+}
+
+// sorting is an order of findings: by a key, and where that is equal by name.
+type sorting struct {
+	key        func(*v1alpha1.Finding) string
+	descending bool
+}
+
+var sortings = map[string]sorting{
+	"name":       {key: func(f *v1alpha1.Finding) string { return f.Name }},
+	"title":      {key: func(f *v1alpha1.Finding) string { return strings.ToLower(f.Spec.Details.Title) }},
+	"repository": {key: func(f *v1alpha1.Finding) string { return string(f.Spec.RepositoryRef.Name) }},
+	"project":    {key: func(f *v1alpha1.Finding) string { return string(f.Spec.ProjectRef.Name) }},
+	"state":      {key: func(f *v1alpha1.Finding) string { return string(f.Status.State) }},
+	"tool":       {key: func(f *v1alpha1.Finding) string { return f.Spec.Tool }},
+	"severity": {key: func(f *v1alpha1.Finding) string {
+		return strconv.Itoa(slices.Index(severityChoice.values, string(f.Spec.Details.Severity)))
+	}},
+	"age":     {key: func(f *v1alpha1.Finding) string { return instant(detectedAt(f)) }, descending: true},
+	"updated": {key: func(f *v1alpha1.Finding) string { return instant(f.Status.UpdatedAt) }, descending: true},
+}
+
+func sortNames() []string { return slices.Sorted(maps.Keys(sortings)) }
+
+func detectedAt(f *v1alpha1.Finding) *metav1.Time {
+	at := findingstate.CreatedAt(f)
+	return &at
+}
+
+// entry is what is kept of a finding: its row or itself.
+type entry struct {
+	key    string
+	row    row
+	object unstructured.Unstructured
+}
+
+// listing gathers what is to be shown.
+type listing struct {
+	asTable, wide, namespaces bool
+	order                     sorting
+	now                       time.Time
+	entries                   []entry
+}
+
+// add takes a page and keeps of each finding no more than will be printed.
+func (l *listing) add(items []unstructured.Unstructured) error {
+	for _, item := range items {
+		finding, err := decode[v1alpha1.Finding](item)
+		if err != nil {
+			return fmt.Errorf("read finding %s: %w", item.GetName(), err)
+		}
+		e := entry{}
+		if l.order.key != nil {
+			e.key = l.order.key(&finding)
+		}
+		if l.asTable {
+			e.row = findingRow(&finding, l.now, l.wide, l.namespaces)
+		} else {
+			e.object = item
+		}
+		l.entries = append(l.entries, e)
+	}
+	return nil
+}
+
+// settle puts the entries in order and keeps the first of them; it reports whether any was left out.
+func (l *listing) settle(limit int64) bool {
+	if l.order.key != nil {
+		// What comes from the API server is in the order of names already.
+		slices.SortStableFunc(l.entries, func(a, b entry) int {
+			if l.order.descending {
+				a, b = b, a
+			}
+			return cmp.Compare(a.key, b.key)
+		})
+	}
+	if limit > 0 && int64(len(l.entries)) > limit {
+		l.entries = l.entries[:limit]
+		return true
+	}
+	return false
+}
+
+func (l *listing) rows() []row {
+	rows := make([]row, len(l.entries))
+	for i, e := range l.entries {
+		rows[i] = e.row
+	}
+	return rows
+}
+
+func (l *listing) objects() []unstructured.Unstructured {
+	objects := make([]unstructured.Unstructured, len(l.entries))
+	for i, e := range l.entries {
+		objects[i] = e.object
+	}
+	return objects
+}
+
+// findingColumns are those of `kubectl get findings`.
+func findingColumns(namespaces bool) []column {
+	columns := []column{
+		{name: "Name"}, {name: "Severity"}, {name: "State"}, {name: "Triage"}, {name: "Title"}, {name: "Project"}, {name: "Age"},
+		{"Repository", true}, {"File", true}, {"Line", true}, {"Class", true}, {"Tool", true}, {"Triaged By", true},
+	}
+	if namespaces {
+		return append([]column{{name: "Namespace"}}, columns...)
+	}
+	return columns
+}
+
+func findingRow(f *v1alpha1.Finding, now time.Time, wide, namespaces bool) row {
+	title, file, line := f.Spec.Details.Title, "", ""
+	if !wide {
+		title = shortened(title, titleLength)
+	}
+	if l := f.Spec.Details.Location; l != nil {
+		file = l.FilePath
+		if l.LineNumber > 0 {
+			line = strconv.Itoa(int(l.LineNumber))
+		}
+	}
+	r := row{
+		f.Name, string(f.Spec.Details.Severity), string(f.Status.State), string(findingstate.UserStatus(&f.Spec)), title, string(f.Spec.ProjectRef.Name),
+		ago(detectedAt(f), now), string(f.Spec.RepositoryRef.Name), file, line, f.Spec.Class, f.Spec.Tool, f.Spec.Triage.By,
+	}
+	if namespaces {
+		return append(row{f.Namespace}, r...)
+	}
+	return r
+}

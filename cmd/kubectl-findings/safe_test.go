@@ -1,0 +1,28 @@
+package main
+
+import "testing"
+
+func TestPrintable(t *testing.T) {
+	for reason, tc := range map[string]struct{ text, want string }{
+		"plain text stays":                     {"SQL injection in händler 日本", "SQL injection in händler 日本"},
+		"an escape sequence is shown":          {"a\x1b[2Jb", `a\x1b[2Jb`},
+		"so is the eight-bit form of it":       {"a\u009b2Jb", `a\u009b2Jb`},
+		"and the bell and delete":              {"\a\x7f", `\x07\x7f`},
+		"lines become one":                     {"a\r\nb\tc\u2028d\u0085e", "a  b c d e"},
+		"text is not turned round":             {"a\u202eb\u2066c\u200fd", `a\u202eb\u2066c\u200fd`},
+		"letters may be joined":                {"نامه\u200cای", "نامه\u200cای"},
+		"bytes that are no text are not bytes": {"a\x9b\xffb", "a\ufffd\ufffdb"},
+	} {
+		if got := printable(tc.text); got != tc.want {
+			t.Errorf("%q becomes %q, want %q: %s", tc.text, got, tc.want, reason)
+		}
+	}
+}
+
+func TestShortened(t *testing.T) {
+	for text, want := range map[string]string{"": "", "äöüß": "äöüß", "äöüßx": "äöü…", "ab c d": "ab…"} {
+		if got := shortened(text, 4); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}

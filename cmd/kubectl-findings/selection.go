@@ -1,0 +1,158 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// Fields of a finding that the API server itself selects by. There are no more: see the
+// selectableFields of the CRD.
+const (
+	fieldRepository = "spec.repositoryRef.name"
+	fieldProject    = "spec.projectRef.name"
+	fieldTool       = "spec.tool"
+	fieldCategory   = "spec.category"
+	fieldClass      = "spec.class"
+	fieldSeverity   = "spec.details.severity"
+	fieldUserStatus = "spec.triage.userStatus"
+	fieldState      = "status.state"
+)
+
+var selectable = []string{fieldRepository, fieldProject, fieldTool, fieldCategory, fieldClass, fieldSeverity, fieldUserStatus, fieldState}
+
+// choice is a field with few values, of which several may be asked for.
+type choice struct {
+	flag, field string
+	values      []string
+	// always says that no finding is without one.
+	always bool
+}
+
+var (
+	severityChoice   = choice{"severity", fieldSeverity, words(v1alpha1.LevelHigh, v1alpha1.LevelMedium, v1alpha1.LevelLow), true}
+	stateChoice      = choice{"state", fieldState, words(v1alpha1.FindingStateOpen, v1alpha1.FindingStateOpenMuted, v1alpha1.FindingStateClosed), false}
+	userStatusChoice = choice{"user-status", fieldUserStatus, words(v1alpha1.UserStatusOpen, v1alpha1.UserStatusActive, v1alpha1.UserStatusMuted), true}
+	categoryChoice   = choice{"category", fieldCategory, words(v1alpha1.CategoryCode, v1alpha1.CategoryPackage, v1alpha1.CategorySecret), false}
+)
+
+func words[T ~string](values ...T) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = string(v)
+	}
+	return out
+}
+
+// selector asks the API server for the values given. A field selector knows no "or", so more
+// than one value is asked for by ruling out all the others.
+func (c choice) selector(given []string) (fields.Selector, error) {
+	wanted := map[string]bool{}
+	for _, value := range given {
+		at := slices.IndexFunc(c.values, func(known string) bool { return strings.EqualFold(known, value) })
+		if at < 0 {
+			return nil, fmt.Errorf("--%s is %q and must be %s", c.flag, value, alternatives(c.values))
+		}
+		wanted[c.values[at]] = true
+	}
+	var terms []fields.Selector
+	for _, value := range c.values {
+		switch {
+		case wanted[value] && len(wanted) == 1:
+			return fields.OneTermEqualSelector(c.field, value), nil
+		case len(wanted) > 0 && !wanted[value]:
+			terms = append(terms, fields.OneTermNotEqualSelector(c.field, value))
+		}
+	}
+	if len(wanted) > 0 && !c.always {
+		terms = append(terms, fields.OneTermNotEqualSelector(c.field, ""))
+	}
+	return fields.AndSelectors(terms...), nil
+}
+
+// alternatives reads "a, b or c".
+func alternatives(values []string) string {
+	last := len(values) - 1
+	return strings.Join(values[:last], ", ") + " or " + values[last]
+}
+
+// filter is what the flags say of the findings that are meant.
+type filter struct {
+	repository, project, class, tool             string
+	severities, states, userStatuses, categories []string
+	labels, fields                               string
+}
+
+func (f *filter) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&f.repository, "repository", "", "only findings of this Repository")
+	flags.StringVar(&f.project, "project", "", "only findings of this Project")
+	flags.StringSliceVar(&f.severities, "severity", nil, "only findings of this severity: high, medium or low (may be repeated)")
+	flags.StringSliceVar(&f.states, "state", nil, "only findings in this state: open, open_muted or closed (may be repeated)")
+	flags.StringSliceVar(&f.userStatuses, "user-status", nil, "only findings of which people said this: open, active or muted (may be repeated)")
+	flags.StringSliceVar(&f.categories, "category", nil, "only findings of this category: Code, Package or Secret (may be repeated)")
+	flags.StringVar(&f.class, "class", "", "only findings of this class of vulnerability, as CWE-89")
+	flags.StringVar(&f.tool, "tool", "", "only what this scanner found")
+	addSelectorFlags(flags, &f.labels, &f.fields)
+}
+
+func addSelectorFlags(flags *pflag.FlagSet, labels, fields *string) {
+	flags.StringVarP(labels, "selector", "l", "", "label selector, as team=payments,env!=test")
+	flags.StringVar(fields, "field-selector", "", "field selector, as spec.class=CWE-89,status.state!=closed")
+}
+
+// empty reports whether every finding of the namespace is meant.
+func (f *filter) empty() bool {
+	return f.repository+f.project+f.class+f.tool+f.labels+f.fields == "" &&
+		len(f.severities)+len(f.states)+len(f.userStatuses)+len(f.categories) == 0
+}
+
+// options has the API server do all the choosing.
+func (f *filter) options(namespace string) (client.ListOptions, error) {
+	var terms []fields.Selector
+	var errs []error
+	for _, exact := range []struct{ field, value string }{
+		{fieldRepository, f.repository}, {fieldProject, f.project}, {fieldClass, f.class}, {fieldTool, f.tool},
+	} {
+		if exact.value != "" {
+			terms = append(terms, fields.OneTermEqualSelector(exact.field, exact.value))
+		}
+	}
+	for _, several := range []struct {
+		choice
+		given []string
+	}{
+		{severityChoice, f.severities}, {stateChoice, f.states}, {userStatusChoice, f.userStatuses}, {categoryChoice, f.categories},
+	} {
+		selector, err := several.selector(several.given)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		terms = append(terms, selector)
+	}
+	options, err := selectors(namespace, f.labels, f.fields, terms...)
+	return options, errors.Join(append(errs, err)...)
+}
+
+// selectors joins what -l and --field-selector say with further terms.
+func selectors(namespace, byLabel, byField string, terms ...fields.Selector) (client.ListOptions, error) {
+	options := client.ListOptions{Namespace: namespace}
+	own, err := fields.ParseSelector(byField)
+	if err != nil {
+		return options, fmt.Errorf("--field-selector is %q and cannot be read: %w", byField, err)
+	}
+	if options.LabelSelector, err = labels.Parse(byLabel); err != nil {
+		return options, fmt.Errorf("--selector is %q and cannot be read: %w", byLabel, err)
+	}
+	terms = slices.DeleteFunc(append(terms, own), func(s fields.Selector) bool { return s.Empty() })
+	options.FieldSelector = fields.AndSelectors(terms...)
+	return options, nil
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	watchtools "k8s.io/client-go/tools/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+const (
+	// pageSize of a list.
+	pageSize = 500
+	// callTimeout bounds one request.
+	callTimeout = time.Minute
+	// fieldManager under which this program writes.
+	fieldManager = "kubectl-findings"
+)
+
+// resources of the kinds that this program works on; the plural of "APIKey" cannot be guessed.
+var resources = map[string]string{
+	"APIKey":          "apikeys",
+	"Finding":         "findings",
+	"Project":         "projects",
+	"Repository":      "repositories",
+	"WebhookDelivery": "webhookdeliveries",
+	"WebhookEndpoint": "webhookendpoints",
+}
+
+// session is a connection to an API server and the namespace to work in.
+type session struct {
+	client    client.WithWatch
+	namespace string
+	// host is the API server's address, for messages.
+	host string
+}
+
+// open connects to where the flags say. It sends nothing yet.
+func (f *connectionFlags) open() (*session, error) {
+	namespace, err := f.namespace()
+	if err != nil {
+		return nil, err
+	}
+	config, err := f.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	c, err := newClient(config)
+	return &session{client: c, namespace: namespace, host: config.Host}, err
+}
+
+// newClient has no rate limit of its own, for the API server's priority and fairness is the one
+// that counts, and asks for no discovery.
+func newClient(config *rest.Config) (client.WithWatch, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for kind, resource := range resources {
+		version := v1alpha1.GroupVersion
+		mapper.AddSpecific(version.WithKind(kind), version.WithResource(resource), version.WithResource(strings.ToLower(kind)), meta.RESTScopeNamespace)
+	}
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	return client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper})
+}
+
+// get reads one object of the session's namespace.
+func (s *session) get(ctx context.Context, name string, into client.Object) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return s.client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, into)
+}
+
+// patch is one write. It is seen to its end even if the command is interrupted, so that what
+// came of it is known.
+func (s *session) patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	return s.client.Patch(ctx, object, patch, append(options, client.FieldOwner(fieldManager))...)
+}
+
+// eachPage lists objects of a kind a page at a time, so that neither side holds a hundred thousand
+// of them, and stops after limit; 0 for no limit. It reports whether there are more.
+func (s *session) eachPage(ctx context.Context, kind string, limit int64, options client.ListOptions,
+	visit func([]unstructured.Unstructured) error,
+) (more bool, err error) {
+	var seen int64
+	for {
+		options.Limit = pageSize
+		if limit > 0 {
+			options.Limit = min(pageSize, limit-seen)
+		}
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind + "List"))
+		err := s.page(ctx, list, &options)
+		if next := continueAfter(err); next != "" {
+			options.Continue = next
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		if err := visit(list.Items); err != nil {
+			return false, err
+		}
+		seen += int64(len(list.Items))
+		options.Continue = list.GetContinue()
+		if options.Continue == "" || (limit > 0 && seen >= limit) {
+			return options.Continue != "", nil
+		}
+	}
+}
+
+func (s *session) page(ctx context.Context, list client.ObjectList, options *client.ListOptions) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return s.client.List(ctx, list, options)
+}
+
+// continueAfter is how a list that took longer than the API server keeps its state goes on: with
+// the objects as they are now, from the same name on. "" where there is no such way.
+func continueAfter(err error) string {
+	var status apierrors.APIStatus
+	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {
+		return ""
+	}
+	return status.Status().Continue
+}
+
+// decode turns what was listed into the Go type of its kind.
+func decode[T any](object unstructured.Unstructured) (T, error) {
+	var into T
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &into)
+	return into, err
+}
+
+// await reads the object, and again each time it changes, until done says so or ctx ends.
+func (s *session) await(ctx context.Context, object client.Object, list client.ObjectList, done func() (bool, error)) error {
+	for {
+		if err := s.get(ctx, object.GetName(), object); err != nil {
+			return err
+		}
+		if ended, err := done(); ended || err != nil {
+			return err
+		}
+		// A stream that ends, as all do after some minutes, only makes the object be read again.
+		if err := s.untilChanged(ctx, object, list); err != nil {
+			return err
+		}
+	}
+}
+
+// untilChanged returns when the object is no longer the one given.
+func (s *session) untilChanged(ctx context.Context, object client.Object, list client.ObjectList) error {
+	watcher, err := s.client.Watch(ctx, list, client.InNamespace(s.namespace), client.MatchingFields{"metadata.name": object.GetName()},
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: object.GetResourceVersion()}})
+	if err != nil {
+		return err
+	}
+	defer watcher.Stop()
+	_, err = watchtools.UntilWithoutRetry(ctx, watcher, func(event watch.Event) (bool, error) {
+		return event.Type != watch.Bookmark, nil
+	})
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, watchtools.ErrWatchClosed):
+		return nil
+	}
+	return err
+}

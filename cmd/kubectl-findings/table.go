@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/printers"
+)
+
+const (
+	outputTable = "table"
+	outputWide  = "wide"
+	outputName  = "name"
+)
+
+// output is the form in which objects are printed: a table of ours, or what kubectl prints of them.
+type output struct {
+	flags     *genericclioptions.PrintFlags
+	noHeaders bool
+}
+
+func newOutput() *output {
+	return &output{flags: genericclioptions.NewPrintFlags("").WithDefaultOutput(outputTable)}
+}
+
+func (o *output) addFlags(cmd *cobra.Command) {
+	o.flags.JSONYamlPrintFlags.AddFlags(cmd)
+	o.flags.TemplatePrinterFlags.AddFlags(cmd)
+	cmd.Flags().StringVarP(o.flags.OutputFormat, "output", "o", outputTable,
+		"table, wide, json, yaml, name, jsonpath=..., or another of kubectl's formats")
+	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "leave out the headings of a table")
+}
+
+// tables reports whether a table is asked for, in place of the objects themselves.
+func (o *output) tables() bool {
+	format := *o.flags.OutputFormat
+	return (format == outputTable || format == outputWide || format == "") && *o.flags.TemplatePrinterFlags.TemplateArgument == ""
+}
+
+func (o *output) wide() bool { return *o.flags.OutputFormat == outputWide }
+
+// check refuses a format that is not known, before anything is asked of the API server.
+func (o *output) check() error {
+	if o.tables() {
+		return nil
+	}
+	_, err := o.flags.ToPrinter()
+	if genericclioptions.IsNoCompatiblePrinterError(err) {
+		return fmt.Errorf("--output is %q and must be table, wide, json, yaml, name, or another of kubectl's formats", *o.flags.OutputFormat)
+	}
+	return err
+}
+
+// objects prints them as one List, as kubectl does.
+func (o *output) objects(to io.Writer, items []unstructured.Unstructured) error {
+	printer, err := o.flags.ToPrinter()
+	if err != nil {
+		return err
+	}
+	return printer.PrintObj(&unstructured.UnstructuredList{
+		Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}},
+		Items:  items,
+	}, to)
+}
+
+// column of a table; a wide one is shown on demand.
+type column struct {
+	name string
+	wide bool
+}
+
+// row has a cell for each column.
+type row []string
+
+// printTable makes every cell safe for a terminal, so that no caller can forget it.
+func printTable(to io.Writer, columns []column, rows []row, options printers.PrintOptions) error {
+	table := &metav1.Table{}
+	for _, c := range columns {
+		priority := int32(0)
+		if c.wide {
+			priority = 1
+		}
+		table.ColumnDefinitions = append(table.ColumnDefinitions, metav1.TableColumnDefinition{Name: c.name, Type: "string", Priority: priority})
+	}
+	for _, r := range rows {
+		cells := make([]any, len(r))
+		for i, cell := range r {
+			cells[i] = printable(cell)
+		}
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
+	}
+	return printers.NewTablePrinter(options).PrintObj(table, to)
+}
+
+// table prints rows as the flags ask for.
+func (o *output) table(to io.Writer, columns []column, rows []row) error {
+	return printTable(to, columns, rows, printers.PrintOptions{Wide: o.wide(), NoHeaders: o.noHeaders})
+}
+
+// ago is how long that time is past, as kubectl writes it.
+func ago(at *metav1.Time, now time.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	return duration.HumanDuration(now.Sub(at.Time))
+}
+
+// instant is a time in full, for what must be compared with other records.
+func instant(at *metav1.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	return at.UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,86 @@
+package plugin_test
+
+import (
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+func TestNamesAreCompleted(t *testing.T) {
+	o := newOrganization(t, "completion")
+	o.has(builder.Finding("f-aa").Title("SQL injection"), builder.Finding("f-ab"), builder.Finding("f-b"))
+	o.must(env.Client.Create(t.Context(), builder.APIKey("dashboard").In(o.namespace).Build()))
+	o.must(env.Client.Create(t.Context(), builder.Repository("payments").In(o.namespace).Build()))
+	o.must(env.Client.Create(t.Context(), builder.Project("api").In(o.namespace).Repository("payments").Build()))
+	viewer := o.member(testenv.Viewer)
+	for name, tc := range map[string]struct {
+		typed         []string
+		offers, never string
+	}{
+		"findings":       {[]string{"triage", "f-a"}, "f-aa\tlow: SQL injection", "f-b"},
+		"not twice":      {[]string{"triage", "f-aa", "f-a"}, "f-ab", "f-aa"},
+		"only one":       {[]string{"history", "f-aa", ""}, "", "f-b"},
+		"keys":           {[]string{"rotate-key", ""}, "dashboard", "f-a"},
+		"repositories":   {[]string{"list", "--repository", "p"}, "payments", "api"},
+		"projects":       {[]string{"import", "x.sarif", "--project", ""}, "api", "payments"},
+		"severities":     {[]string{"list", "--severity", ""}, "medium", "muted"},
+		"by namespace":   {[]string{"triage", "--organization", "elsewhere", ""}, "", "f-a"},
+		"of subcommands": {[]string{"key", ""}, "create", "triage"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &person{t, viewer.kubeconfig}
+			a := p.findings(append([]string{"__complete"}, tc.typed...)...).wants(tc.offers)
+			if strings.Contains(a.stdout, tc.never) {
+				t.Errorf("it offers %q:\n%s", tc.never, a.stdout)
+			}
+		})
+	}
+}
+
+func TestCompletionIsBounded(t *testing.T) {
+	o := newOrganization(t, "completion-bound")
+	o.has(many(620)...)
+	g := &gateway{}
+	a := o.as(g.through(o, o.token(testenv.Viewer))).findings("__complete", "triage", "").wants("f-0199")
+	if strings.Contains(a.stdout, "f-0200") || len(g.sent(http.MethodGet, "/findings")) != 1 {
+		t.Errorf("a key press takes %d lists and offers:\n%s", len(g.sent(http.MethodGet, "/findings")), a.stdout)
+	}
+}
+
+// kubectl asks an executable kubectl_complete-findings on the PATH.
+func TestKubectlCompletesThePlugin(t *testing.T) {
+	o := newOrganization(t, "completion-kubectl")
+	o.has(builder.Finding("f-aa"))
+	viewer := o.member(testenv.Viewer)
+	script := viewer.findings("completion", "kubectl").wants("#!/bin/sh").stdout
+	path := filepath.Join(plugins, "kubectl_complete-findings")
+	o.must(os.WriteFile(path, []byte(script), 0o700))
+	t.Cleanup(func() { _ = os.Remove(path) })
+
+	cmd := viewer.equip(exec.CommandContext(t.Context(), testenv.Binary(t, "kubectl"), "__complete", "findings", "triage", ""))
+	viewer.ended(cmd).wants("f-aa")
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		viewer.findings("completion", shell).wants("kubectl-findings")
+	}
+}
+
+// Each subcommand's help has examples, and they begin as one would type them.
+func TestEachSubcommandHasExamples(t *testing.T) {
+	o := newOrganization(t, "help")
+	viewer := o.member(testenv.Viewer)
+	for _, command := range []string{
+		"list", "triage", "history", "key", "key create", "key list", "key rotate", "rotate-key", "completion", "import", "review",
+	} {
+		a := viewer.findings(append(strings.Fields(command), "--help")...).wants("Usage:\n  kubectl findings "+command, "Examples:\n")
+		_, examples, _ := strings.Cut(a.stdout, "Examples:\n")
+		if !strings.Contains(examples, "kubectl findings "+strings.Fields(command)[0]) {
+			t.Errorf("%s has no example of itself:\n%s", command, examples)
+		}
+	}
+}

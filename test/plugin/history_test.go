@@ -1,0 +1,55 @@
+package plugin_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+var historyStart = time.Date(2026, 3, 1, 8, 30, 0, 0, time.UTC)
+
+// decided are transitions of a finding that a scanner found and people decided about.
+func decided() []v1alpha1.Transition {
+	at := func(hours int) time.Time { return historyStart.Add(time.Duration(hours) * time.Hour) }
+	return []v1alpha1.Transition{
+		{Seq: 1, Type: v1alpha1.TransitionCreated, At: builder.Time(at(0)), To: "open", By: "gosec", Scan: "scan-1"},
+		{Seq: 2, Type: v1alpha1.TransitionTriaged, At: builder.Time(at(1)), From: "open", To: "muted", By: "rosa@example.com", Comment: "Only tests\x1b[2J"},
+		{Seq: 3, Type: v1alpha1.TransitionTriaged, At: builder.Time(at(2)), From: "muted", To: "active", By: "apikey/ci"},
+	}
+}
+
+func TestHistoryTellsWhoDecidedWhat(t *testing.T) {
+	o := newOrganization(t, "history")
+	o.has(builder.Finding("f-1"), builder.Finding("f-fresh"))
+	o.observed("f-1", func(s *v1alpha1.FindingStatus) { s.Transitions, s.ObservedGeneration = decided(), 1 })
+	viewer := o.member(testenv.Viewer)
+
+	a := viewer.findings("history", "f-1").wants("WHEN", "WHO", "2026-03-01T09:30:00Z", "rosa@example.com", "open", "muted", `Only tests\x1b[2J`, "apikey/ci")
+	if strings.Contains(a.stdout, "gosec") || strings.Contains(a.stdout, "\x1b") || a.stderr != "" {
+		t.Errorf("it shows a scanner's change, an escape sequence, or a needless note:\n%s%s", a.stdout, a.stderr)
+	}
+	viewer.findings("history", "f-1", "--all").wants("SEQ", "created", "gosec", "scan-1", "triaged")
+	var transitions []v1alpha1.Transition
+	a = viewer.findings("history", "f-1", "-o", "json").wants()
+	if err := json.Unmarshal([]byte(a.stdout), &transitions); err != nil || len(transitions) != 2 || transitions[1].By != "apikey/ci" {
+		t.Errorf("-o json: %v:\n%s", err, a.stdout)
+	}
+	viewer.findings("history", "f-fresh").wants("nobody has decided anything", "yet to be recorded")
+	viewer.findings("history", "f-2").fails("Did you mean f-1?")
+	viewer.findings("history").fails("accepts 1 arg")
+}
+
+func TestHistorySaysWhatItNoLongerHas(t *testing.T) {
+	o := newOrganization(t, "history-old")
+	o.has(builder.Finding("f-1"))
+	o.observed("f-1", func(s *v1alpha1.FindingStatus) { s.Transitions, s.ObservedGeneration = decided()[1:], 1 })
+	a := o.member(testenv.Viewer).findings("history", "f-1").wants("changes 1 to 1 are older", "audit log")
+	gomega.NewWithT(t).Expect(strings.Count(a.stdout, "\n")).To(gomega.Equal(3), a.stdout)
+}

@@ -1,0 +1,168 @@
+package plugin_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	options "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers"
+	"github.com/appsec-dev/findings-operator/controllers/apikey"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// issueKeys runs the controller that issues tokens, until the test ends.
+func issueKeys(t *testing.T) {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg, err := env.Controller(t.Context())
+	must(err)
+	mgr, err := ctrl.NewManager(cfg, manager.Options{
+		Scheme: env.Scheme, Cache: controllers.CacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		Logger:     logr.Discard(),
+	})
+	must(err)
+	must(apikey.SetupWithManager(t.Context(), mgr, options.Options{}, testenv.SystemNamespace))
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("the controller stopped with %v", err)
+		}
+	})
+}
+
+func (o *organization) key(name string) *v1alpha1.APIKey {
+	o.Helper()
+	key := &v1alpha1.APIKey{}
+	o.must(env.Client.Get(o.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, key))
+	return key
+}
+
+// token that the key's Secret holds now.
+func (o *organization) tokenOf(name string) string {
+	o.Helper()
+	secret := &corev1.Secret{}
+	o.must(env.Client.Get(o.Context(), client.ObjectKey{Namespace: o.namespace, Name: string(o.key(name).Status.SecretRef.Name)}, secret))
+	return string(secret.Data[v1alpha1.APIKeyTokenKey])
+}
+
+func TestAKeyLivesFromTheCommandLine(t *testing.T) {
+	issueKeys(t)
+	o := newOrganization(t, "keys")
+	administrator := o.administrator()
+
+	before := time.Now().Truncate(time.Second)
+	a := administrator.findings("key", "create", "dashboard", "--description", "The team's", "--expires-in", "720h",
+		"--scope", "findings:read", "--scope", "repos:read", "--requests-per-minute", "120").
+		wants("API key dashboard was made", "kubectl get secret dashboard-token -n "+o.namespace)
+	key, token := o.key("dashboard"), o.tokenOf("dashboard")
+	if strings.Contains(a.stdout+a.stderr, token) {
+		t.Error("the token is shown, and nobody has asked for it")
+	}
+	if until := key.Spec.ExpiresAt; until == nil || until.Time.Before(before.Add(720*time.Hour)) || until.After(time.Now().Add(721*time.Hour)) {
+		t.Errorf("the key expires at %v, want in 720 hours", until)
+	}
+	if diff := cmp.Diff([]v1alpha1.Scope{v1alpha1.ScopeFindingsRead, v1alpha1.ScopeReposRead}, key.Spec.Scopes); diff != "" || *key.Spec.RateLimit.RequestsPerMinute != 120 {
+		t.Errorf("the key's spec is %+v", key.Spec)
+	}
+
+	a = administrator.findings("key", "create", "ci", "--show-token").wants("API key ci was made")
+	if a.stdout != o.tokenOf("ci")+"\n" {
+		t.Errorf("standard output must be the token alone, and is %d characters", len(a.stdout))
+	}
+	administrator.findings("key", "create", "ci").fails("already exists", "rotate-key ci")
+
+	viewer := o.member(testenv.Viewer)
+	viewer.findings("key", "list").wants("NAME", "dashboard", "The team's", "True", "Reconciled", "ci")
+	viewer.findings("key", "list", "-o", "wide").wants("findings:read,repos:read", "all", "ci-token")
+	viewer.findings("key", "list", "-o", "name").wants("apikey.appsec.dev/ci\napikey.appsec.dev/dashboard\n")
+	viewer.findings("key", "create", "mine").fails("forbidden", "administrators")
+	viewer.findings("rotate-key", "ci").fails("forbidden", "administrators")
+	var list v1alpha1.APIKeyList
+	if err := json.Unmarshal([]byte(viewer.findings("key", "list", "-o", "json").stdout), &list); err != nil || len(list.Items) != 2 {
+		t.Errorf("-o json: %v, %d keys", err, len(list.Items))
+	}
+
+	rotations(o, administrator, token)
+}
+
+func rotations(o *organization, administrator *person, token string) {
+	o.Helper()
+	id := o.key("dashboard").Status.KeyID
+	administrator.findings("rotate-key", "dashboard", "--overlap", "24h").wants("has a new token", "the one before works until")
+	key := o.key("dashboard")
+	if p := key.Status.Previous; o.tokenOf("dashboard") == token || p == nil || p.KeyID != id || key.Spec.Rotation.Serial != 1 {
+		o.Errorf("after a rotation with an overlap: spec %+v, status %+v", key.Spec.Rotation, key.Status)
+	}
+	a := administrator.findings("key", "rotate", "dashboard", "--show-token").wants("the one before is refused")
+	key = o.key("dashboard")
+	if key.Status.Previous != nil || key.Spec.Rotation.Serial != 2 || key.Spec.Rotation.Overlap != nil || a.stdout != o.tokenOf("dashboard")+"\n" {
+		o.Errorf("after a rotation without one: spec %+v, status %+v", key.Spec.Rotation, key.Status)
+	}
+	administrator.findings("rotate-key", "dashbord").fails("Did you mean dashboard?")
+}
+
+func TestAKeySaysWhatToDoNext(t *testing.T) {
+	o := newOrganization(t, "keys-next")
+	administrator := o.administrator()
+	administrator.findings("key", "list").wants("there is no API key", "key create")
+	for name, tc := range map[string]struct {
+		arguments, want string
+	}{
+		"scope":        {"key create a --scope everything", "findings:read, findings:triage"},
+		"life":         {"key create a --expires-in -1h", "a time to come"},
+		"rate":         {"key create a --requests-per-minute -1", "from 1"},
+		"name":         {"key create A_b", "Invalid value"},
+		"overlap":      {"rotate-key a --overlap 721h", "from 0s to 720h"},
+		"no such key":  {"rotate-key a", "not found"},
+		"timeout":      {"rotate-key a --timeout 0s", "--timeout"},
+		"nobody there": {"key create a --timeout 100ms", "is the controller of findings-operator at work?"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			(&person{t, administrator.kubeconfig}).findings(strings.Fields(tc.arguments)...).fails(tc.want)
+		})
+	}
+}
+
+// A key that never gets a token must not be waited for.
+func TestAKeyThatGetsNoTokenIsNotWaitedFor(t *testing.T) {
+	o := newOrganization(t, "keys-stalled")
+	key := builder.APIKey("old").In(o.namespace).Build()
+	o.must(env.Client.Create(t.Context(), key))
+	done := make(chan *answer)
+	go func() { done <- o.administrator().findings("rotate-key", "old", "--timeout", "5m") }()
+	eventually(t, func(g Gomega) {
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
+		g.Expect(key.Spec.Rotation).NotTo(BeNil())
+	})
+	key.Status.ObservedGeneration = key.Generation
+	v1alpha1.SetCondition(&key.Status.Conditions, v1alpha1.Condition{
+		Type: v1alpha1.ConditionStalled, Status: "True", Reason: v1alpha1.ReasonExpired, Message: "the key's life is over",
+	})
+	o.must(controller.Status().Update(t.Context(), key))
+	(<-done).fails("gets no token (Expired)", "the key's life is over")
+}

@@ -1,0 +1,239 @@
+package plugin_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// mixed findings, of which each filter takes some and leaves some.
+func mixed(o *organization) {
+	o.Helper()
+	old := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	o.has(
+		builder.Finding("f-high").Severity(v1alpha1.LevelHigh).Tool("gosec", v1alpha1.CategoryCode).DetectedAt(old.Add(time.Hour)),
+		builder.Finding("f-medium").Severity(v1alpha1.LevelMedium).Tool("gosec", v1alpha1.CategoryCode).DetectedAt(old.Add(2*time.Hour)),
+		builder.Finding("f-low").Severity(v1alpha1.LevelLow).Tool("trivy", v1alpha1.CategoryPackage).DetectedAt(old),
+		builder.Finding("f-muted").Severity(v1alpha1.LevelHigh).Project("shop", "web").DetectedAt(old).
+			Triage(v1alpha1.UserStatusMuted, "noise").
+			Mutate(func(f *v1alpha1.Finding) { f.Spec.Class = "CWE-89"; f.Labels = map[string]string{"team": "web"} }),
+		builder.Finding("f-new").DetectedAt(old),
+	)
+	for name, state := range map[string]v1alpha1.FindingState{
+		"f-high": v1alpha1.FindingStateOpen, "f-medium": v1alpha1.FindingStateClosed, "f-low": v1alpha1.FindingStateOpen,
+		"f-muted": v1alpha1.FindingStateOpenMuted,
+	} {
+		o.observed(name, func(s *v1alpha1.FindingStatus) { s.State = state })
+	}
+}
+
+func TestTheAPIServerDoesTheChoosing(t *testing.T) {
+	o := newOrganization(t, "choosing")
+	mixed(o)
+	token := o.token(testenv.Viewer)
+	for name, tc := range map[string]struct {
+		flags, want, reason string
+	}{
+		"everything":    {"", "f-high f-low f-medium f-muted f-new", "no filter"},
+		"one severity":  {"--severity HIGH", "f-high f-muted", "one value, in any case"},
+		"two":           {"--severity high --severity medium", "f-high f-medium f-muted", "a field selector has no or: the third is ruled out"},
+		"all":           {"--severity high,medium,low", "f-high f-low f-medium f-muted f-new", "ruling out none"},
+		"state":         {"--state open", "f-high f-low", "one value"},
+		"states":        {"--state open --state open_muted", "f-high f-low f-muted", "what has no state yet is in neither"},
+		"every state":   {"--state open,open_muted,closed", "f-high f-low f-medium f-muted", "what has no state yet is in none"},
+		"category":      {"--category code --category Package", "f-high f-low f-medium", "what has no category is in neither"},
+		"user status":   {"--user-status muted", "f-muted", "a person's decision"},
+		"project":       {"--project web --repository shop", "f-muted", "both must be met"},
+		"class":         {"--class CWE-89", "f-muted", "an exact value"},
+		"tool":          {"--tool gosec --severity high", "f-high", "both must be met"},
+		"label":         {"-l team=web", "f-muted", "a label selector"},
+		"field":         {"--field-selector spec.tool!=gosec,metadata.name!=f-new --severity low", "f-low", "all must be met"},
+		"nothing":       {"--class nowhere", "", "none matches"},
+		"worst first":   {"--sort-by severity", "f-high f-muted f-medium f-low f-new", "ties by name"},
+		"latest first":  {"--sort-by age --limit 2", "f-medium f-high", "the first two of the order, not of the names"},
+		"limit":         {"--limit 2", "f-high f-low", "the first by name"},
+		"sort by title": {"--sort-by title --limit 1", "f-high", "ascending"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &organization{t, o.name, o.namespace}
+			g := &gateway{}
+			a := o.as(g.through(o, token)).findings(append([]string{"list", "-o", "name"}, strings.Fields(tc.flags)...)...).wants()
+			got := strings.ReplaceAll(strings.Join(strings.Fields(a.stdout), " "), "finding.appsec.dev/", "")
+			if got != tc.want {
+				t.Errorf("it lists %q, want %q: %s", got, tc.want, tc.reason)
+			}
+			lists := g.sent(http.MethodGet, "/findings")
+			want := len(strings.Fields(tc.want))
+			if strings.Contains(tc.flags, "--sort-by") {
+				want = 5 // all that match must be seen
+			}
+			if len(lists) != 1 || listed(lists) != want {
+				t.Errorf("%d lists with %d findings, want 1 with %d: %s", len(lists), listed(lists), want, tc.reason)
+			}
+		})
+	}
+}
+
+func TestAListComesInPages(t *testing.T) {
+	o := newOrganization(t, "pages")
+	o.has(many(620)...)
+	g := &gateway{}
+	viewer := o.as(g.through(o, o.token(testenv.Viewer)))
+
+	a := viewer.findings("list", "--no-headers").wants()
+	if n := strings.Count(a.stdout, "\n"); n != 620 {
+		t.Errorf("%d lines, want 620", n)
+	}
+	if lists := g.sent(http.MethodGet, "/findings"); len(lists) != 2 || lists[0].items != 500 || lists[1].items != 120 {
+		t.Errorf("%d lists with %d findings, want pages of 500 and 120", len(lists), listed(lists))
+	}
+	a = viewer.findings("list", "--no-headers", "--limit", "510").wants("there are more: these are 510")
+	if lists := g.sent(http.MethodGet, "/findings")[2:]; strings.Count(a.stdout, "\n") != 510 || len(lists) != 2 || listed(lists) != 510 {
+		t.Errorf("%d lines from %d lists with %d findings, want 510 of each", strings.Count(a.stdout, "\n"), len(lists), listed(lists))
+	}
+}
+
+func TestTheFormsOfAList(t *testing.T) {
+	o := newOrganization(t, "forms")
+	mixed(o)
+	viewer := o.member(testenv.Viewer)
+
+	a := viewer.findings("list", "--severity", "high").wants("NAME", "SEVERITY", "f-muted", "open_muted")
+	if strings.Contains(a.stdout, "TRIAGED BY") {
+		t.Errorf("the table is as wide as the wide one:\n%s", a.stdout)
+	}
+	viewer.findings("list", "-o", "wide").wants("TRIAGED BY", "CWE-89", "gosec")
+	viewer.findings("list", "--class", "nowhere").wants("no findings match in namespace " + o.namespace)
+
+	for format, decode := range map[string]func([]byte, any) error{
+		"json": json.Unmarshal,
+		"yaml": func(data []byte, into any) error { return yaml.Unmarshal(data, into) },
+	} {
+		var list struct {
+			APIVersion, Kind string
+			Items            []v1alpha1.Finding
+		}
+		a := viewer.findings("list", "--severity", "high", "-o", format).wants()
+		if err := decode([]byte(a.stdout), &list); err != nil || list.Kind != "List" || list.APIVersion != "v1" || len(list.Items) != 2 {
+			t.Fatalf("-o %s: %v; kind %q with %d items:\n%s", format, err, list.Kind, len(list.Items), a.stdout)
+		}
+		if f := list.Items[1]; f.Kind != "Finding" || f.Spec.Triage.Comments != "noise" || len(f.ManagedFields) != 0 {
+			t.Errorf("-o %s: the finding is not whole, or not as kubectl shows it:\n%s", format, a.stdout)
+		}
+	}
+	a = viewer.findings("list", "--severity", "high", "-o", "jsonpath={.items[*].metadata.name}").wants()
+	if a.stdout != "f-high f-muted" {
+		t.Errorf("jsonpath prints %q", a.stdout)
+	}
+}
+
+// What a scanner wrote must not steer the terminal of who reads it.
+func TestATableObeysNoScanner(t *testing.T) {
+	o := newOrganization(t, "escapes")
+	const evil = "clear\x1b[2J title\x1b]0;owned\a c1\u009b31m bidi\u202edesrever\r\noverwritten"
+	o.has(builder.Finding("f-evil").Title(evil).Mutate(func(f *v1alpha1.Finding) {
+		f.Spec.Class, f.Spec.Tool = "\x1b[31mred", "\u2066tool"
+		f.Spec.Details.Location = &v1alpha1.FileLocation{FilePath: "a\x1b[8m.go", LineNumber: 1}
+	}))
+	triager := o.member(testenv.Triager)
+	for _, arguments := range [][]string{
+		{"list"},
+		{"list", "-o", "wide"},
+		{"triage", "--field-selector", "metadata.name=f-evil", "--mute", "--dry-run"},
+		{"__complete", "triage", ""},
+	} {
+		a := triager.findings(arguments...).wants("f-evil", `clear\x1b[2J`)
+		for _, control := range []string{"\x1b", "\a", "\r", "\u009b", "\u202e", "\u2066"} {
+			if strings.Contains(a.stdout+a.stderr, control) {
+				t.Errorf("%v prints %q as it is:\n%q", arguments, control, a.stdout+a.stderr)
+			}
+		}
+		if !strings.Contains(a.stdout+a.stderr, "desrever") {
+			t.Errorf("%v cuts the title at the control characters: %q", arguments, a.stdout+a.stderr)
+		}
+	}
+	var list v1alpha1.FindingList
+	a := triager.findings("list", "-o", "json").wants()
+	if err := json.Unmarshal([]byte(a.stdout), &list); err != nil || list.Items[0].Spec.Details.Title != evil {
+		t.Errorf("JSON is for programs, and the title must be whole: %v\n%s", err, a.stdout)
+	}
+}
+
+func TestAnotherOrganizationAndAllOfThem(t *testing.T) {
+	one, other := newOrganization(t, "all-one"), newOrganization(t, "all-other")
+	one.has(builder.Finding("f-one").Mutate(func(f *v1alpha1.Finding) { f.Spec.Class = "CWE-all" }))
+	other.has(builder.Finding("f-other").Mutate(func(f *v1alpha1.Finding) { f.Spec.Class = "CWE-all" }))
+
+	a := one.administrator().findings("list", "-A", "--class", "CWE-all").wants("NAMESPACE", one.namespace, "f-one", other.namespace, "f-other")
+	if n := strings.Count(a.stdout, "\n"); n != 3 {
+		t.Errorf("%d lines, want 3:\n%s", n, a.stdout)
+	}
+	one.administrator().findings("list", "--organization", other.name).wants("f-other")
+	one.administrator().findings("list", "--organization", other.name, "-n", "default").fails("leave one out")
+	viewer := one.member(testenv.Viewer)
+	viewer.findings("list", "-A").fails("forbidden", "ClusterRoleBinding", "--organization")
+	viewer.findings("list", "--organization", other.name).fails("forbidden", "findings-viewer", "--clusterrole=findings-viewer")
+}
+
+func TestAListSaysWhatToDoNext(t *testing.T) {
+	o := newOrganization(t, "list-next")
+	viewer := o.member(testenv.Viewer)
+	for name, tc := range map[string]struct {
+		flags, want string
+	}{
+		"severity":      {"--severity critical", "high, medium or low"},
+		"state":         {"--state opn --severity x", "open, open_muted or closed"},
+		"sort":          {"--sort-by colour", "must be age, name"},
+		"limit":         {"--limit -1", "not be negative"},
+		"output":        {"-o xml", "table, wide, json"},
+		"field":         {"--field-selector spec.details.title=x", "spec.details.severity"},
+		"field syntax":  {"--field-selector nonsense", "--field-selector"},
+		"label syntax":  {"-l a==b==c", "--selector"},
+		"argument":      {"f-1", "unknown command"},
+		"no connection": {"--server https://127.0.0.1:1", "refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			(&person{t, viewer.kubeconfig}).findings(append([]string{"list"}, strings.Fields(tc.flags)...)...).fails(tc.want)
+		})
+	}
+	t.Run("no such kind", func(t *testing.T) {
+		o := &organization{t, o.name, o.namespace}
+		g := &gateway{before: func(_ http.ResponseWriter, r *http.Request) bool {
+			r.URL.Path = strings.Replace(r.URL.Path, v1alpha1.GroupName, "absent.example", 1)
+			return false
+		}}
+		missing := o.as(g.through(o, o.token(owner)))
+		missing.findings("list").fails("knows no findings", "install findings-operator")
+		missing.findings("history", "f-1").fails("knows no findings")
+		missing.findings("triage", "f-1", "--mute").fails("knows no findings")
+	})
+	t.Run("unknown user", func(t *testing.T) {
+		o := &organization{t, o.name, o.namespace}
+		config := o.token(testenv.Viewer)
+		config.BearerToken = "nobody"
+		o.as(config).findings("list").fails("log in")
+	})
+}
+
+// The fields that the plugin names to people are those that the API server knows.
+func TestTheAPIServerSelectsByTheFieldsThatAreNamed(t *testing.T) {
+	o := newOrganization(t, "selectable")
+	a := o.member(testenv.Viewer).findings("list", "--field-selector", "spec.nothing=x").fails()
+	_, named, _ := strings.Cut(a.stderr, "Findings are selected by ")
+	named = strings.NewReplacer(" or ", ", ", ".\n", "").Replace(named)
+	for field := range strings.SplitSeq(named, ", ") {
+		o.member(testenv.Viewer).findings("list", "--field-selector", field+"=x").wants()
+	}
+	if diff := cmp.Diff(10, len(strings.Split(named, ", "))); diff != "" {
+		t.Errorf("number of fields (-want +got): %s in %q", diff, named)
+	}
+}

@@ -1,0 +1,256 @@
+// Package plugin_test calls `kubectl findings` as people do, on a real API server, under the
+// tokens of the roles that findings-operator brings.
+package plugin_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// owner may do everything in one namespace.
+const owner testenv.Role = "cluster-admin"
+
+// patience is how long a condition may take on a busy machine.
+const patience = time.Minute
+
+var (
+	env *testenv.Environment
+	// plugins is the folder that holds the plugin and its completion.
+	plugins string
+	// controller may write statuses.
+	controller client.Client
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	if err := setUp(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(plugins) }()
+	defer func() { _ = env.Stop() }()
+	return m.Run()
+}
+
+func setUp() error {
+	ctrl.SetLogger(logr.Discard())
+	var err error
+	if plugins, err = os.MkdirTemp("", "kubectl-findings"); err != nil {
+		return err
+	}
+	build := exec.Command("go", "build", "-o", plugins, "./cmd/kubectl-findings")
+	build.Dir = testenv.RepositoryRoot()
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the plugin: %w\n%s", err, out)
+	}
+	if env, err = testenv.Start(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	config, err := env.Controller(ctx)
+	if err != nil {
+		return err
+	}
+	controller, err = env.NewClient(config)
+	return err
+}
+
+// organization is one for a test alone.
+type organization struct {
+	*testing.T
+	name, namespace string
+}
+
+func newOrganization(t *testing.T, name string) *organization {
+	t.Helper()
+	namespace, err := env.NewOrganization(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &organization{t, name, namespace}
+}
+
+func (o *organization) must(err error) {
+	o.Helper()
+	if err != nil {
+		o.Fatal(err)
+	}
+}
+
+// has creates findings, some at a time.
+func (o *organization) has(findings ...*builder.FindingBuilder) {
+	o.Helper()
+	var group errgroup.Group
+	group.SetLimit(16)
+	for _, f := range findings {
+		group.Go(func() error { return env.Client.Create(o.Context(), f.In(o.namespace).Build()) })
+	}
+	o.must(group.Wait())
+}
+
+// many are n findings that nobody has looked at.
+func many(n int) []*builder.FindingBuilder {
+	var findings []*builder.FindingBuilder
+	for i := range n {
+		findings = append(findings, builder.Finding(fmt.Sprintf("f-%04d", i)))
+	}
+	return findings
+}
+
+func (o *organization) finding(name string) *v1alpha1.Finding {
+	o.Helper()
+	f := &v1alpha1.Finding{}
+	o.must(env.Client.Get(o.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, f))
+	return f
+}
+
+// observed sets a finding's status as the controllers would.
+func (o *organization) observed(name string, set func(*v1alpha1.FindingStatus)) {
+	o.Helper()
+	f := o.finding(name)
+	set(&f.Status)
+	o.must(controller.Status().Update(o.Context(), f))
+}
+
+// versions of all findings by name; they move with every write.
+func (o *organization) versions() map[string]string {
+	o.Helper()
+	list := &v1alpha1.FindingList{}
+	o.must(env.Client.List(o.Context(), list, client.InNamespace(o.namespace)))
+	versions := map[string]string{}
+	for _, f := range list.Items {
+		versions[f.Name] = f.ResourceVersion
+	}
+	return versions
+}
+
+// withVerdict counts the findings of which people say that.
+func (o *organization) withVerdict(status v1alpha1.UserStatus) int {
+	o.Helper()
+	list := &v1alpha1.FindingList{}
+	o.must(env.Client.List(o.Context(), list, client.InNamespace(o.namespace), client.MatchingFields{"spec.triage.userStatus": string(status)}))
+	return len(list.Items)
+}
+
+// person calls kubectl.
+type person struct {
+	*testing.T
+	kubeconfig string
+}
+
+// member is a person who has that role in the organization, and no other.
+func (o *organization) member(role testenv.Role) *person {
+	o.Helper()
+	return o.as(o.token(role))
+}
+
+func (o *organization) token(role testenv.Role) *rest.Config {
+	o.Helper()
+	config, err := env.Member(o.Context(), o.namespace, "some-"+strings.TrimPrefix(string(role), "findings-"), role)
+	o.must(err)
+	return config
+}
+
+// administrator may do everything.
+func (o *organization) administrator() *person { return o.as(env.Config) }
+
+func (o *organization) as(config *rest.Config) *person {
+	o.Helper()
+	return &person{o.T, testenv.WriteKubeconfig(o.T, config, o.namespace)}
+}
+
+// command is `kubectl findings` with those arguments.
+func (p *person) command(arguments ...string) *exec.Cmd {
+	cmd := exec.CommandContext(p.Context(), testenv.Binary(p, "kubectl"), append([]string{"findings"}, arguments...)...)
+	return p.equip(cmd)
+}
+
+// direct is the plugin without kubectl, for what a signal or a terminal is given to.
+func (p *person) direct(arguments ...string) *exec.Cmd {
+	return p.equip(exec.CommandContext(p.Context(), filepath.Join(plugins, "kubectl-findings"), arguments...))
+}
+
+func (p *person) equip(cmd *exec.Cmd) *exec.Cmd {
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+p.kubeconfig, "PATH="+plugins+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return cmd
+}
+
+// answer is what a command said.
+type answer struct {
+	*testing.T
+	command        string
+	stdout, stderr string
+	code           int
+}
+
+func (p *person) findings(arguments ...string) *answer {
+	p.Helper()
+	return p.ended(p.command(arguments...))
+}
+
+func (p *person) ended(cmd *exec.Cmd) *answer {
+	p.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		p.Fatal(err)
+	}
+	return &answer{p.T, strings.Join(cmd.Args, " "), stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+// wants a success that prints all of this, whatever is beside it.
+func (a *answer) wants(said ...string) *answer {
+	a.Helper()
+	if a.code != 0 {
+		a.Errorf("%s\nexit code %d, want 0:\n%s%s", a.command, a.code, a.stdout, a.stderr)
+	}
+	return a.says(said...)
+}
+
+// fails wants exit code 1 and all of this said.
+func (a *answer) fails(said ...string) *answer {
+	a.Helper()
+	if a.code != 1 {
+		a.Errorf("%s\nexit code %d, want 1:\n%s%s", a.command, a.code, a.stdout, a.stderr)
+	}
+	return a.says(said...)
+}
+
+func (a *answer) says(said ...string) *answer {
+	a.Helper()
+	for _, word := range said {
+		if !strings.Contains(a.stdout+a.stderr, word) {
+			a.Errorf("%s\ndoes not say %q:\n%s%s", a.command, word, a.stdout, a.stderr)
+		}
+	}
+	return a
+}
+
+func eventually(t *testing.T, assertions func(g Gomega)) {
+	t.Helper()
+	NewWithT(t).Eventually(assertions).WithContext(t.Context()).
+		WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(Succeed())
+}

@@ -1,0 +1,40 @@
+package plugin_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// openTerminal returns a terminal: the side of who types and reads, and the side of a program.
+func openTerminal(t *testing.T) (user, program *os.File) {
+	t.Helper()
+	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("not run: there is no terminal to be had: %v", err)
+	}
+	t.Cleanup(func() { _ = user.Close() })
+	descriptor := int(user.Fd())
+	number, err := unix.IoctlGetInt(descriptor, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetPointerInt(descriptor, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return user, program
+}
+
+// onTerminal gives the command the terminal, so that Ctrl-C is a signal.
+func onTerminal(cmd *exec.Cmd, program *os.File) {
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+}

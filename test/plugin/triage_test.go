@@ -1,0 +1,350 @@
+package plugin_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+func TestADecisionIsSignedByTheAPIServer(t *testing.T) {
+	o := newOrganization(t, "signed")
+	o.has(many(2)...)
+	g := &gateway{}
+	triager := o.as(g.through(o, o.token(testenv.Triager)))
+
+	triager.findings("triage", "f-0000", "--mute", "--comment", "Only tests").wants("findings: 1 muted, 0 unchanged, 0 failed")
+	want := v1alpha1.FindingTriage{
+		UserStatus: v1alpha1.UserStatusMuted, Comments: "Only tests",
+		By: testenv.ServiceAccountUsername(o.namespace, "some-triager"),
+	}
+	if diff := cmp.Diff(want, o.finding("f-0000").Spec.Triage); diff != "" {
+		t.Errorf("triage (-want +got):\n%s", diff)
+	}
+	for _, patch := range g.sent(http.MethodPatch, "/findings/f-0000") {
+		if strings.Contains(patch.body, `"by"`) || !strings.Contains(patch.body, `"resourceVersion"`) {
+			t.Errorf("it sends %s, and must not sign for others nor overwrite blindly", patch.body)
+		}
+	}
+
+	triager.findings("triage", "f-0000", "f-0001", "--confirm").wants("2 confirmed")
+	if got := o.finding("f-0000").Spec.Triage; got.UserStatus != v1alpha1.UserStatusActive || got.Comments != "Only tests" {
+		t.Errorf("triage %+v: a comment that is not given must stay", got)
+	}
+	triager.findings("triage", "f-0000", "--comment", "").wants("1 commented")
+	if got := o.finding("f-0000").Spec.Triage; got.UserStatus != v1alpha1.UserStatusActive || got.Comments != "" {
+		t.Errorf("triage %+v, want the comment gone and the decision as it was", got)
+	}
+	triager.findings("triage", "f-0000", "--reopen").wants("1 reopened")
+
+	before := o.versions()
+	triager.findings("triage", "f-0000", "--reopen").wants("0 reopened, 1 unchanged")
+	if diff := cmp.Diff(before, o.versions()); diff != "" {
+		t.Errorf("a decision that changes nothing was written:\n%s", diff)
+	}
+}
+
+func TestAViewerIsToldWhatItTakes(t *testing.T) {
+	o := newOrganization(t, "viewer")
+	o.has(many(3)...)
+	before := o.versions()
+	viewer := o.member(testenv.Viewer)
+	viewer.findings("triage", "f-0000", "--mute").fails("forbidden", "findings-triager", "kubectl create rolebinding", "1 of 1 findings failed")
+	viewer.findings("triage", "--severity", "low", "--mute", "--yes").fails("3 of 3 findings failed", "findings-triager")
+	viewer.findings("triage", "f-0000", "--mute", "--dry-run=server").fails("forbidden", "findings-triager")
+	if diff := cmp.Diff(before, o.versions()); diff != "" {
+		t.Errorf("something was written:\n%s", diff)
+	}
+}
+
+func TestTriageSaysWhatToDoNext(t *testing.T) {
+	o := newOrganization(t, "triage-next")
+	o.has(builder.Finding("f-gvoagaawln76qanzzhb4sxqjlh"), builder.Finding("f-other"))
+	triager := o.member(testenv.Triager)
+	for name, tc := range map[string]struct {
+		arguments, want string
+	}{
+		"no decision":    {"f-other", "--mute, --confirm or --reopen"},
+		"two":            {"f-other --mute --reopen", "exclude one another"},
+		"no finding":     {"--mute", "which findings?"},
+		"both":           {"f-other --severity low --mute", "not both"},
+		"dry run":        {"f-other --mute --dry-run=some", "none, client or server"},
+		"output":         {"f-other --mute -o wide", "json, yaml or name"},
+		"concurrency":    {"f-other --mute --concurrency 0", "from 1 to 256"},
+		"a wrong letter": {"f-gvoagaawln76qanzzhb4sxqjlx --mute", "Did you mean f-gvoagaawln76qanzzhb4sxqjlh?"},
+		"a beginning":    {"f-gvo --mute", "Did you mean f-gvoagaawln76qanzzhb4sxqjlh?"},
+		"no like name":   {"completely-different --mute", "--organization"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			(&person{t, triager.kubeconfig}).findings(append([]string{"triage"}, strings.Fields(tc.arguments)...)...).fails(tc.want)
+		})
+	}
+}
+
+func TestADryRunWritesNothing(t *testing.T) {
+	o := newOrganization(t, "dry-run")
+	o.has(many(30)...)
+	before := o.versions()
+	triager := o.member(testenv.Triager)
+	for _, arguments := range [][]string{
+		{"--severity", "low", "--dry-run"},
+		{"--severity", "low", "--dry-run=client"},
+		{"--severity", "low", "--dry-run=server"},
+	} {
+		a := triager.findings(append([]string{"triage", "--mute"}, arguments...)...).
+			wants("BECOMES", "f-0019", "... and 10 more", "30 muted, 0 unchanged, 0 failed", "dry run")
+		if strings.Contains(a.stderr, "f-0020") {
+			t.Errorf("the preview has no bound:\n%s", a.stderr)
+		}
+	}
+	triager.findings("triage", "f-0001", "--mute", "--dry-run").wants("1 muted", "dry run (client)")
+	triager.findings("triage", "f-0001", "--mute", "--dry-run=server").wants("1 muted", "dry run (server)")
+	if diff := cmp.Diff(before, o.versions()); diff != "" {
+		t.Errorf("a dry run wrote:\n%s", diff)
+	}
+}
+
+func TestWithoutATerminalManyTakeAYes(t *testing.T) {
+	o := newOrganization(t, "no-terminal")
+	o.has(many(3)...)
+	before := o.versions()
+	triager := o.member(testenv.Triager)
+	refused := triager.command("triage", "--severity", "low", "--mute")
+	refused.Stdin = strings.NewReader("y\n")
+	triager.ended(refused).fails("refusing to mute 3 findings in namespace "+o.namespace, "--yes")
+	if diff := cmp.Diff(before, o.versions()); diff != "" {
+		t.Errorf("it wrote all the same:\n%s", diff)
+	}
+	triager.findings("triage", "f-0000", "--mute").wants("1 muted") // who names it has chosen it
+	triager.findings("triage", "--severity", "low", "--mute", "--yes").wants("2 muted, 1 unchanged, 0 failed")
+	triager.findings("triage", "--class", "nowhere", "--mute").wants("0 muted, 0 unchanged")
+}
+
+func TestAConflictIsTriedAgain(t *testing.T) {
+	o := newOrganization(t, "conflict")
+	o.has(many(2)...)
+	var once sync.Once
+	g := &gateway{before: func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "f-0000") {
+			// Somebody else writes it between the read and the write.
+			once.Do(func() { o.changed("f-0000", func(f *v1alpha1.Finding) { f.Labels = map[string]string{"team": "web"} }) })
+		}
+		return false
+	}}
+	triager := o.as(g.through(o, o.token(testenv.Triager)))
+	triager.findings("triage", "-l", "team!=web", "--mute", "--yes").wants("2 muted, 0 unchanged, 0 failed")
+	if n := len(g.sent(http.MethodPatch, "/findings/f-0000")); n != 2 {
+		t.Errorf("%d patches of the finding, want a second one after the conflict", n)
+	}
+	if n := o.withVerdict(v1alpha1.UserStatusMuted); n != 2 {
+		t.Errorf("%d findings are muted, want 2", n)
+	}
+}
+
+// changed writes a finding as an administrator would.
+func (o *organization) changed(name string, change func(*v1alpha1.Finding)) {
+	f := o.finding(name)
+	change(f)
+	if err := env.Client.Update(o.Context(), f); err != nil {
+		o.Error(err)
+	}
+}
+
+// Who agreed to mute what nobody had looked at has not agreed to overrule somebody.
+func TestADecisionMadeInTheMeantimeStays(t *testing.T) {
+	o := newOrganization(t, "meantime")
+	o.has(many(3)...)
+	var once sync.Once
+	g := &gateway{before: func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "f-0001") {
+			once.Do(func() {
+				o.changed("f-0001", func(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = v1alpha1.UserStatusActive })
+			})
+		}
+		return false
+	}}
+	triager := o.as(g.through(o, o.token(testenv.Triager)))
+	a := triager.findings("triage", "--user-status", "open", "--mute", "--yes", "-o", "json").fails("1 of 3 findings failed", "in the meantime")
+	var summary struct {
+		Done   []string
+		Failed []struct{ Name, Reason string }
+	}
+	if err := json.Unmarshal([]byte(a.stdout), &summary); err != nil {
+		t.Fatalf("%v:\n%s", err, a.stdout)
+	}
+	if diff := cmp.Diff([]string{"f-0000", "f-0002"}, summary.Done); diff != "" || len(summary.Failed) != 1 || summary.Failed[0].Name != "f-0001" {
+		t.Errorf("summary:\n%s", a.stdout)
+	}
+	if got := o.finding("f-0001").Spec.Triage.UserStatus; got != v1alpha1.UserStatusActive {
+		t.Errorf("the other's decision is now %q", got)
+	}
+}
+
+func TestSomeMayFail(t *testing.T) {
+	o := newOrganization(t, "some-fail")
+	o.has(many(2)...)
+	triager := o.member(testenv.Triager)
+	triager.findings("triage", "f-0000", "f-000", "f-0001", "--mute").
+		fails("failed f-000: ", "2 muted, 0 unchanged, 1 failed", "1 of 3 findings failed", "Did you mean f-0000 or f-0001?")
+	if n := o.withVerdict(v1alpha1.UserStatusMuted); n != 2 {
+		t.Errorf("%d findings are muted, want 2", n)
+	}
+	a := triager.findings("triage", "f-0000", "f-0001", "--reopen", "-o", "name").wants()
+	if a.stdout != "finding.appsec.dev/f-0000\nfinding.appsec.dev/f-0001\n" {
+		t.Errorf("-o name prints %q", a.stdout)
+	}
+}
+
+func TestABusyAPIServerIsAskedAgain(t *testing.T) {
+	o := newOrganization(t, "busy")
+	o.has(many(3)...)
+	var mu sync.Mutex
+	refused := map[string]bool{}
+	g := &gateway{before: func(w http.ResponseWriter, r *http.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Method != http.MethodPatch || refused[r.URL.Path] {
+			return false
+		}
+		refused[r.URL.Path] = true
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusTooManyRequests)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","code":429}`)
+		return true
+	}}
+	o.as(g.through(o, o.token(testenv.Triager))).findings("triage", "--severity", "low", "--mute", "--yes").wants("3 muted, 0 unchanged, 0 failed")
+	if len(refused) != 3 {
+		t.Errorf("%d findings were refused at first, want 3", len(refused))
+	}
+}
+
+func TestAThousandAreMutedAtOnce(t *testing.T) {
+	o := newOrganization(t, "thousand")
+	o.has(many(1000)...)
+	g := &gateway{}
+	triager := o.as(g.through(o, o.token(testenv.Triager)))
+	triager.findings("triage", "--user-status", "open", "--mute", "--comment", "noise", "--yes").
+		wants("... and 980 more", "findings: 1000 muted, 0 unchanged, 0 failed")
+	if n := o.withVerdict(v1alpha1.UserStatusMuted); n != 1000 {
+		t.Errorf("%d findings are muted, want 1000", n)
+	}
+	patches, reads := 0, 0
+	for _, r := range g.requests {
+		switch {
+		case r.method == http.MethodPatch:
+			patches++
+		case r.method == http.MethodGet && strings.Contains(r.path, "/findings/"):
+			reads++
+		}
+	}
+	if lists := g.sent(http.MethodGet, "/findings"); len(lists) != 2 || patches != 1000 || reads != 0 {
+		t.Errorf("%d lists, %d patches, %d reads of one; want 2, 1000 and none", len(lists), patches, reads)
+	}
+}
+
+func TestAnInterruptedTriageSaysHowFarItCame(t *testing.T) {
+	o := newOrganization(t, "interrupted")
+	o.has(many(400)...)
+	triager := o.member(testenv.Triager)
+	// The plugin itself, not kubectl, gets the signal. One write at a time takes a while.
+	cmd := triager.direct("triage", "--user-status", "open", "--mute", "--yes", "--concurrency", "1", "-o", "json")
+	var stdout, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	o.must(cmd.Start())
+	NewWithT(t).Eventually(func() int { return o.withVerdict(v1alpha1.UserStatusMuted) }).WithTimeout(patience).Should(BeNumerically(">=", 10))
+	o.must(cmd.Process.Signal(syscall.SIGINT))
+	if err := cmd.Wait(); err == nil {
+		t.Fatalf("an interrupted triage succeeded:\n%s", stdout.String())
+	}
+	var summary struct{ Done, NotTried []string }
+	o.must(json.Unmarshal([]byte(stdout.String()), &summary))
+	muted := o.withVerdict(v1alpha1.UserStatusMuted)
+	if len(summary.Done) != muted || len(summary.NotTried) != 400-muted || muted == 400 {
+		t.Errorf("%d are muted; it says %d done, %d not tried", muted, len(summary.Done), len(summary.NotTried))
+	}
+	if want := fmt.Sprintf("interrupted after %d of 400 findings", muted); !strings.Contains(stderr.String(), want) {
+		t.Errorf("it does not say %q:\n%s", want, stderr.String())
+	}
+	triager.findings("triage", "--user-status", "open", "--mute", "--yes").wants(fmt.Sprintf("%d muted, 0 unchanged, 0 failed", 400-muted))
+}
+
+// onTerminal runs the command on a terminal, types the answer once it is asked, and returns all
+// that the terminal shows.
+func (p *person) onTerminal(cmd *exec.Cmd, typed string) string {
+	p.Helper()
+	terminal, program := openTerminal(p.T)
+	onTerminal(cmd, program)
+	if err := cmd.Start(); err != nil {
+		p.Fatal(err)
+	}
+	_ = program.Close() // what is read ends when the command does
+	var screen strings.Builder
+	buffer := make([]byte, 4096)
+	for {
+		n, err := terminal.Read(buffer)
+		screen.Write(buffer[:n])
+		if err != nil {
+			_ = cmd.Wait()
+			return screen.String()
+		}
+		if typed != "" && strings.Contains(screen.String(), "[y/N]") {
+			if _, err := terminal.WriteString(typed); err != nil {
+				p.Fatal(err)
+			}
+			typed = ""
+		}
+	}
+}
+
+func TestTheAnswerIsNoUnlessItIsYes(t *testing.T) {
+	o := newOrganization(t, "terminal")
+	o.has(many(3)...)
+	triager := o.member(testenv.Triager)
+	before := o.versions()
+	for name, typed := range map[string]string{"enter": "\n", "no": "n\n", "a slip": "yy\n", "end of input": "\x04", "Ctrl-C": "\x03"} {
+		cmd := triager.direct("triage", "--severity", "low", "--mute")
+		screen := triager.onTerminal(cmd, typed)
+		if !strings.Contains(screen, "Mute 3 findings in namespace "+o.namespace+"? [y/N]") || !strings.Contains(screen, "nothing was written") {
+			t.Errorf("%s: the terminal shows:\n%s", name, screen)
+		}
+	}
+	if diff := cmp.Diff(before, o.versions()); diff != "" {
+		t.Errorf("it wrote all the same:\n%s", diff)
+	}
+	cmd := triager.direct("triage", "--severity", "low", "--mute")
+	screen := triager.onTerminal(cmd, "y\n")
+	if n := o.withVerdict(v1alpha1.UserStatusMuted); n != 3 || cmd.ProcessState.ExitCode() != 0 {
+		t.Errorf("after a yes %d findings are muted, want 3:\n%s", n, screen)
+	}
+}
+
+// A finding that goes in the meantime is a failure of its own.
+func TestAFindingThatGoesIsNamed(t *testing.T) {
+	o := newOrganization(t, "gone")
+	o.has(many(3)...)
+	var once sync.Once
+	g := &gateway{before: func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPatch {
+			once.Do(func() {
+				if err := env.Client.Delete(o.Context(), builder.Finding("f-0002").In(o.namespace).Build(), client.GracePeriodSeconds(0)); err != nil {
+					o.Error(err)
+				}
+			})
+		}
+		return false
+	}}
+	o.as(g.through(o, o.token(testenv.Triager))).findings("triage", "--severity", "low", "--mute", "--yes", "--concurrency", "1").
+		fails("failed f-0002:", "not found", "2 muted, 0 unchanged, 1 failed")
+}
