@@ -49,7 +49,7 @@ generate: ## Write all generated code and manifests anew.
 
 .PHONY: test
 test: controlplane build ## Run all tests with the race detector. Ends with a count.
-	@for program in redis-server node npm; do command -v $$program >/dev/null || \
+	@for program in redis-server node npm chromium; do command -v $$program >/dev/null || \
 	  echo "test: $$program is not installed: the tests that need it are reported as skipped (.ci/run installs it)"; done
 	$(TOOL) gotestsum --format=pkgname -- -race -p=$(TEST_JOBS) -timeout=$(TEST_TIMEOUT) ./...
 

@@ -1,40 +1,17 @@
 package api_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/netip"
-	"strconv"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
-	"github.com/getkin/kin-openapi/openapi3"
-	"github.com/getkin/kin-openapi/openapi3filter"
-	"github.com/getkin/kin-openapi/routers"
-	"github.com/getkin/kin-openapi/routers/gorillamux"
-
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/test/apiclient"
 )
-
-// document is the contract that every answer of every test is checked against.
-var document = sync.OnceValues(openapi.Load)
-
-// routes finds what the contract says of a request.
-var routes = sync.OnceValues(func() (routers.Router, error) {
-	spec, err := document()
-	if err != nil {
-		return nil, err
-	}
-	return gorillamux.NewRouter(spec)
-})
 
 // caller calls the REST API with a key and holds each answer against the contract.
 type caller struct {
@@ -64,11 +41,9 @@ type answer struct {
 }
 
 // change alters a request before it is sent.
-type change func(*http.Request)
+type change = apiclient.Change
 
-func header(name, value string) change {
-	return func(r *http.Request) { r.Header.Set(name, value) }
-}
+func header(name, value string) change { return apiclient.Header(name, value) }
 
 func (c *caller) get(path string, changes ...change) answer {
 	c.t.Helper()
@@ -96,89 +71,16 @@ func (c *caller) do(method, path, body string, changes ...change) answer {
 	return a
 }
 
-// try is do for goroutines, which may not end a test.
+// try is do for goroutines, which may not end a test. A body goes without a Content-Type, unless
+// a change says one.
 func (c *caller) try(method, path, body string, changes ...change) (answer, error) {
-	request, err := http.NewRequestWithContext(c.t.Context(), method, c.server.url(path), strings.NewReader(body))
-	if err != nil {
+	client := apiclient.Client{Base: c.server.url(""), Token: c.token}
+	changes = append([]change{header("X-Forwarded-For", c.address), apiclient.Without("Content-Type")}, changes...)
+	got, err := client.Do(c.t.Context(), method, path, body, changes...)
+	if got == nil {
 		return answer{}, err
 	}
-	request.Header.Set("X-Forwarded-For", c.address)
-	if c.token != "" {
-		request.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	for _, change := range changes {
-		change(request)
-	}
-	response, err := c.server.client().Do(request)
-	if err != nil {
-		return answer{}, err
-	}
-	defer response.Body.Close() //nolint:errcheck // only read from
-	var content bytes.Buffer
-	if _, err := copyBounded(&content, response.Body); err != nil {
-		return answer{}, err
-	}
-	a := answer{t: c.t, status: response.StatusCode, header: response.Header, body: content.Bytes()}
-	return a, a.check(request)
-}
-
-// maxAnswer is more than any test asks for.
-const maxAnswer = 64 << 20
-
-func copyBounded(to io.Writer, from io.Reader) (int64, error) {
-	return io.Copy(to, io.LimitReader(from, maxAnswer))
-}
-
-// check holds the answer against the contract. What the contract says of all paths holds for
-// those too that it does not describe.
-func (a answer) check(request *http.Request) error {
-	router, err := routes()
-	if err != nil {
-		return err
-	}
-	for _, name := range []string{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"} {
-		if _, err := strconv.Atoi(a.header.Get(name)); err != nil {
-			return fmt.Errorf("the header %s: %w", name, err)
-		}
-	}
-	if request.Method == http.MethodHead || request.URL.Path == "/openapi.json" || strings.HasPrefix(request.URL.Path, "/docs") {
-		return nil
-	}
-	if a.status == http.StatusNoContent || a.status == http.StatusNotModified {
-		if len(a.body) > 0 {
-			return fmt.Errorf("a body with %d", a.status)
-		}
-		return nil
-	}
-	if got := a.header.Get("Content-Type"); got != "application/json" {
-		return errors.New("Content-Type is " + got)
-	}
-	if a.header.Get("X-Request-Id") == "" {
-		return errors.New("the header x-request-id is missing")
-	}
-	route, parameters, err := router.FindRoute(request)
-	if err != nil {
-		return a.checkError()
-	}
-	return openapi3filter.ValidateResponse(request.Context(), &openapi3filter.ResponseValidationInput{
-		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: request, PathParams: parameters, Route: route},
-		Status:                 a.status,
-		Header:                 a.header,
-		Body:                   io.NopCloser(bytes.NewReader(a.body)),
-		Options:                &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
-	})
-}
-
-func (a answer) checkError() error {
-	spec, err := document()
-	if err != nil {
-		return err
-	}
-	var value any
-	if err := json.Unmarshal(a.body, &value); err != nil {
-		return err
-	}
-	return spec.Components.Schemas["Error"].Value.VisitJSON(value, openapi3.EnableJSONSchema2020())
+	return answer{t: c.t, status: got.Status, header: got.Header, body: got.Body}, err
 }
 
 // wants fails the test unless the answer has that status.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
@@ -42,7 +43,7 @@ func TestItemsHoldNoMemberThatIsNotDocumented(t *testing.T) {
 		f.Spec.Details.EndpointLocations = []v1alpha1.EndpointLocation{{Type: v1alpha1.EndpointGRPC}}
 		f.Spec.Details.ValidationEvidence = []v1alpha1.ValidationEvidence{{Criteria: "tried"}}
 	}))
-	spec, err := document()
+	spec, err := apiclient.Contract()
 	if err != nil {
 		t.Fatal(err)
 	}

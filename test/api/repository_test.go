@@ -11,6 +11,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
@@ -42,7 +43,7 @@ func TestRepositoriesAreListedWithTheirProjects(t *testing.T) {
 		g.Expect(repository.Projects).To(HaveLen(2))
 		g.Expect([]string{repository.Projects[0].Id, repository.Projects[1].Id}).To(Equal([]string{"api", "proj"}))
 	})
-	spec, err := document()
+	spec, err := apiclient.Contract()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +96,7 @@ func TestAProjectIsFoundInItsRepositoryAlone(t *testing.T) {
 	if project.Id != "proj" || project.OrganizationId != o.name || project.Repo.Id != "repo" || project.Repo.Name != "repo" {
 		t.Errorf("got %+v", project)
 	}
-	spec, err := document()
+	spec, err := apiclient.Contract()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
@@ -151,7 +152,7 @@ func TestAReviewIssueIsShown(t *testing.T) {
 		g.Expect(shown.LineNumber).To(Equal(int32(3)))
 		g.Expect(shown.SeenInCommits).To(Equal([]string{"c0ffee"}))
 	})
-	spec, err := document()
+	spec, err := apiclient.Contract()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -144,9 +144,6 @@ func newServer(config *rest.Config, options apiserver.Options) (*server, error) 
 	}}, nil
 }
 
-// client reaches the REST API.
-func (s *server) client() *http.Client { return http.DefaultClient }
-
 // url of a path of the REST API.
 func (s *server) url(path string) string { return "http://" + s.Address() + path }
 
@@ -156,6 +153,9 @@ func (s *server) waitUntilReady(ctx context.Context) error {
 		return status == http.StatusOK, err
 	})
 }
+
+// maxReport is more than the metrics are long.
+const maxReport = 4 << 20
 
 // health asks the port of health and metrics.
 func (s *server) health(ctx context.Context, path string) (status int, body string, err error) {
@@ -168,7 +168,6 @@ func (s *server) health(ctx context.Context, path string) (status int, body stri
 		return 0, "", err
 	}
 	defer response.Body.Close() //nolint:errcheck // only read from
-	var content strings.Builder
-	_, err = copyBounded(&content, response.Body)
-	return response.StatusCode, content.String(), err
+	content, err := io.ReadAll(io.LimitReader(response.Body, maxReport))
+	return response.StatusCode, string(content), err
 }

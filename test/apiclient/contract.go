@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -30,7 +31,7 @@ var routes = sync.OnceValues(func() (routers.Router, error) {
 	return gorillamux.NewRouter(spec)
 })
 
-// limitHeaders are in every answer.
+// limitHeaders are in every answer, each a whole number.
 var limitHeaders = []string{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"}
 
 // Check holds an answer against the contract. What it says of all answers holds for paths and
@@ -40,8 +41,8 @@ func Check(request *http.Request, answer *Answer) error {
 		return errors.New("the header x-request-id is missing")
 	}
 	for _, name := range limitHeaders {
-		if answer.Header.Get(name) == "" {
-			return fmt.Errorf("the header %s is missing", name)
+		if _, err := strconv.Atoi(answer.Header.Get(name)); err != nil {
+			return fmt.Errorf("the header %s is no whole number: %w", name, err)
 		}
 	}
 	if undescribed(request) {
