@@ -1,5 +1,5 @@
 // Package review records what follows from a review's spec and from its issues, and removes
-// the issues when the review goes.
+// the issues when the review goes. It makes webhook deliveries of what has changed.
 package review
 
 import (
@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
+	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/controllers/internal/phases"
 	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
 )
@@ -27,6 +27,7 @@ const countDelay = time.Second
 // Reconciler reconciles Reviews.
 type Reconciler struct {
 	client   client.Client
+	ledger   *ledger.Ledger
 	remover  removal.Remover
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
@@ -34,8 +35,13 @@ type Reconciler struct {
 
 // SetupWithManager adds the controller of Reviews to the manager.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	deliveries, err := ledger.New(ctx, mgr, kind)
+	if err != nil {
+		return err
+	}
 	r := &Reconciler{
 		client:   mgr.GetClient(),
+		ledger:   deliveries,
 		remover:  removal.Remover{Client: mgr.GetClient(), Reader: mgr.GetAPIReader()},
 		recorder: mgr.GetEventRecorder(v1alpha1.ControllerFieldManager),
 		clock:    clock.RealClock{},
@@ -51,6 +57,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		Watches(&v1alpha1.ReviewIssue{}, countLater(countDelay)).
 		Watches(&v1alpha1.Repository{}, handler.EnqueueRequestsFromMapFunc(r.reviewsOf),
 			builder.WithPredicates(createdOrDeleted)).
+		Watches(&v1alpha1.WebhookEndpoint{}, deliveries.Endpoints()).
 		WithOptions(options).
 		Complete(r)
 }
@@ -65,8 +72,9 @@ type scope struct {
 	released bool
 }
 
-// Reconcile brings the status of one review up to date, with at most one status write, or
-// removes the issues of a review that is being deleted.
+// Reconcile brings the status of one review up to date and makes the deliveries that are owed
+// for what has changed, or removes the issues of a review that is being deleted. The status is
+// written once, and once more after deliveries were made.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	review := &v1alpha1.Review{}
 	if err := r.client.Get(ctx, req.NamespacedName, review); err != nil {
@@ -74,18 +82,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	s := &scope{review: review, before: *review.Status.DeepCopy(), now: r.clock.Now()}
 	if review.DeletionTimestamp.IsZero() {
-		return r.run(ctx, s, r.claim, r.observe, r.observeRepository)
+		return r.run(ctx, s, r.claim, r.makeRoom, r.observe, r.observeRepository)
 	}
-	return r.run(ctx, s, r.observe, r.removeIssues)
+	return r.run(ctx, s, r.observe, r.emitLast, r.removeIssues)
 }
 
-// run goes through the phases and writes the status, unless the review may be gone already.
+// run goes through the phases, writes the status and makes the deliveries, unless the review may
+// be gone already.
 func (r *Reconciler) run(ctx context.Context, s *scope, steps ...phases.Phase[scope]) (ctrl.Result, error) {
-	return phases.Run(ctx, s, func() error {
+	var again ctrl.Result
+	result, err := phases.Run(ctx, s, func() error {
 		if s.released {
 			return nil
 		}
-		_, err := patch.Status(ctx, r.client, s.review, patch.Stored(s.before.ObservedGeneration, s.before), s.review.Status)
+		var err error
+		again, err = r.ledger.Settle(ctx, s.review, s.writer(r.client))
 		return err
 	}, steps...)
+	if err == nil && result.RequeueAfter == 0 {
+		result = again
+	}
+	return result, err
 }

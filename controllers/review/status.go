@@ -11,7 +11,6 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
-	"github.com/appsec-dev/findings-operator/internal/transitions"
 )
 
 // claim makes sure that the review does not go without us. It comes first, so that nothing
@@ -32,7 +31,6 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) (ctrl.Result, error)
 		counts.Add(&issues.Items[i].Spec, s.review.Spec.ReviewedCommits)
 	}
 	s.review.Status = reviewstate.ReviewStatus(s.review, counts, s.now)
-	s.review.Status.EmittedSeq = lastSeq(&s.review.Status) // no deliveries are made yet, so none are owed
 	return ctrl.Result{}, nil
 }
 
@@ -54,8 +52,4 @@ func (r *Reconciler) observeRepository(ctx context.Context, s *scope) (ctrl.Resu
 	}
 	conditions.Set(&s.review.Status.Conditions, verdict, s.review.Generation, s.now)
 	return ctrl.Result{}, nil
-}
-
-func lastSeq(status *v1alpha1.ReviewStatus) int64 {
-	return transitions.History{Transitions: status.Transitions, EmittedSeq: status.EmittedSeq}.LastSeq()
 }

@@ -1,5 +1,6 @@
 // Package reviewissue records what follows from a review issue's spec and from the commits
-// that its review has looked at: whether it is resolved, by which commit, and since when.
+// that its review has looked at: whether it is resolved, by which commit, and since when. It
+// makes webhook deliveries of what has become of it.
 package reviewissue
 
 import (
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
 )
 
@@ -27,14 +29,20 @@ const reviewIndex = "review"
 // Reconciler reconciles ReviewIssues.
 type Reconciler struct {
 	client   client.Client
+	ledger   *ledger.Ledger
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
 }
 
 // SetupWithManager adds the controller of ReviewIssues to the manager.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	deliveries, err := ledger.New(ctx, mgr, kind)
+	if err != nil {
+		return err
+	}
 	r := &Reconciler{
 		client:   mgr.GetClient(),
+		ledger:   deliveries,
 		recorder: mgr.GetEventRecorder(v1alpha1.ControllerFieldManager),
 		clock:    clock.RealClock{},
 	}
@@ -46,6 +54,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		// A review's status says nothing of its issues, and is written far more often than its spec.
 		Watches(&v1alpha1.Review{}, handler.EnqueueRequestsFromMapFunc(r.issuesOf),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.WebhookEndpoint{}, deliveries.Endpoints()).
 		WithOptions(options).
 		Complete(r)
 }
@@ -58,7 +67,9 @@ type scope struct {
 	now    time.Time
 }
 
-// Reconcile brings the status of one issue up to both specs, with at most one write.
+// Reconcile brings the status of one issue up to both specs and makes the deliveries that are
+// owed for what has become of it. The status is written once, and once more after deliveries
+// were made.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	issue := &v1alpha1.ReviewIssue{}
 	if err := r.client.Get(ctx, req.NamespacedName, issue); err != nil {
@@ -68,15 +79,28 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	s := &scope{issue: issue, before: *issue.Status.DeepCopy(), now: r.clock.Now()}
+	return patch.Outcome(r.run(ctx, s))
+}
 
+func (r *Reconciler) run(ctx context.Context, s *scope) (ctrl.Result, error) {
+	write := func(ctx context.Context) (bool, error) { return r.write(ctx, s) }
+	if err := r.ledger.MakeRoom(ctx, s.issue, write); err != nil {
+		return ctrl.Result{}, err
+	}
 	if err := r.observe(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
-	written, err := patch.Status(ctx, r.client, issue, s.before, issue.Status)
+	return r.ledger.Settle(ctx, s.issue, write)
+}
+
+// write stores the status where anything in it differs, and tells people what has happened.
+func (r *Reconciler) write(ctx context.Context, s *scope) (bool, error) {
+	written, err := patch.Status(ctx, r.client, s.issue, s.before, s.issue.Status)
 	if written {
 		r.announce(s)
+		s.before = *s.issue.Status.DeepCopy()
 	}
-	return patch.Outcome(ctrl.Result{}, err)
+	return written, err
 }
 
 func reviewOf(object client.Object) []string {

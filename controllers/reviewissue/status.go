@@ -9,9 +9,25 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
-	"github.com/appsec-dev/findings-operator/internal/transitions"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
+
+// kind is what the ledger of deliveries must know of review issues.
+var kind = ledger.Kind{
+	Name:   "ReviewIssue",
+	Prefix: webhooks.ReviewIssueEventPrefix,
+	Object: &v1alpha1.ReviewIssue{},
+	List:   &v1alpha1.ReviewIssueList{},
+	Book: func(object client.Object) ledger.Book {
+		status := &object.(*v1alpha1.ReviewIssue).Status
+		return ledger.Book{Transitions: &status.Transitions, EmittedSeq: &status.EmittedSeq}
+	},
+	Data: func(object client.Object, t v1alpha1.Transition) any {
+		return webhooks.DataOfReviewIssue(object.(*v1alpha1.ReviewIssue), t)
+	},
+}
 
 // observe records what the issue's spec and its review's say, and whether the review is
 // there. Nothing is retried where it is not: the watch on reviews wakes the issue when it
@@ -31,7 +47,6 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 		}
 	}
 	s.issue.Status = reviewstate.IssueStatus(s.issue, spec, s.now)
-	s.issue.Status.EmittedSeq = lastSeq(&s.issue.Status) // no deliveries are made yet, so none are owed
 	conditions.Set(&s.issue.Status.Conditions, verdict, s.issue.Generation, s.now)
 	return nil
 }
@@ -50,8 +65,4 @@ func (r *Reconciler) announce(s *scope) {
 		note = "A commit that the review no longer keeps resolved the issue."
 	}
 	r.recorder.Eventf(s.issue, nil, corev1.EventTypeNormal, reason, action, "%s", note)
-}
-
-func lastSeq(status *v1alpha1.ReviewIssueStatus) int64 {
-	return transitions.History{Transitions: status.Transitions, EmittedSeq: status.EmittedSeq}.LastSeq()
 }

@@ -4,11 +4,29 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/internal/lastwrite"
 	"github.com/appsec-dev/findings-operator/internal/transitions"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
+
+// kind is what the ledger of deliveries must know of scans.
+var kind = ledger.Kind{
+	Name:   "Scan",
+	Prefix: webhooks.ScanEventPrefix,
+	Object: &v1alpha1.Scan{},
+	List:   &v1alpha1.ScanList{},
+	Book: func(object client.Object) ledger.Book {
+		status := &object.(*v1alpha1.Scan).Status
+		return ledger.Book{Transitions: &status.Transitions, EmittedSeq: &status.EmittedSeq}
+	},
+	Data: func(object client.Object, t v1alpha1.Transition) any {
+		return webhooks.DataOfScan(object.(*v1alpha1.Scan), t)
+	},
+}
 
 // ending is how a scan ended; the zero value: it has not.
 type ending struct {
@@ -69,8 +87,4 @@ func endedAt(scan *v1alpha1.Scan, is ending, now time.Time) metav1.Time {
 		at = recorded
 	}
 	return metav1.NewTime(at.UTC().Truncate(time.Second))
-}
-
-func lastSeq(status *v1alpha1.ScanStatus) int64 {
-	return transitions.History{Transitions: status.Transitions, EmittedSeq: status.EmittedSeq}.LastSeq()
 }

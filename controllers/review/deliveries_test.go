@@ -1,0 +1,175 @@
+package review
+
+import (
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/reviewstate"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// deliveries are those in the namespace, by name.
+func deliveries(t *testing.T, g Gomega, ns string) []string {
+	t.Helper()
+	list := &v1alpha1.WebhookDeliveryList{}
+	g.Expect(env.Client.List(t.Context(), list, client.InNamespace(ns))).To(Succeed())
+	var out []string
+	for i := range list.Items {
+		g.Expect(list.Items[i].Spec.Event.Type).To(Equal("review.updated"))
+		out = append(out, list.Items[i].Name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// names are those of the deliveries of the review's transitions up to seq.
+func names(review *v1alpha1.Review, endpoint *v1alpha1.WebhookEndpoint, seq int64) []string {
+	var out []string
+	for n := int64(1); n <= seq; n++ {
+		out = append(out, webhooks.DeliveryName(review.UID, n, endpoint.UID))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// emitted waits until that many transitions are recorded, and those up to seq emitted.
+func emitted(t *testing.T, review *v1alpha1.Review, recorded int, seq int64) {
+	t.Helper()
+	eventually(t, func(g Gomega) {
+		status := get(t, g, review).Status
+		g.Expect(status.Transitions).To(HaveLen(recorded))
+		g.Expect(status.EmittedSeq).To(Equal(seq))
+	})
+}
+
+// setBacklogged does what the controller of endpoints does to one that has too much to send.
+func setBacklogged(t *testing.T, endpoint *v1alpha1.WebhookEndpoint, backlogged bool) {
+	t.Helper()
+	c, err := client.New(controllerConfig(t), client.Options{Scheme: env.Scheme})
+	g := NewWithT(t)
+	g.Expect(err).NotTo(HaveOccurred())
+	get(t, g, endpoint)
+	endpoint.Status.Conditions = nil
+	if backlogged {
+		endpoint.Status.Conditions = []v1alpha1.Condition{{
+			Type: v1alpha1.ConditionBacklogged, Status: metav1.ConditionTrue, Reason: "TooManyPending", LastTransitionTime: metav1.Now(),
+		}}
+	}
+	g.Expect(c.Status().Update(t.Context(), endpoint)).To(Succeed())
+}
+
+func TestChangesAreSentAndCountedEachOnce(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	endpoint := builder.WebhookEndpoint("all").In(ns).Build()
+	create(t, builder.Repository("repo").In(ns).Build(), endpoint)
+	review := builder.Review("review").In(ns).Reviewed("a", at(0)).Build()
+	create(t, review)
+	emitted(t, review, 1, 1)
+	mergePatch(t, review, `{"spec":{"prStatus":"merged"}}`)
+	emitted(t, review, 2, 2)
+	create(t, builder.ReviewIssue("i-1").In(ns).SeenIn("a").Build())
+	counted(t, review, reviewstate.Counts{Open: 1, OpenLow: 1})
+	emitted(t, review, 3, 3)
+	g := NewWithT(t)
+	g.Expect(deliveries(t, g, ns)).To(Equal(names(review, endpoint, 3)))
+
+	delivery := &v1alpha1.WebhookDelivery{}
+	g.Expect(env.Client.Get(t.Context(), client.ObjectKey{
+		Namespace: ns, Name: webhooks.DeliveryName(review.UID, 3, endpoint.UID),
+	}, delivery)).To(Succeed())
+	g.Expect(delivery.Spec.Payload).To(ContainSubstring(`"pr_status":{"from":"merged","to":"merged"},"issues":{"closed_issue_count":0,"open_issue_count":1,`))
+
+	// Neither a label nor the controller's own writes are a change.
+	mergePatch(t, review, `{"metadata":{"labels":{"team":"red"}}}`)
+	create(t, builder.Review("marker").In(ns).PullRequest("repo", 2).Build())
+	marker := builder.Review("marker").In(ns).Build()
+	emitted(t, marker, 1, 1)
+	g.Expect(get(t, g, review).Status.Transitions).To(HaveLen(3))
+}
+
+func TestWhatABackloggedEndpointIsOwedIsMadeWhenItHasCaughtUp(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	endpoint := builder.WebhookEndpoint("slow").In(ns).Events("review.*").Build()
+	create(t, builder.Repository("repo").In(ns).Build(), endpoint)
+	setBacklogged(t, endpoint, true)
+	review := builder.Review("review").In(ns).Build()
+	create(t, review)
+	emitted(t, review, 1, 0)
+	mergePatch(t, review, `{"spec":{"prStatus":"closed"}}`)
+	emitted(t, review, 2, 0)
+	g := NewWithT(t)
+	g.Expect(deliveries(t, g, ns)).To(BeEmpty())
+
+	setBacklogged(t, endpoint, false)
+	emitted(t, review, 2, 2)
+	g.Expect(deliveries(t, g, ns)).To(Equal(names(review, endpoint, 2)))
+}
+
+// A status must never be so full of what is owed that the next change has no room.
+func TestAFullStatusIsEmptiedThoughTheEndpointIsBacklogged(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	endpoint := builder.WebhookEndpoint("slow").In(ns).Build()
+	create(t, builder.Repository("repo").In(ns).Build(), endpoint)
+	setBacklogged(t, endpoint, true)
+	review := builder.Review("review").In(ns).Build()
+	create(t, review)
+	const changes = v1alpha1.MaxStoredTransitions + 2
+	for i := range changes {
+		mergePatch(t, review, []string{`{"spec":{"prStatus":"closed"}}`, `{"spec":{"prStatus":"open"}}`}[i%2])
+		eventually(t, func(g Gomega) {
+			g.Expect(get(t, g, review).Status.ObservedGeneration).To(Equal(review.Generation))
+		})
+	}
+	g := NewWithT(t)
+	status := get(t, g, review).Status
+	g.Expect(status.EmittedSeq).To(BeNumerically(">", 0))
+	g.Expect(status.Transitions[len(status.Transitions)-1].Seq).To(BeNumerically(">=", changes))
+	g.Expect(deliveries(t, g, ns)).To(Equal(names(review, endpoint, status.EmittedSeq)))
+}
+
+func TestAReviewThatIsRemovedEmitsWhatItOwes(t *testing.T) {
+	stop := start(t, SetupWithManager)
+	ns := namespace(t)
+	endpoint := builder.WebhookEndpoint("slow").In(ns).Build()
+	create(t, builder.Repository("repo").In(ns).Build(), endpoint)
+	setBacklogged(t, endpoint, true)
+	review := builder.Review("review").In(ns).Build()
+	create(t, review, builder.ReviewIssue("i-1").In(ns).Build())
+	eventually(t, func(g Gomega) {
+		status := get(t, g, review).Status
+		g.Expect(status.OpenIssueCount).To(BeEquivalentTo(1))
+		g.Expect(review.Finalizers).NotTo(BeEmpty())
+	})
+	owed := int64(len(review.Status.Transitions))
+	stop()
+	g := NewWithT(t)
+	g.Expect(env.Client.Delete(t.Context(), review)).To(Succeed())
+	setBacklogged(t, endpoint, false)
+	start(t, SetupWithManager)
+	gone(t, review)
+	g.Expect(deliveries(t, g, ns)).To(Equal(names(review, endpoint, owed)), "and its removal is no event")
+}
+
+func TestABacklogDoesNotHoldAReviewThatIsRemoved(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	endpoint := builder.WebhookEndpoint("slow").In(ns).Build()
+	create(t, builder.Repository("repo").In(ns).Build(), endpoint)
+	setBacklogged(t, endpoint, true)
+	review := builder.Review("review").In(ns).Build()
+	create(t, review)
+	emitted(t, review, 1, 0)
+	g := NewWithT(t)
+	g.Expect(env.Client.Delete(t.Context(), review)).To(Succeed())
+	gone(t, review)
+	g.Expect(deliveries(t, g, ns)).To(BeEmpty())
+}

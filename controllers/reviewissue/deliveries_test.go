@@ -1,0 +1,72 @@
+package reviewissue
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// deliveries are the types of those in the namespace, by name.
+func deliveries(t *testing.T, g Gomega, ns string) map[string]string {
+	t.Helper()
+	list := &v1alpha1.WebhookDeliveryList{}
+	g.Expect(env.Client.List(t.Context(), list, client.InNamespace(ns))).To(Succeed())
+	out := map[string]string{}
+	for i := range list.Items {
+		out[list.Items[i].Name] = list.Items[i].Spec.Event.Type
+	}
+	return out
+}
+
+func emitted(t *testing.T, issue *v1alpha1.ReviewIssue, seq int64) {
+	t.Helper()
+	eventually(t, func(g Gomega) {
+		status := get(t, g, issue).Status
+		g.Expect(status.Transitions).To(HaveLen(int(seq)))
+		g.Expect(status.EmittedSeq).To(Equal(seq))
+	})
+}
+
+func TestAnIssueTellsThatItIsOpenedResolvedAndOpenedAgain(t *testing.T) {
+	stop := start(t, SetupWithManager)
+	ns := namespace(t)
+	endpoint := builder.WebhookEndpoint("issues").In(ns).Events("review_issue.opened", "review_issue.resolved").Build()
+	review := builder.Review("review").In(ns).Reviewed("a", at(0)).Build()
+	issue := builder.ReviewIssue("i-1").In(ns).SeenIn("a").Build()
+	create(t, endpoint, review, issue)
+	emitted(t, issue, 1)
+	mergePatch(t, review, reviewedTwice)
+	emitted(t, issue, 2)
+	mergePatch(t, issue, `{"spec":{"seenInCommits":["a","b"]}}`)
+	emitted(t, issue, 3)
+
+	want := map[string]string{
+		webhooks.DeliveryName(issue.UID, 1, endpoint.UID): "review_issue.opened",
+		webhooks.DeliveryName(issue.UID, 2, endpoint.UID): "review_issue.resolved",
+		webhooks.DeliveryName(issue.UID, 3, endpoint.UID): "review_issue.opened",
+	}
+	g := NewWithT(t)
+	g.Expect(deliveries(t, g, ns)).To(Equal(want))
+	second := &v1alpha1.WebhookDelivery{}
+	key := client.ObjectKey{Namespace: ns, Name: webhooks.DeliveryName(issue.UID, 2, endpoint.UID)}
+	g.Expect(env.Client.Get(t.Context(), key, second)).To(Succeed())
+	g.Expect(second.Spec.Payload).To(ContainSubstring(`"state":{"from":"open","to":"resolved"},"resolved_by":"b"`))
+
+	// The controller dies when the last two deliveries are made and that is not recorded.
+	stop()
+	c, err := client.New(controllerConfig(t), client.Options{Scheme: env.Scheme})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(c.Status().Patch(t.Context(), issue, client.RawPatch(types.MergePatchType, []byte(`{"status":{"emittedSeq":1}}`)))).To(Succeed())
+	start(t, SetupWithManager)
+	emitted(t, issue, 3)
+	g.Expect(deliveries(t, g, ns)).To(Equal(want))
+	again := &v1alpha1.WebhookDelivery{}
+	g.Expect(env.Client.Get(t.Context(), key, again)).To(Succeed())
+	g.Expect(again.UID).To(Equal(second.UID), "it was made anew")
+}

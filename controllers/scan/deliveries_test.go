@@ -1,0 +1,129 @@
+package scan
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// deliveries are those in the namespace, by name.
+func deliveries(t *testing.T, g Gomega, ns string) []string {
+	t.Helper()
+	list := &v1alpha1.WebhookDeliveryList{}
+	g.Expect(env.Client.List(t.Context(), list, client.InNamespace(ns))).To(Succeed())
+	var out []string
+	for i := range list.Items {
+		out = append(out, list.Items[i].Name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// owedNothing waits until all of that many transitions are recorded and emitted.
+func owedNothing(t *testing.T, scan *v1alpha1.Scan, transitions int) {
+	t.Helper()
+	eventually(t, func(g Gomega) {
+		status := get(t, g, scan).Status
+		g.Expect(status.Transitions).To(HaveLen(transitions))
+		g.Expect(status.EmittedSeq).To(BeEquivalentTo(transitions))
+	})
+}
+
+func TestTheEndOfAScanIsSentOnce(t *testing.T) {
+	stop := start(t, SetupWithManager)
+	ns := namespace(t)
+	endpoint := builder.WebhookEndpoint("scans").In(ns).Events("scan.completed").Build()
+	create(t, endpoint, builder.WebhookEndpoint("findings").In(ns).Events("finding.*").Build())
+	scan := builder.Scan("s-1", time.Now()).In(ns).Build()
+	create(t, scan)
+	phase(t, scan, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning)
+	g := NewWithT(t)
+	g.Expect(scan.Status.Transitions).To(BeEmpty())
+
+	g.Expect(env.Client.Patch(t.Context(), scan, client.RawPatch(types.MergePatchType,
+		[]byte(`{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded","counts":{"created":3}}}`)))).To(Succeed())
+	owedNothing(t, scan, 1)
+	name := webhooks.DeliveryName(scan.UID, 1, endpoint.UID)
+	g.Expect(deliveries(t, g, ns)).To(Equal([]string{name}), "one endpoint asks for it")
+	delivery := &v1alpha1.WebhookDelivery{}
+	g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, delivery)).To(Succeed())
+	g.Expect(delivery.Spec.Event.Type).To(Equal("scan.completed"))
+	g.Expect(delivery.Spec.Event.Subject).To(Equal(v1alpha1.WebhookEventSubject{Kind: "Scan", Name: "s-1"}))
+	g.Expect(delivery.Spec.Payload).To(ContainSubstring(`"outcome":{"to":"Succeeded"},"abandoned":false,"counts":{"created":3,`))
+
+	// Retired, and the controller started anew: what is emitted stays so.
+	stop()
+	g.Expect(env.Client.Delete(t.Context(), delivery)).To(Succeed())
+	start(t, SetupWithManager)
+	next := builder.Scan("s-2", time.Now()).In(ns).Ended(time.Now(), v1alpha1.ScanFailed).Build()
+	create(t, next)
+	owedNothing(t, next, 1)
+	g.Expect(deliveries(t, g, ns)).To(Equal([]string{webhooks.DeliveryName(next.UID, 1, endpoint.UID)}))
+}
+
+func TestAScanThatIsGivenUpAndItsLateEndAreSent(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	endpoint := builder.WebhookEndpoint("all").In(ns).Build()
+	create(t, endpoint)
+	// Its hour was over long before it was recorded.
+	scan := builder.Scan("s-1", time.Now().Add(-2*v1alpha1.ScanAbandonedAfter)).In(ns).Build()
+	create(t, scan)
+	phase(t, scan, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned)
+	owedNothing(t, scan, 1)
+	g := NewWithT(t)
+	g.Expect(env.Client.Patch(t.Context(), scan, client.RawPatch(types.MergePatchType,
+		[]byte(`{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Failed","counts":{"created":3}}}`)))).To(Succeed())
+	owedNothing(t, scan, 2)
+	want := []string{webhooks.DeliveryName(scan.UID, 1, endpoint.UID), webhooks.DeliveryName(scan.UID, 2, endpoint.UID)}
+	slices.Sort(want)
+	g.Expect(deliveries(t, g, ns)).To(Equal(want))
+}
+
+// Where nobody asks for it, the end of a scan costs one write, and none is owed.
+func TestAnEndThatNobodyAsksForIsOneWrite(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	create(t, builder.WebhookEndpoint("findings").In(ns).Events("finding.*").Build())
+	watcher, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Scheme})
+	g := NewWithT(t)
+	g.Expect(err).NotTo(HaveOccurred())
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	events, err := watcher.Watch(ctx, &v1alpha1.ScanList{}, &client.ListOptions{Namespace: ns})
+	g.Expect(err).NotTo(HaveOccurred())
+	defer events.Stop()
+
+	const n = 5
+	for i := range n {
+		create(t, builder.Scan(fmt.Sprintf("s-%d", i), time.Now()).In(ns).Ended(time.Now(), v1alpha1.ScanSucceeded).Build())
+	}
+	writes, done := map[string]int{}, 0
+	for event := range events.ResultChan() {
+		if event.Type != watch.Modified {
+			continue
+		}
+		scan := event.Object.(*v1alpha1.Scan)
+		if writes[scan.Name]++; writes[scan.Name] > 1 {
+			t.Fatalf("%s was written again: %+v", scan.Name, scan.Status)
+		}
+		g.Expect(scan.Status.Transitions).To(HaveLen(1))
+		g.Expect(scan.Status.EmittedSeq).To(BeEquivalentTo(1))
+		if done++; done == n {
+			break
+		}
+	}
+	g.Expect(ctx.Err()).NotTo(HaveOccurred(), "not all were seen to end")
+	g.Expect(deliveries(t, g, ns)).To(BeEmpty())
+}

@@ -1,0 +1,55 @@
+package webhooks
+
+import (
+	"encoding/json"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// The payloads of what is not a finding, byte for byte: identifiers and what has changed, and
+// neither a title nor a description nor a file.
+func TestTheDataOfReviewsIssuesAndScans(t *testing.T) {
+	meta := metav1.ObjectMeta{Name: "a", UID: "u-1"}
+	review := &v1alpha1.Review{
+		ObjectMeta: meta,
+		Spec: v1alpha1.ReviewSpec{
+			RepositoryRef: v1alpha1.RepositoryReference{Name: "shop"}, PRNumber: 412, PRTitle: "private", PRAuthor: "private",
+		},
+		Status: v1alpha1.ReviewStatus{ClosedIssueCount: 1, OpenIssueCount: 6, OpenHighCount: 1, OpenMediumCount: 2, OpenLowCount: 3},
+	}
+	issue := &v1alpha1.ReviewIssue{ObjectMeta: meta, Spec: v1alpha1.ReviewIssueSpec{
+		ReviewRef: v1alpha1.ReviewReference{Name: "shop-412"}, Title: "private", Description: "private", File: "private", Severity: v1alpha1.LevelHigh,
+	}}
+	scan := &v1alpha1.Scan{ObjectMeta: meta, Spec: v1alpha1.ScanSpec{
+		RepositoryRef: v1alpha1.RepositoryReference{Name: "shop"}, ProjectRef: v1alpha1.ProjectReference{Name: "api"},
+		Tool: "gosec", Category: v1alpha1.CategoryCode, Message: "private", Counts: &v1alpha1.ScanCounts{Created: 3},
+	}}
+	cases := []struct {
+		reason string
+		data   any
+		want   string
+	}{
+		{"a review's first", DataOfReview(review, v1alpha1.Transition{Seq: 1, Type: "updated", To: "open"}),
+			`{"review_id":"a","uid":"u-1","seq":1,"repository_id":"shop","pr_number":412,"pr_status":{"to":"open"},"issues":{"closed_issue_count":1,"open_issue_count":6,"open_high_count":1,"open_medium_count":2,"open_low_count":3}}`},
+		{"an issue is opened", DataOfReviewIssue(issue, v1alpha1.Transition{Seq: 1, Type: "opened", To: "open"}),
+			`{"issue_id":"a","uid":"u-1","seq":1,"review_id":"shop-412","severity":"high","state":{"to":"open"}}`},
+		{"and resolved", DataOfReviewIssue(issue, v1alpha1.Transition{Seq: 2, Type: "resolved", From: "open", To: "resolved", By: "1c2d"}),
+			`{"issue_id":"a","uid":"u-1","seq":2,"review_id":"shop-412","severity":"high","state":{"from":"open","to":"resolved"},"resolved_by":"1c2d"}`},
+		{"a scan's end", DataOfScan(scan, v1alpha1.Transition{Seq: 1, Type: "completed", To: "Succeeded", By: "scanner/gosec"}),
+			`{"scan_id":"a","uid":"u-1","seq":1,"repository_id":"shop","project_id":"api","tool":"gosec","category":"Code","outcome":{"to":"Succeeded"},"abandoned":false,"counts":{"created":3,"updated":0,"closed":0,"reopened":0,"unchanged":0,"skipped":0}}`},
+		{"a scan that was given up, told of once its end has come", DataOfScan(scan, v1alpha1.Transition{Seq: 1, Type: "completed", To: "Failed", By: v1alpha1.ControllerFieldManager}),
+			`{"scan_id":"a","uid":"u-1","seq":1,"repository_id":"shop","project_id":"api","tool":"gosec","category":"Code","outcome":{"to":"Failed"},"abandoned":true}`},
+	}
+	for _, c := range cases {
+		got, err := json.Marshal(c.data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.reason, got, c.want)
+		}
+	}
+}

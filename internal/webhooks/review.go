@@ -1,0 +1,80 @@
+package webhooks
+
+import "github.com/appsec-dev/findings-operator/api/v1alpha1"
+
+// The prefixes that begin the types of the events of reviews and of their issues.
+const (
+	ReviewEventPrefix      = "review"
+	ReviewIssueEventPrefix = "review_issue"
+)
+
+// ReviewData is the data of an event of a review. The counters are those at the time when the
+// event was made, which may be a little after the change.
+type ReviewData struct {
+	ReviewID string `json:"review_id"`
+	// UID tells the review from another of its id, made after this one was removed. With Seq it
+	// names the transition.
+	UID          string       `json:"uid"`
+	Seq          int64        `json:"seq"`
+	RepositoryID string       `json:"repository_id"`
+	PRNumber     int32        `json:"pr_number"`
+	PRStatus     Change       `json:"pr_status"`
+	Issues       ReviewCounts `json:"issues"`
+}
+
+// ReviewCounts are how many issues a review has, as REST counts them.
+type ReviewCounts struct {
+	Closed     int32 `json:"closed_issue_count"`
+	Open       int32 `json:"open_issue_count"`
+	OpenHigh   int32 `json:"open_high_count"`
+	OpenMedium int32 `json:"open_medium_count"`
+	OpenLow    int32 `json:"open_low_count"`
+}
+
+// DataOfReview is the data of the event that tells of the review's transition.
+func DataOfReview(review *v1alpha1.Review, t v1alpha1.Transition) ReviewData {
+	status := &review.Status
+	return ReviewData{
+		ReviewID:     review.Name,
+		UID:          string(review.UID),
+		Seq:          t.Seq,
+		RepositoryID: string(review.Spec.RepositoryRef.Name),
+		PRNumber:     review.Spec.PRNumber,
+		PRStatus:     Change{From: t.From, To: t.To},
+		Issues: ReviewCounts{
+			Closed: status.ClosedIssueCount, Open: status.OpenIssueCount,
+			OpenHigh: status.OpenHighCount, OpenMedium: status.OpenMediumCount, OpenLow: status.OpenLowCount,
+		},
+	}
+}
+
+// ReviewIssueData is the data of an event of a review issue.
+type ReviewIssueData struct {
+	IssueID string `json:"issue_id"`
+	// UID tells the issue from another of its id, made after this one was removed. With Seq it
+	// names the transition.
+	UID      string         `json:"uid"`
+	Seq      int64          `json:"seq"`
+	ReviewID string         `json:"review_id"`
+	Severity v1alpha1.Level `json:"severity"`
+	State    Change         `json:"state"`
+	// ResolvedBy is the commit that resolved the issue; absent where it was opened, and where the
+	// review no longer keeps that commit.
+	ResolvedBy string `json:"resolved_by,omitempty"`
+}
+
+// DataOfReviewIssue is the data of the event that tells of the issue's transition.
+func DataOfReviewIssue(issue *v1alpha1.ReviewIssue, t v1alpha1.Transition) ReviewIssueData {
+	data := ReviewIssueData{
+		IssueID:  issue.Name,
+		UID:      string(issue.UID),
+		Seq:      t.Seq,
+		ReviewID: string(issue.Spec.ReviewRef.Name),
+		Severity: issue.Spec.Severity,
+		State:    Change{From: t.From, To: t.To},
+	}
+	if t.Type == v1alpha1.TransitionResolved {
+		data.ResolvedBy = t.By
+	}
+	return data
+}
