@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -48,6 +49,8 @@ type hooks struct {
 	create func(*v1alpha1.WebhookDelivery) error
 	status func(*v1alpha1.Finding) error
 	logger logr.Logger
+	// blind says that the cache shows none of the deliveries and scans that are there.
+	blind bool
 }
 
 func (h hooks) setup() controllertest.Setup {
@@ -72,6 +75,16 @@ func (c hooked) Create(ctx context.Context, object client.Object, opts ...client
 		}
 	}
 	return c.Client.Create(ctx, object, opts...)
+}
+
+func (c hooked) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	switch object.(type) {
+	case *v1alpha1.WebhookDelivery, *v1alpha1.Scan:
+		if c.hooks.blind {
+			return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+		}
+	}
+	return c.Client.Get(ctx, key, object, opts...)
 }
 
 func (c hooked) Status() client.SubResourceWriter { return hookedStatus{c.Client.Status(), c.hooks} }
@@ -380,6 +393,44 @@ func TestNothingIsLostOrDoubledWhereverTheControllerDies(t *testing.T) {
 	}
 }
 
+// The cache may not show yet what was made a moment ago, and the record not say it.
+func TestADeliveryThatIsThereIsAsGoodAsMade(t *testing.T) {
+	stop := start(t, hooks{status: func(f *v1alpha1.Finding) error {
+		if f.Status.EmittedSeq > 0 {
+			return errCut
+		}
+		return nil
+	}}.setup())
+	ns := namespace(t)
+	places(t, ns)
+	receive(t, ns, "all", nil)
+	finding := builder.Finding("f-1").In(ns).Build()
+	create(t, finding)
+	eventually(t, func(g Gomega) { g.Expect(sentTo(t, g, ns, "all", "f-1")).To(HaveLen(1)) })
+	stop()
+	start(t, hooks{blind: true}.setup())
+	caughtUp(t, finding, 1)
+	NewWithT(t).Expect(sentTo(t, NewWithT(t), ns, "all", "f-1")).To(ConsistOf("finding.created 1"))
+}
+
+// The cache may show a finding before it shows the scan that made it.
+func TestAFindingWaitsForThePageOfAScanThatTheCacheDoesNotShow(t *testing.T) {
+	start(t, hooks{blind: true}.setup())
+	ns := namespace(t)
+	places(t, ns)
+	receive(t, ns, "paged", func(e *v1alpha1.WebhookEndpoint) { e.Spec.Batch = v1alpha1.WebhookBatchPerScan })
+	create(t, builder.Scan("s-1", time.Now()).In(ns).Build())
+	finding := builder.Finding("f-1").In(ns).Mutate(func(f *v1alpha1.Finding) {
+		f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "s-1"}
+	}).Build()
+	create(t, finding)
+	observed(t, finding)
+	makeMarker(t, ns, "paged")
+	g := NewWithT(t)
+	g.Expect(get(t, g, finding).Status.EmittedSeq).To(BeZero())
+	g.Expect(sentTo(t, g, ns, "paged", "f-1")).To(BeEmpty())
+}
+
 // behind is a cache that shows one finding as it was.
 type behind struct {
 	client.Client
@@ -473,7 +524,8 @@ func TestAFullStatusIsEmittedWhateverTheBacklog(t *testing.T) {
 	start(t, SetupWithManager)
 	ns := namespace(t)
 	places(t, ns)
-	setBacklogged(t, receive(t, ns, "busy", nil), true)
+	busy := receive(t, ns, "busy", nil)
+	setBacklogged(t, busy, true)
 	finding := builder.Finding("f-1").In(ns).Build()
 	create(t, finding)
 	observed(t, finding)
@@ -490,6 +542,11 @@ func TestAFullStatusIsEmittedWhateverTheBacklog(t *testing.T) {
 	g.Expect(int64(len(sent))).To(Equal(finding.Status.EmittedSeq), "what counts as emitted was made")
 	g.Expect(sent).NotTo(BeEmpty())
 	g.Expect(last - finding.Status.EmittedSeq).To(BeNumerically(">", 0), "the next ones are held back again")
+
+	setBacklogged(t, busy, false)
+	caughtUp(t, finding, last)
+	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(HaveLen(int(last)))
+	g.Expect(len(finding.Status.Transitions)).To(BeNumerically("<=", v1alpha1.MaxTransitions), "no more are kept than need be")
 }
 
 func TestWhatAQuotaRefusesIsMadeWhenThereIsRoom(t *testing.T) {

@@ -2,6 +2,7 @@ package findingstate_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -137,6 +138,70 @@ func TestObserveRecordsTransitions(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 			}
 		})
+	}
+}
+
+func TestATransitionNamesTheScanThatMadeIt(t *testing.T) {
+	long := strings.Repeat("s", 129)
+	scanned := func(scan, closedBy string) func(*v1alpha1.Finding) {
+		return func(f *v1alpha1.Finding) {
+			f.Spec.Scan = &v1alpha1.FindingScan{ScanID: scan}
+			if closedBy != "" {
+				f.Spec.Closed = &v1alpha1.FindingClosure{ScanID: closedBy}
+			}
+		}
+	}
+	cases := []struct {
+		reason         string
+		before, change func(*v1alpha1.Finding)
+		want           string
+	}{
+		{"created", func(*v1alpha1.Finding) {}, scanned("s-1", ""), "created s-1"},
+		{"created by nobody's scan", func(*v1alpha1.Finding) {}, func(*v1alpha1.Finding) {}, "created "},
+		{"there is no room for a name so long", func(*v1alpha1.Finding) {}, scanned(long, ""), "created "},
+		{"there is just room for one a character shorter", func(*v1alpha1.Finding) {}, scanned(long[1:], ""), "created " + long[1:]},
+		{"updated", scanned("s-1", ""), func(f *v1alpha1.Finding) {
+			scanned("s-2", "")(f)
+			f.Spec.Details.Title = "another"
+		}, "updated s-2"},
+		{"closed by the scan that no longer reports it, not by the last that did", scanned("s-1", ""), scanned("s-1", "s-2"), "closed s-2"},
+		{"reopened", scanned("s-1", "s-2"), func(f *v1alpha1.Finding) {
+			scanned("s-3", "")(f)
+			f.Spec.Closed = nil
+		}, "reopened s-3"},
+		{"triaged by a person, whatever scan was last", scanned("s-1", ""), func(f *v1alpha1.Finding) {
+			f.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted
+		}, "triaged "},
+	}
+	for _, c := range cases {
+		f := finding()
+		c.before(f)
+		if !strings.HasPrefix(c.want, "created") {
+			reconcile(f, now)
+		}
+		c.change(f)
+		f.Generation++
+		reconcile(f, now)
+		last := f.Status.Transitions[len(f.Status.Transitions)-1]
+		if got := string(last.Type) + " " + last.Scan; got != c.want {
+			t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
+		}
+	}
+}
+
+func TestATriageKeepsWhatItHasRoomForOfTheComment(t *testing.T) {
+	cases := []struct{ reason, comment, want string }{
+		{"none", "", ""},
+		{"as long as may be, in characters and not in bytes", strings.Repeat("ä", 128), strings.Repeat("ä", 128)},
+		{"a character more", strings.Repeat("ä", 129), strings.Repeat("ä", 118) + " ... [cut]"},
+	}
+	for _, c := range cases {
+		f := finding()
+		f.Spec.Triage = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted, Comments: c.comment}
+		reconcile(f, now)
+		if got := f.Status.Transitions[1].Comment; got != c.want {
+			t.Errorf("%s: got %q", c.reason, got)
+		}
 	}
 }
 
