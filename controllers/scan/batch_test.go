@@ -1,0 +1,319 @@
+package scan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/finding"
+	"github.com/appsec-dev/findings-operator/controllers/internal/controllertest"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// batched makes an endpoint that gets a scan's changes in pages.
+func batched(t *testing.T, namespace string) *v1alpha1.WebhookEndpoint {
+	t.Helper()
+	endpoint := builder.WebhookEndpoint("paged").In(namespace).Events("finding.*").Mutate(func(e *v1alpha1.WebhookEndpoint) {
+		e.Spec.Batch = v1alpha1.WebhookBatchPerScan
+	}).Build()
+	create(t, endpoint)
+	return endpoint
+}
+
+// places are what the scan and its findings refer to, the scan among them.
+func places(t *testing.T, namespace string) *v1alpha1.Scan {
+	t.Helper()
+	scan := builder.Scan("s-1", time.Now()).In(namespace).Build()
+	create(t, builder.Repository("repo").In(namespace).Build(), builder.Project("proj").In(namespace).Build(), scan)
+	return scan
+}
+
+func scanned(namespace, name string) *v1alpha1.Finding {
+	return builder.Finding(name).In(namespace).Mutate(func(f *v1alpha1.Finding) {
+		f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "s-1"}
+	}).Build()
+}
+
+// recorded waits until the namespace has that many findings and each has been looked at.
+func recorded(t *testing.T, namespace string, n int) []v1alpha1.Finding {
+	t.Helper()
+	list := &v1alpha1.FindingList{}
+	eventually(t, func(g Gomega) {
+		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace))).To(Succeed())
+		g.Expect(list.Items).To(HaveLen(n))
+		for i := range list.Items {
+			g.Expect(list.Items[i].Status.ObservedGeneration).To(Equal(list.Items[i].Generation))
+		}
+	})
+	return list.Items
+}
+
+func finish(t *testing.T, scan *v1alpha1.Scan) {
+	t.Helper()
+	NewWithT(t).Expect(env.Client.Patch(t.Context(), scan, client.RawPatch(types.MergePatchType,
+		[]byte(`{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded"}}`)))).To(Succeed())
+}
+
+// settled waits until no finding of the namespace owes anything.
+func settled(t *testing.T, namespace string) {
+	t.Helper()
+	eventually(t, func(g Gomega) {
+		list := &v1alpha1.FindingList{}
+		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace))).To(Succeed())
+		owing := 0
+		for i := range list.Items {
+			status := &list.Items[i].Status
+			if n := len(status.Transitions); n == 0 || status.Transitions[n-1].Seq > status.EmittedSeq {
+				owing++
+			}
+		}
+		g.Expect(owing).To(BeZero(), "findings that still owe")
+	})
+}
+
+// pagesOf lists the namespace's pages, and everything in them as "finding seq", sorted.
+func pagesOf(t *testing.T, g Gomega, namespace string) (pages []v1alpha1.WebhookDelivery, entries []string) {
+	t.Helper()
+	list := &v1alpha1.WebhookDeliveryList{}
+	g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace),
+		client.MatchingFields{"spec.event.type": webhooks.EventFindingBatch})).To(Succeed())
+	for i := range list.Items {
+		for _, entry := range webhooks.Covered(&list.Items[i]) {
+			entries = append(entries, fmt.Sprintf("%s %d", entry.FindingID, entry.Seq))
+		}
+	}
+	slices.Sort(entries)
+	return list.Items, entries
+}
+
+// alone lists what the endpoint is sent of findings other than in pages, as "finding type", sorted.
+func alone(t *testing.T, g Gomega, namespace, endpoint string) []string {
+	t.Helper()
+	list := &v1alpha1.WebhookDeliveryList{}
+	g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace),
+		client.MatchingFields{"spec.endpointRef.name": endpoint})).To(Succeed())
+	out := []string{}
+	for i := range list.Items {
+		if event := list.Items[i].Spec.Event; event.Subject.Kind == "Finding" {
+			out = append(out, string(event.Subject.Name)+" "+event.Type)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func names(n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("f-%03d", i)
+	}
+	return out
+}
+
+func each(names []string, suffix string) []string {
+	out := make([]string, len(names))
+	for i := range names {
+		out[i] = names[i] + suffix
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestAScanOfThreeHundredIsThreePages(t *testing.T) {
+	stop := start(t, SetupWithManager, finding.SetupWithManager)
+	ns := namespace(t)
+	scan, endpoint := places(t, ns), batched(t, ns)
+	create(t, builder.WebhookEndpoint("single").In(ns).Events("finding.*").Build())
+	all := names(300)
+	for _, name := range all {
+		create(t, scanned(ns, name))
+	}
+	findings := recorded(t, ns, len(all))
+	g := NewWithT(t)
+	pages, _ := pagesOf(t, g, ns)
+	g.Expect(pages).To(BeEmpty(), "the scan runs")
+	eventually(t, func(g Gomega) {
+		g.Expect(alone(t, g, ns, "single")).To(Equal(each(all, " finding.created")), "the other one waits for nothing")
+	})
+
+	finish(t, scan)
+	settled(t, ns)
+	pages, entries := pagesOf(t, g, ns)
+	g.Expect(entries).To(Equal(each(all, " 1")), "each finding is in one page")
+	var want []webhooks.PageEntry
+	for i := range findings {
+		want = append(want, webhooks.PageEntryOf(&findings[i], findings[i].Status.Transitions[0]))
+	}
+	expected, err := webhooks.Pages(scan, endpoint, want)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(expected).To(HaveLen(3))
+	g.Expect(pages).To(HaveLen(3))
+	for _, page := range expected {
+		g.Expect(pages).To(ContainElement(HaveField("Name", page.Name)), "the names follow from what is in the pages")
+	}
+	g.Expect(alone(t, g, ns, "paged")).To(BeEmpty())
+	g.Expect(alone(t, g, ns, "single")).To(Equal(each(all, " finding.created")))
+
+	// One that comes late, named before all others.
+	create(t, scanned(ns, "a-late"))
+	recorded(t, ns, len(all)+1)
+	settled(t, ns)
+	pages, entries = pagesOf(t, g, ns)
+	g.Expect(pages).To(HaveLen(4))
+	g.Expect(entries).To(Equal(each(append(all, "a-late"), " 1")))
+	stop()
+
+	g.Expect(env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(ns))).To(Succeed())
+	start(t, SetupWithManager, finding.SetupWithManager)
+	create(t, scanned(ns, "z-marker"))
+	recorded(t, ns, len(all)+2)
+	settled(t, ns)
+	_, entries = pagesOf(t, g, ns)
+	g.Expect(entries).To(Equal([]string{"z-marker 1"}), "what was retired is not made again, and a later page has a name of its own")
+	g.Expect(alone(t, g, ns, "single")).To(Equal([]string{"z-marker finding.created"}))
+}
+
+// cutting is a manager whose client makes as many pages as it is told, and then none.
+type cutting struct {
+	ctrl.Manager
+	left *atomic.Int32
+}
+
+func (m cutting) GetClient() client.Client { return cuttingClient{m.Manager.GetClient(), m.left} }
+
+type cuttingClient struct {
+	client.Client
+	left *atomic.Int32
+}
+
+func (c cuttingClient) Create(ctx context.Context, object client.Object, opts ...client.CreateOption) error {
+	delivery, ok := object.(*v1alpha1.WebhookDelivery)
+	if ok && delivery.Spec.Event.Type == webhooks.EventFindingBatch && c.left.Add(-1) < 0 {
+		return errors.New("the controller is cut off here")
+	}
+	return c.Client.Create(ctx, object, opts...)
+}
+
+func TestAControllerThatDiesBetweenPagesDoublesNothing(t *testing.T) {
+	left := &atomic.Int32{}
+	left.Store(1)
+	var setup controllertest.Setup = func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+		return SetupWithManager(ctx, cutting{mgr, left}, options)
+	}
+	stop := start(t, setup, finding.SetupWithManager)
+	ns := namespace(t)
+	scan := places(t, ns)
+	batched(t, ns)
+	all := names(140)
+	for _, name := range all {
+		create(t, scanned(ns, name))
+	}
+	recorded(t, ns, len(all))
+	finish(t, scan)
+	eventually(t, func(g Gomega) {
+		pages, _ := pagesOf(t, g, ns)
+		g.Expect(pages).To(HaveLen(1))
+		g.Expect(left.Load()).To(BeNumerically("<", 0), "the second page was tried")
+	})
+	stop()
+
+	create(t, scanned(ns, "a-late"))
+	start(t, SetupWithManager, finding.SetupWithManager)
+	recorded(t, ns, len(all)+1)
+	settled(t, ns)
+	_, entries := pagesOf(t, NewWithT(t), ns)
+	NewWithT(t).Expect(entries).To(Equal(each(append(all, "a-late"), " 1")))
+}
+
+func TestPagesWaitForABacklogToEnd(t *testing.T) {
+	start(t, SetupWithManager, finding.SetupWithManager)
+	ns := namespace(t)
+	scan, endpoint := places(t, ns), batched(t, ns)
+	as, err := env.NewClient(controllerConfig(t))
+	g := NewWithT(t)
+	g.Expect(err).NotTo(HaveOccurred())
+	backlogged := func(conditions string) {
+		g.Expect(as.Status().Patch(t.Context(), endpoint, client.RawPatch(types.MergePatchType,
+			[]byte(`{"status":{"conditions":`+conditions+`}}`)))).To(Succeed())
+	}
+	backlogged(`[{"type":"Backlogged","status":"True","reason":"TooManyPending","message":"x","lastTransitionTime":"2026-03-01T12:00:00Z"}]`)
+	create(t, scanned(ns, "f-1"))
+	recorded(t, ns, 1)
+	finish(t, scan)
+	// Another scan that ends later has its page, elsewhere: this one's time has come too.
+	other := namespace(t)
+	otherScan := places(t, other)
+	batched(t, other)
+	create(t, scanned(other, "f-1"))
+	recorded(t, other, 1)
+	finish(t, otherScan)
+	settled(t, other)
+	pages, _ := pagesOf(t, g, ns)
+	g.Expect(pages).To(BeEmpty())
+
+	backlogged(`[]`)
+	settled(t, ns)
+	_, entries := pagesOf(t, g, ns)
+	g.Expect(entries).To(Equal([]string{"f-1 1"}))
+}
+
+func TestWhatDoesNotGoInPages(t *testing.T) {
+	start(t, SetupWithManager, finding.SetupWithManager)
+	ns := namespace(t)
+	scan := places(t, ns)
+	batched(t, ns)
+	g := NewWithT(t)
+	byNobody := scanned(ns, "by-nobody")
+	byNobody.Spec.Scan = nil
+	unknown := scanned(ns, "of-an-unknown-scan")
+	unknown.Spec.Scan.ScanID = "s-9"
+	triaged := scanned(ns, "triaged")
+	triaged.Spec.Triage = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted}
+	create(t, byNobody, unknown, triaged)
+	want := []string{"by-nobody finding.created", "of-an-unknown-scan finding.created", "triaged finding.triaged"}
+	eventually(t, func(g Gomega) { g.Expect(alone(t, g, ns, "paged")).To(Equal(want)) })
+
+	// Nobody will make pages of a scan that is gone.
+	g.Expect(env.Client.Delete(t.Context(), scan)).To(Succeed())
+	settled(t, ns)
+	g.Expect(alone(t, g, ns, "paged")).To(ConsistOf(append(want, "triaged finding.created")))
+	pages, _ := pagesOf(t, g, ns)
+	g.Expect(pages).To(BeEmpty())
+}
+
+// A finding that changes so often during a scan that its status is full does not wait for a page,
+// and is then in none.
+func TestAFullStatusDoesNotWaitForItsPage(t *testing.T) {
+	start(t, SetupWithManager, finding.SetupWithManager)
+	ns := namespace(t)
+	scan := places(t, ns)
+	batched(t, ns)
+	f := scanned(ns, "f-1")
+	create(t, f)
+	recorded(t, ns, 1)
+	g := NewWithT(t)
+	for i := range v1alpha1.MaxStoredTransitions {
+		g.Expect(env.Client.Patch(t.Context(), f, client.RawPatch(types.MergePatchType,
+			fmt.Appendf(nil, `{"spec":{"triage":{"comments":"%d"}}}`, i)))).To(Succeed())
+		recorded(t, ns, 1)
+	}
+	create(t, scanned(ns, "f-2"))
+	recorded(t, ns, 2)
+	finish(t, scan)
+	settled(t, ns)
+	g.Expect(alone(t, g, ns, "paged")).To(ContainElement("f-1 finding.created"))
+	_, entries := pagesOf(t, g, ns)
+	g.Expect(entries).To(Equal([]string{"f-2 1"}))
+}
