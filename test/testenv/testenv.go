@@ -39,6 +39,10 @@ const SystemNamespace = "findings-system"
 // startTimeout bounds everything that Start waits for after the API server answers.
 const startTimeout = 60 * time.Second
 
+// controlPlaneTimeout bounds the start of etcd and kube-apiserver, on a machine that is busy
+// with other tests' too.
+const controlPlaneTimeout = 2 * time.Minute
+
 // Environment is a running API server.
 type Environment struct {
 	// Config is that of a cluster administrator, without a client-side rate limit.
@@ -121,6 +125,7 @@ func start(env *envtest.Environment) (*Environment, error) {
 		return nil, err
 	}
 	env.BinaryAssetsDirectory, env.Scheme = assets, NewScheme()
+	env.ControlPlaneStartTimeout = controlPlaneTimeout
 	config, err := env.Start()
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the control plane: %w", err), env.Stop())
