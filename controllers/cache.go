@@ -28,6 +28,7 @@ func CacheOptions() cache.Options {
 			&corev1.Secret{}:         madeByUs,
 			&corev1.ServiceAccount{}: madeByUs,
 			&rbacv1.RoleBinding{}:    madeByUs,
+			&corev1.ResourceQuota{}:  madeByUs,
 			// updatedAt is derived from when each manager last wrote, and so is when a scan ended.
 			&v1alpha1.Finding{}:     whoAndWhen,
 			&v1alpha1.Project{}:     whoAndWhen,

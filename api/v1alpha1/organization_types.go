@@ -10,12 +10,18 @@ const (
 	// ReasonNamespaceTerminating goes with Ready=False: the namespace is being removed.
 	ReasonNamespaceTerminating = "NamespaceTerminating"
 	// ReasonNotEmpty goes with Ready=False and Stalled=True: the organization is to be removed
-	// and still has repositories, projects or findings.
+	// and still has repositories, projects, findings, scans, reviews or webhook endpoints.
 	ReasonNotEmpty = "NotEmpty"
+	// ReasonQuotaReached goes with QuotaExceeded=True: as many objects of a kind are there as may be.
+	ReasonQuotaReached = "QuotaReached"
 )
 
+// ConditionQuotaExceeded is True while a quota is used up: nothing more of that kind can be
+// made, and imports fail. Negative polarity: absent while there is room.
+const ConditionQuotaExceeded = "QuotaExceeded"
+
 // RemoveContentsAnnotation on an Organization that is being deleted, with the value "true",
-// lets it take its repositories, projects and findings along.
+// lets it take everything that it holds along.
 const RemoveContentsAnnotation = GroupName + "/remove-contents"
 
 // OrganizationSpec says what an organization is allowed and how long its past is kept.
@@ -30,9 +36,57 @@ type OrganizationSpec struct {
 	// apiKeys bounds the organization's API keys.
 	// +optional
 	APIKeys *OrganizationAPIKeys `json:"apiKeys,omitempty"`
-	// retention says how long finished things are kept. What it does not name is kept.
+	// retention says how long finished things are kept. What it does not name is kept, but for
+	// finished deliveries.
 	// +optional
 	Retention *Retention `json:"retention,omitempty"`
+	// quotas bound how many objects of a kind the organization may have. What they do not name
+	// is not bounded.
+	// +optional
+	Quotas *OrganizationQuotas `json:"quotas,omitempty"`
+}
+
+// OrganizationQuotas bounds how many objects of a kind an organization may have. They become a
+// ResourceQuota in its namespace; what is there already when a bound is drawn closer stays.
+type OrganizationQuotas struct {
+	// findings counts closed ones too, until retention takes them.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Findings *int64 `json:"findings,omitempty"`
+	// repositories that there may be.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Repositories *int64 `json:"repositories,omitempty"`
+	// projects that there may be.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Projects *int64 `json:"projects,omitempty"`
+	// scans counts finished ones too, until retention takes them. An import makes one for each
+	// tool and category.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Scans *int64 `json:"scans,omitempty"`
+	// reviews that there may be.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Reviews *int64 `json:"reviews,omitempty"`
+	// reviewIssues counts resolved ones too.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	ReviewIssues *int64 `json:"reviewIssues,omitempty"`
+	// apiKeys counts disabled and expired ones too.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	APIKeys *int64 `json:"apiKeys,omitempty"`
+	// webhookEndpoints that there may be.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	WebhookEndpoints *int64 `json:"webhookEndpoints,omitempty"`
+	// webhookDeliveries counts finished ones too, until retention takes them. Where they are
+	// used up, events wait until there is room.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	WebhookDeliveries *int64 `json:"webhookDeliveries,omitempty"`
 }
 
 // OrganizationAPIKeys bounds an organization's API keys.
@@ -48,7 +102,7 @@ type OrganizationAPIKeys struct {
 
 // Retention says how long finished things are kept after they are finished.
 type Retention struct {
-	// closedFindings is how long a closed finding is kept, for example "8760h".
+	// closedFindings is how long a closed finding is kept, for example "8760h". Absent: for ever.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
 	// +kubebuilder:validation:MaxLength=32
@@ -58,14 +112,15 @@ type Retention struct {
 	// includeTriaged lets closed findings be retired that a person has muted or commented.
 	// +optional
 	IncludeTriaged bool `json:"includeTriaged,omitempty"`
-	// finishedScans is how long a completed or failed scan is kept.
+	// finishedScans is how long a completed or failed scan is kept. Absent: for ever. The last of
+	// each repository, project, tool and category is kept all the same.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="finishedScans must not be negative"
 	// +optional
 	FinishedScans *metav1.Duration `json:"finishedScans,omitempty"`
-	// finishedDeliveries is how long a delivered or failed webhook delivery is kept.
+	// finishedDeliveries is how long a delivered or failed webhook delivery is kept. Absent: a week.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
 	// +kubebuilder:validation:MaxLength=32
@@ -102,7 +157,7 @@ type OrganizationStatus struct {
 	// counts of what the organization has.
 	// +optional
 	Counts OrganizationCounts `json:"counts"`
-	// conditions of the organization: Ready, Stalled.
+	// conditions of the organization: Ready, Stalled, QuotaExceeded.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=4

@@ -45,6 +45,7 @@ func SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Op
 		Watches(&corev1.Namespace{}, atOnce(nameOf)).
 		Watches(&rbacv1.RoleBinding{}, atOnce(namespaceOf), builder.WithPredicates(managed)).
 		WatchesMetadata(&corev1.ServiceAccount{}, atOnce(namespaceOf), builder.WithPredicates(managed)).
+		Watches(&corev1.ResourceQuota{}, atOnce(namespaceOf), builder.WithPredicates(managed, quotaMatters)).
 		Watches(&v1alpha1.Repository{}, soon(findingsDiffer)).
 		Watches(&v1alpha1.Project{}, soon(never)).
 		Watches(&v1alpha1.APIKey{}, soon(never)).
@@ -57,6 +58,8 @@ type scope struct {
 	organization *v1alpha1.Organization
 	// before is the status as it was read; organization.Status becomes what is to be written.
 	before v1alpha1.OrganizationStatus
+	// usedUp are the quotas that leave no room, by the kinds' plural names.
+	usedUp []string
 	now    time.Time
 }
 
@@ -99,6 +102,9 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (conditions.Verdict, err
 	if err := r.grantAccess(ctx, s); err != nil {
 		return verdict, err
 	}
+	if err := r.setQuota(ctx, s); err != nil {
+		return verdict, err
+	}
 	// Only now: the namespace's name is what opens the REST API for the organization's keys.
 	s.organization.Status.Namespace = s.namespace()
 	return verdict, r.count(ctx, s)
@@ -108,6 +114,10 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (conditions.Verdict, err
 func (r *Reconciler) conclude(ctx context.Context, s *scope, verdict conditions.Verdict) error {
 	s.organization.Status.ObservedGeneration = s.organization.Generation
 	conditions.Set(&s.organization.Status.Conditions, verdict, s.organization.Generation, s.now)
-	_, err := patch.Status(ctx, r.client, s.organization, patch.Stored(s.before.ObservedGeneration, s.before), s.organization.Status)
+	s.judgeQuotas()
+	written, err := patch.Status(ctx, r.client, s.organization, patch.Stored(s.before.ObservedGeneration, s.before), s.organization.Status)
+	if written {
+		r.announceQuotas(s)
+	}
 	return err
 }

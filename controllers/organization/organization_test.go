@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -257,12 +258,16 @@ func TestCountsFollowWhatTheOrganizationHas(t *testing.T) {
 
 func TestSettledOrganizationIsNotWritten(t *testing.T) {
 	stop := start(t)
-	organization := newOrganization(t, "calm")
+	organization := builder.Organization("calm").Mutate(func(o *v1alpha1.Organization) {
+		o.Spec.Quotas = &v1alpha1.OrganizationQuotas{Findings: ptr.To[int64](10)}
+	}).Build()
+	create(t, organization)
 	waitUntilReady(t, organization)
 	versions := func() map[string]string {
 		g := NewWithT(t)
 		out := map[string]string{"organization": get(t, g, organization).ResourceVersion}
 		out["account"] = get(t, g, scannerAccount("org-calm")).ResourceVersion
+		out["quota"] = get(t, g, quotaIn("org-calm")).ResourceVersion
 		for _, role := range []string{viewerRole, triagerRole, scannerRole} {
 			out[role] = get(t, g, binding("org-calm", role)).ResourceVersion
 		}

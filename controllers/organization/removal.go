@@ -3,6 +3,8 @@ package organization
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,30 +60,48 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (ctrl.Result, error) 
 	})
 }
 
-// holds names a kind that the organization still has objects of, or returns "" where there
-// are none or it may take them along.
+// ofValue are the kinds that an organization holds on to. Its API keys and its webhook
+// deliveries are worth nothing without them, and go along.
+var ofValue = []string{"Repository", "Project", "Finding", "Scan", "Review", "ReviewIssue", "WebhookEndpoint"}
+
+// holds says what the organization still has, and returns "" where that is nothing or it may
+// take it along. A list of one object says how many more there are.
 func (r *Reconciler) holds(ctx context.Context, s *scope) (string, error) {
 	if s.organization.Annotations[v1alpha1.RemoveContentsAnnotation] == "true" {
 		return "", nil
 	}
-	for _, kind := range []string{"Repository", "Project", "Finding"} {
+	var held []string
+	for _, kind := range ofValue {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind + "List"))
 		if err := r.live.List(ctx, list, client.InNamespace(s.namespace()), client.Limit(1)); err != nil {
 			return "", fmt.Errorf("look for a %s in %s: %w", kind, s.namespace(), err)
 		}
-		if len(list.Items) > 0 {
-			return kind, nil
+		if n := int64(len(list.Items)) + ptr.Deref(list.RemainingItemCount, 0); n > 0 {
+			held = append(held, kind+" ("+roughly(n)+")")
 		}
 	}
-	return "", nil
+	return strings.Join(held, ", "), nil
 }
 
-func notEmpty(namespace, kind string) conditions.Verdict {
+// roughly gives an order of magnitude: the message that it is in must not change with every
+// object that goes.
+func roughly(n int64) string {
+	if n < 10 {
+		return "fewer than 10"
+	}
+	floor := int64(10)
+	for n/10 >= floor {
+		floor *= 10
+	}
+	return strconv.FormatInt(floor, 10) + " or more"
+}
+
+func notEmpty(namespace, held string) conditions.Verdict {
 	return conditions.Verdict{
 		Stalled: true,
 		Reason:  v1alpha1.ReasonNotEmpty,
-		Message: fmt.Sprintf("namespace %s still holds objects of kind %s; delete them, or annotate the Organization with %s=true to remove everything",
-			namespace, kind, v1alpha1.RemoveContentsAnnotation),
+		Message: fmt.Sprintf("namespace %s still holds objects of these kinds: %s; delete them, or annotate the Organization with %s=true to remove everything",
+			namespace, held, v1alpha1.RemoveContentsAnnotation),
 	}
 }

@@ -18,6 +18,7 @@ func startControllerManager(ctx context.Context, o options, children *supervisor
 	controllers := []string{
 		"garbage-collector-controller",
 		"namespace-controller",
+		"resourcequota-controller",
 		"serviceaccount-controller",
 		"serviceaccount-token-controller",
 		"root-ca-certificate-publisher-controller",

@@ -1,0 +1,259 @@
+package organization
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+func quotaIn(namespace string) *corev1.ResourceQuota {
+	return &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: QuotaName}}
+}
+
+// changeSpec applies a change to the organization as it is.
+func changeSpec(t *testing.T, organization *v1alpha1.Organization, apply func(*v1alpha1.OrganizationSpec)) {
+	t.Helper()
+	eventually(t, func(g Gomega) {
+		get(t, g, organization)
+		apply(&organization.Spec)
+		g.Expect(env.Client.Update(t.Context(), organization)).To(Succeed())
+	})
+}
+
+func TestQuotasBecomeAResourceQuota(t *testing.T) {
+	start(t)
+	organization := newOrganization(t, "bounded")
+	waitUntilReady(t, organization)
+	if !gone(t, quotaIn("org-bounded")) {
+		t.Fatal("a quota is there that nobody asked for")
+	}
+	all := &v1alpha1.OrganizationQuotas{
+		Findings: ptr.To[int64](1), Repositories: ptr.To[int64](2), Projects: ptr.To[int64](3), Scans: ptr.To[int64](4),
+		Reviews: ptr.To[int64](5), ReviewIssues: ptr.To[int64](6), APIKeys: ptr.To[int64](7),
+		WebhookEndpoints: ptr.To[int64](8), WebhookDeliveries: ptr.To[int64](0),
+	}
+	expect := func(want map[string]string) {
+		t.Helper()
+		eventually(t, func(g Gomega) {
+			have := map[string]string{}
+			for name, limit := range get(t, g, quotaIn("org-bounded")).Spec.Hard {
+				have[string(name)] = limit.String()
+			}
+			g.Expect(have).To(Equal(want))
+		})
+	}
+	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) { s.Quotas = all })
+	expect(map[string]string{
+		"count/findings.appsec.dev": "1", "count/repositories.appsec.dev": "2", "count/projects.appsec.dev": "3",
+		"count/scans.appsec.dev": "4", "count/reviews.appsec.dev": "5", "count/reviewissues.appsec.dev": "6",
+		"count/apikeys.appsec.dev": "7", "count/webhookendpoints.appsec.dev": "8", "count/webhookdeliveries.appsec.dev": "0",
+	})
+	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) {
+		s.Quotas = &v1alpha1.OrganizationQuotas{Findings: ptr.To[int64](50)}
+	})
+	fifty := map[string]string{"count/findings.appsec.dev": "50"}
+	expect(fifty)
+
+	// Nobody lifts the bound by the way.
+	quota := get(t, NewWithT(t), quotaIn("org-bounded"))
+	quota.Labels = nil
+	quota.Spec.Hard = corev1.ResourceList{"count/findings.appsec.dev": resource.MustParse("999")}
+	if err := env.Client.Update(t.Context(), quota); err != nil {
+		t.Fatal(err)
+	}
+	expect(fifty)
+	if err := env.Client.Delete(t.Context(), quotaIn("org-bounded")); err != nil {
+		t.Fatal(err)
+	}
+	expect(fifty)
+
+	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) { s.Quotas = nil })
+	eventually(t, func(g Gomega) { g.Expect(gone(t, quotaIn("org-bounded"))).To(BeTrue()) })
+}
+
+func TestQuotaOfAnotherNameIsNotOurs(t *testing.T) {
+	start(t)
+	organization := newOrganization(t, "cluster-bounded")
+	waitUntilReady(t, organization)
+	other := quotaIn("org-cluster-bounded")
+	other.Name = "pods"
+	create(t, other)
+	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) {
+		s.Quotas = &v1alpha1.OrganizationQuotas{Scans: ptr.To[int64](1)}
+	})
+	eventually(t, func(g Gomega) { get(t, g, quotaIn("org-cluster-bounded")) })
+	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) { s.Quotas = nil })
+	eventually(t, func(g Gomega) { g.Expect(gone(t, quotaIn("org-cluster-bounded"))).To(BeTrue()) })
+	if gone(t, other) {
+		t.Error("the quota of another was removed")
+	}
+}
+
+// With Kubernetes' own quota controller: it counts, and the API server refuses.
+func TestQuotaBoundsWhatCanBeMadeAndSaysSo(t *testing.T) {
+	env.StartControllerManager(t, "resourcequota-controller")
+	start(t)
+	organization := builder.Organization("used-up").Mutate(func(o *v1alpha1.Organization) {
+		o.Spec.Quotas = &v1alpha1.OrganizationQuotas{Findings: ptr.To[int64](2), Projects: ptr.To[int64](100)}
+	}).Build()
+	create(t, organization)
+	waitUntilReady(t, organization)
+	const namespace = "org-used-up"
+	inForce := func(limit string) {
+		t.Helper()
+		eventually(t, func(g Gomega) {
+			status := get(t, g, quotaIn(namespace)).Status
+			hard, there := status.Hard["count/findings.appsec.dev"]
+			g.Expect(there).To(BeTrue())
+			g.Expect(hard.String()).To(Equal(limit))
+		})
+	}
+	inForce("2")
+	makeFinding := func(i int) error {
+		return env.Client.Create(t.Context(), builder.Finding(fmt.Sprintf("finding-%d", i)).In(namespace).Project("repo", "project").Build())
+	}
+	g := NewWithT(t)
+	g.Expect(makeFinding(0)).To(Succeed())
+	g.Expect(reason(get(t, g, organization), v1alpha1.ConditionQuotaExceeded)).To(Equal("absent"))
+	g.Expect(makeFinding(1)).To(Succeed())
+	eventually(t, func(g Gomega) {
+		get(t, g, organization)
+		g.Expect(reason(organization, v1alpha1.ConditionQuotaExceeded)).To(Equal("QuotaReached/True"))
+		g.Expect(reason(organization, v1alpha1.ConditionReady)).To(Equal("Reconciled/True"))
+		message := v1alpha1.FindCondition(organization.Status.Conditions, v1alpha1.ConditionQuotaExceeded).Message
+		g.Expect(message).To(ContainSubstring("no more can be made of: findings;"))
+	})
+	if err := makeFinding(2); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "exceeded quota") {
+		t.Errorf("a third finding: %v, want it to exceed the quota", err)
+	}
+	eventually(t, func(g Gomega) {
+		events := &eventsv1.EventList{}
+		g.Expect(env.Client.List(t.Context(), events)).To(Succeed())
+		said := 0
+		for _, event := range events.Items {
+			if event.Regarding.UID == organization.UID && event.Reason == v1alpha1.ReasonQuotaReached {
+				said++
+			}
+		}
+		g.Expect(said).To(Equal(1))
+	})
+
+	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) { s.Quotas.Findings = ptr.To[int64](3) })
+	inForce("3")
+	eventually(t, func(g Gomega) {
+		g.Expect(reason(get(t, g, organization), v1alpha1.ConditionQuotaExceeded)).To(Equal("absent"))
+		g.Expect(client.IgnoreAlreadyExists(makeFinding(2))).To(Succeed())
+	})
+	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) { s.Quotas = nil })
+	eventually(t, func(g Gomega) {
+		g.Expect(reason(get(t, g, organization), v1alpha1.ConditionQuotaExceeded)).To(Equal("absent"))
+		g.Expect(client.IgnoreAlreadyExists(makeFinding(3))).To(Succeed())
+	})
+}
+
+// Every finding of an import is counted in the ResourceQuota's status: that must cost no
+// reconcile, and the status of the Organization no write.
+func TestCountingWakesNobodyWhileThereIsRoom(t *testing.T) {
+	quota := func(limit, used string) *corev1.ResourceQuota {
+		name := corev1.ResourceName("count/findings.appsec.dev")
+		q := quotaIn("org-x")
+		q.Labels = map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedBy}
+		q.Spec.Hard = corev1.ResourceList{name: resource.MustParse(limit)}
+		q.Status.Used = corev1.ResourceList{name: resource.MustParse(used)}
+		return q
+	}
+	unlabelled := quota("10", "1")
+	unlabelled.Labels = nil
+	cases := []struct {
+		reason        string
+		before, after *corev1.ResourceQuota
+		want          bool
+	}{
+		{"one more is used", quota("10", "1"), quota("10", "2"), false},
+		{"the last is used", quota("10", "9"), quota("10", "10"), true},
+		{"more than all was used, and is", quota("10", "12"), quota("10", "11"), false},
+		{"there is room again", quota("10", "10"), quota("10", "9"), true},
+		{"the bound was changed", quota("10", "1"), quota("20", "1"), true},
+		{"the label was taken off", quota("10", "1"), unlabelled, true},
+	}
+	for _, tc := range cases {
+		if got := quotaMatters.Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.want {
+			t.Errorf("%s: wakes is %t, want %t", tc.reason, got, tc.want)
+		}
+	}
+}
+
+func TestEachKindOfValueHoldsAnOrganization(t *testing.T) {
+	r := &Reconciler{live: asController(t)}
+	at := time.Now().Truncate(time.Second)
+	values := map[string]func(namespace string) client.Object{
+		"Repository":      func(n string) client.Object { return builder.Repository("x").In(n).Build() },
+		"Project":         func(n string) client.Object { return builder.Project("x").In(n).Repository("r").Build() },
+		"Finding":         func(n string) client.Object { return builder.Finding("x").In(n).Project("r", "p").Build() },
+		"Scan":            func(n string) client.Object { return builder.Scan("x", at).In(n).Project("r", "p").Build() },
+		"Review":          func(n string) client.Object { return builder.Review("x").In(n).PullRequest("r", 1).Build() },
+		"ReviewIssue":     func(n string) client.Object { return builder.ReviewIssue("x").In(n).Review("v").Build() },
+		"WebhookEndpoint": func(n string) client.Object { return builder.WebhookEndpoint("x").In(n).Build() },
+		// These are worth nothing without the others.
+		"APIKey":          func(n string) client.Object { return builder.APIKey("x").In(n).Build() },
+		"WebhookDelivery": func(n string) client.Object { return builder.WebhookDelivery("x", at).In(n).Build() },
+	}
+	for _, kind := range ofValue {
+		if values[kind] == nil {
+			t.Errorf("%s is of value and not tried", kind)
+		}
+	}
+	for kind, value := range values {
+		name := "holds-" + strings.ToLower(kind)
+		s := &scope{organization: builder.Organization(name).Build()}
+		newNamespace(t, s.namespace(), nil)
+		if held, err := r.holds(t.Context(), s); err != nil || held != "" {
+			t.Errorf("%s: an empty namespace holds %q (%v)", kind, held, err)
+		}
+		create(t, value(s.namespace()))
+		want := kind + " (fewer than 10)"
+		if kind == "APIKey" || kind == "WebhookDelivery" {
+			want = ""
+		}
+		if held, err := r.holds(t.Context(), s); err != nil || held != want {
+			t.Errorf("%s: holds %q (%v), want %q", kind, held, err, want)
+		}
+		s.organization.Annotations = map[string]string{v1alpha1.RemoveContentsAnnotation: "true"}
+		if held, err := r.holds(t.Context(), s); err != nil || held != "" {
+			t.Errorf("%s: holds %q (%v), though it may take everything along", kind, held, err)
+		}
+	}
+}
+
+func TestHowManyAreHeldIsToldByOneObject(t *testing.T) {
+	r := &Reconciler{live: asController(t)}
+	s := &scope{organization: builder.Organization("many").Build()}
+	newNamespace(t, s.namespace(), nil)
+	for i := range 12 {
+		create(t, builder.Repository(fmt.Sprintf("repo-%d", i)).In(s.namespace()).Build())
+	}
+	create(t, builder.WebhookEndpoint("hook").In(s.namespace()).Build())
+	held, err := r.holds(t.Context(), s)
+	if want := "Repository (10 or more), WebhookEndpoint (fewer than 10)"; err != nil || held != want {
+		t.Errorf("holds %q (%v), want %q", held, err, want)
+	}
+	for n, want := range map[int64]string{1: "fewer than 10", 9: "fewer than 10", 10: "10 or more", 99: "10 or more", 100: "100 or more", 123_456: "100000 or more"} {
+		if got := roughly(n); got != want {
+			t.Errorf("%d is %q, want %q", n, got, want)
+		}
+	}
+}
