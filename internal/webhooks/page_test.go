@@ -3,6 +3,7 @@ package webhooks
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -212,6 +213,45 @@ func TestOnlyPagesCoverAnything(t *testing.T) {
 	for _, d := range []*v1alpha1.WebhookDelivery{ping, broken} {
 		if got := Covered(d); len(got) > 0 {
 			t.Errorf("%s covers %v", d.Spec.Event.Type, got)
+		}
+	}
+}
+
+// The examples in the docs are what the code makes, byte for byte.
+func TestExamplesInTheDocs(t *testing.T) {
+	page, err := os.ReadFile("../../docs/webhooks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, block := range strings.Split(string(page), "```json\n")[1:] {
+		example, _, _ := strings.Cut(block, "\n```")
+		var kind struct{ Type string }
+		if err := json.Unmarshal([]byte(example), &kind); err != nil {
+			t.Errorf("%v: %s", err, example)
+			continue
+		}
+		var data any = &FindingData{}
+		if kind.Type == EventFindingBatch {
+			data = &pageData{}
+		}
+		content := envelope{Data: data}
+		decoder := json.NewDecoder(strings.NewReader(example))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&content); err != nil {
+			t.Errorf("%s: %v", kind.Type, err)
+		}
+		again, err := json.Marshal(content)
+		if diff := cmp.Diff(example, string(again)); err != nil || diff != "" {
+			t.Errorf("%s: %v\n%s", kind.Type, err, diff)
+		}
+		seen[kind.Type] = true
+	}
+	for _, kind := range []string{
+		"finding.created", "finding.updated", "finding.triaged", "finding.closed", "finding.reopened", EventFindingBatch,
+	} {
+		if !seen[kind] {
+			t.Errorf("there is no example of %s", kind)
 		}
 	}
 }
