@@ -4,11 +4,18 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Bounds of a WebhookDelivery.
 const (
-	// MaxWebhookAttempts is how many attempts a delivery keeps.
+	// MaxWebhookAttempts is how many attempts a delivery keeps: the oldest make room.
 	MaxWebhookAttempts = 32
+	// MaxWebhookRedeliveryLength is how long a value of RedeliverAnnotation is kept as it is, in
+	// bytes; of a longer one a hash is kept.
+	MaxWebhookRedeliveryLength = 128
 	// MaxWebhookPayloadLength is how long a payload may be, in characters.
 	MaxWebhookPayloadLength = 65536
 )
+
+// RedeliverAnnotation on a WebhookDelivery asks for a redelivery each time it gets another value,
+// whatever the delivery's phase: the event is sent again, at once, with the same webhook-id.
+const RedeliverAnnotation = GroupName + "/redeliver"
 
 // Reasons of a WebhookDelivery's conditions.
 const (
@@ -117,6 +124,9 @@ type WebhookAttempt struct {
 	// at is the attempt's webhook-timestamp.
 	// +required
 	At metav1.Time `json:"at"`
+	// endedAt is when the attempt ended; absent while it goes on, and where nobody saw its end.
+	// +optional
+	EndedAt *metav1.Time `json:"endedAt,omitempty"`
 	// outcome of the attempt.
 	// +required
 	Outcome WebhookAttemptOutcome `json:"outcome"`
@@ -129,6 +139,9 @@ type WebhookAttempt struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Message string `json:"message,omitempty"`
+	// retryAt is the earliest time of another attempt, where the receiver asked for one by retry-after.
+	// +optional
+	RetryAt *metav1.Time `json:"retryAt,omitempty"`
 	// signatures that the attempt carried.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=2
@@ -151,6 +164,22 @@ type WebhookSignature struct {
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 }
 
+// WebhookRedelivery is the last redelivery that was asked for.
+type WebhookRedelivery struct {
+	// value of the annotation appsec.dev/redeliver that asked for it; "sha256:" and the hash of
+	// one longer than 128 bytes.
+	// +kubebuilder:validation:MaxLength=128
+	// +required
+	Value string `json:"value"`
+	// at is when the controllers took it up.
+	// +required
+	At metav1.Time `json:"at"`
+	// attempts made for it: the last ones of status.attempts.
+	// +kubebuilder:validation:Minimum=0
+	// +required
+	Attempts int32 `json:"attempts"`
+}
+
 // WebhookDeliveryStatus is what the controllers observe of a delivery.
 type WebhookDeliveryStatus struct {
 	// observedGeneration is the metadata.generation that this status is of.
@@ -159,7 +188,7 @@ type WebhookDeliveryStatus struct {
 	// phase says how far the delivery is.
 	// +optional
 	Phase WebhookDeliveryPhase `json:"phase,omitempty"`
-	// attempts in order, at most 32.
+	// attempts in order, at most 32: the oldest make room.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
@@ -167,6 +196,12 @@ type WebhookDeliveryStatus struct {
 	// nextAttemptAt is when the next attempt is due; absent where none is.
 	// +optional
 	NextAttemptAt *metav1.Time `json:"nextAttemptAt,omitempty"`
+	// finishedAt is when the phase became Delivered or Failed; absent while it is Pending.
+	// +optional
+	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
+	// redelivery is the last one that was asked for by the annotation appsec.dev/redeliver.
+	// +optional
+	Redelivery *WebhookRedelivery `json:"redelivery,omitempty"`
 	// conditions of the delivery: Ready, Stalled.
 	// +listType=map
 	// +listMapKey=type
@@ -187,6 +222,7 @@ type WebhookDeliveryStatus struct {
 // +kubebuilder:printcolumn:name="Next",type=string,JSONPath=`.status.nextAttemptAt`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Codes",type=string,priority=1,JSONPath=`.status.attempts[*].code`
+// +kubebuilder:printcolumn:name="Finished",type=date,priority=1,JSONPath=`.status.finishedAt`
 // +kubebuilder:printcolumn:name="Ready",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:selectablefield:JSONPath=`.spec.endpointRef.name`
 // +kubebuilder:selectablefield:JSONPath=`.spec.event.type`

@@ -39,6 +39,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/organization"
 	"github.com/appsec-dev/findings-operator/controllers/project"
 	"github.com/appsec-dev/findings-operator/controllers/repository"
+	"github.com/appsec-dev/findings-operator/controllers/retention"
 	"github.com/appsec-dev/findings-operator/controllers/review"
 	"github.com/appsec-dev/findings-operator/controllers/reviewissue"
 	"github.com/appsec-dev/findings-operator/controllers/scan"
@@ -66,13 +67,18 @@ func (o *controllerOptions) controllerSetups() []controllerSetup {
 		{"organization", 2, organization.SetupWithManager},
 		{"project", 4, project.SetupWithManager},
 		{"repository", 2, repository.SetupWithManager},
+		{"retention", 2, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+			return retention.SetupWithManager(ctx, mgr, options, retention.Settings{Rate: o.retentionRate})
+		}},
 		{"review", 2, review.SetupWithManager},
 		{"reviewissue", 4, reviewissue.SetupWithManager},
 		{"scan", 2, scan.SetupWithManager},
 		{"webhookdelivery", 4, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 			return webhookdelivery.SetupWithManager(ctx, mgr, options, webhookdelivery.Settings{Allowed: o.webhookAllowed})
 		}},
-		{"webhookendpoint", 2, webhookendpoint.SetupWithManager},
+		{"webhookendpoint", 2, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+			return webhookendpoint.SetupWithManager(ctx, mgr, options, webhookendpoint.Settings{MaxPending: o.webhookMaxPending})
+		}},
 	}
 }
 
@@ -85,6 +91,8 @@ const (
 	cacheSyncTimeout = 10 * time.Minute
 	// shutdownTimeout is what reconciles at work get to come to an end.
 	shutdownTimeout = 20 * time.Second
+	// leastRetentionRate lets one removal wait for its turn within reconcileTimeout.
+	leastRetentionRate = 0.1
 	// readinessTimeout bounds the look at the caches: they have either synced or not.
 	readinessTimeout = time.Second
 )
@@ -99,7 +107,9 @@ type controllerOptions struct {
 	probeAddress       string
 	concurrency        map[string]int
 	webhookAllowCIDR   []string
+	webhookMaxPending  int
 	cursorKeysSecret   string
+	retentionRate      float32
 	zap                zap.Options
 
 	// local is the API server of the Lease, plane that of the kinds: mostly the same one.
@@ -152,6 +162,11 @@ func (o *controllerOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.cursorKeysSecret, "cursor-keys-secret", "",
 		"Secret in --namespace, to be mounted as the apiserver's --cursor-keys-dir, that is made with a random key where it is not there.")
 
+	flags.IntVar(&o.webhookMaxPending, "webhook-max-pending", webhookendpoint.DefaultMaxPending,
+		"Above how many waiting deliveries no more are made for a webhook endpoint. What happens is recorded, and sent once less than half as many wait.")
+
+	flags.Float32Var(&o.retentionRate, "retention-rate", retention.DefaultRate,
+		"How many objects that are kept no longer are removed a second, for all organizations together.")
 
 	o.zap.TimeEncoder = zapcore.RFC3339TimeEncoder
 	logging := flag.NewFlagSet("logging", flag.ContinueOnError)
@@ -221,6 +236,12 @@ func (o *controllerOptions) validate() error {
 		if n := o.concurrency[name]; n < 1 {
 			errs = append(errs, fmt.Errorf("--concurrency %s=%d: at least 1 is needed", name, n))
 		}
+	}
+	if o.webhookMaxPending < 1 {
+		errs = append(errs, fmt.Errorf("--webhook-max-pending %d: at least 1 is needed", o.webhookMaxPending))
+	}
+	if o.retentionRate < leastRetentionRate {
+		errs = append(errs, fmt.Errorf("--retention-rate %v: at least %v is needed", o.retentionRate, leastRetentionRate))
 	}
 	return errors.Join(errs...)
 }

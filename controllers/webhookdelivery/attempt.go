@@ -15,40 +15,42 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
 // errSecretMoved says that the endpoint's controller has not yet seen what is in the Secret.
 var errSecretMoved = errors.New("the endpoint's status does not yet name the signing secrets in its Secret")
 
 // attempt makes one attempt, if one is still due: records that it begins, sends, records how it
-// ended. It runs in the dispatcher, once at a time for a delivery.
-func (r *Reconciler) attempt(ctx context.Context, key types.NamespacedName) error {
+// ended. It runs in the dispatcher, once at a time for a delivery, and says how the endpoint
+// stands after it.
+func (r *Reconciler) attempt(ctx context.Context, key types.NamespacedName) (standing, error) {
 	// Not from the cache: what is decided here leaves the house.
 	s, err := r.load(ctx, r.live, key)
 	if err != nil || s == nil {
-		return err
+		return standingUnknown, err
 	}
 	if unfinished(s.delivery.Status.Attempts) {
-		return nil // the cache is behind; once it is not, the attempt is closed
+		return standingUnknown, nil // the cache is behind; once it is not, the attempt is closed
 	}
+	webhooks.TakeUpRedelivery(s.delivery, s.now)
 	followSecrets(s)
 	next := decide(s)
 	if next.outlook != outlookDue {
-		return nil // the reconcile that follows sees to it
+		return standingUnknown, nil // the reconcile that follows sees to it
 	}
 	at := s.now.UTC().Truncate(time.Second)
 	signed, err := r.sign(ctx, s, at)
 	if err != nil {
-		return err
+		return standingUnknown, err
 	}
-	s.delivery.Status.Attempts = append(s.delivery.Status.Attempts, begin(at, signed))
+	webhooks.AddAttempt(&s.delivery.Status, begin(at, signed))
 	if err := r.conclude(ctx, s, next); err != nil {
-		return ignoreMoved(err)
+		return standingUnknown, ignoreMoved(err)
 	}
 	got := r.sender.send(ctx, s.endpoint.Spec.URL, s.delivery.Spec.Event, s.delivery.Spec.Payload, at, signed)
-	return r.record(ctx, s, got)
+	return got.standing(), r.record(ctx, s, got)
 }
 
 // ignoreMoved drops the errors of a write that came too late: the delivery is looked at again.
@@ -98,13 +100,26 @@ func begin(at time.Time, signed []signatures.Signature) v1alpha1.WebhookAttempt 
 	return attempt
 }
 
-// record writes how the attempt ended, again and again until it is written: what is not recorded
-// is sent again.
+// record writes how the attempt ended, in the delivery and in what is known of the endpoint.
+//
+// A success is recorded in the delivery first: what is not recorded is sent again. A failure is
+// counted first: it is tried again anyhow, and a crash in between loses no failure, nor that the
+// receiver is gone.
 func (r *Reconciler) record(ctx context.Context, s *scope, got result) error {
-	index, at := len(s.delivery.Status.Attempts)-1, s.now
+	made := attempted{result: got, at: s.now, ended: r.clock.Now(), generation: s.endpoint.Generation}
+	if got.outcome == v1alpha1.WebhookAttemptSucceeded {
+		return errors.Join(r.recordEnd(ctx, s, made), r.tellEndpoint(ctx, s.endpoint, made))
+	}
+	return errors.Join(r.tellEndpoint(ctx, s.endpoint, made), r.recordEnd(ctx, s, made))
+}
+
+// recordEnd writes how the attempt ended into the delivery, again and again until it is written.
+func (r *Reconciler) recordEnd(ctx context.Context, s *scope, made attempted) error {
+	attemptsMade.count(made.outcome)
+	index := len(s.delivery.Status.Attempts) - 1
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, recordInterval, recordTimeout, true, func(ctx context.Context) (bool, error) {
-		if last = r.recordOnce(ctx, s, index, got); last == nil || apierrors.IsNotFound(last) {
+		if last = r.recordOnce(ctx, s, index, made); last == nil || apierrors.IsNotFound(last) {
 			return true, nil
 		}
 		fresh, err := r.load(ctx, r.live, client.ObjectKeyFromObject(s.delivery))
@@ -120,63 +135,20 @@ func (r *Reconciler) record(ctx context.Context, s *scope, got result) error {
 	if err != nil {
 		return fmt.Errorf("record how an attempt ended: %w", errors.Join(err, last))
 	}
-	if s.endpoint == nil {
-		return nil
-	}
-	return r.tellEndpoint(ctx, client.ObjectKeyFromObject(s.endpoint), s.endpoint.UID, got, at)
+	return nil
 }
 
-func (r *Reconciler) recordOnce(ctx context.Context, s *scope, index int, got result) error {
+func (r *Reconciler) recordOnce(ctx context.Context, s *scope, index int, made attempted) error {
 	status := &s.delivery.Status
 	if index >= len(status.Attempts) || status.Attempts[index].Outcome != v1alpha1.WebhookAttemptStarted {
 		return nil // another controller has given this one up, and closed the attempt
 	}
 	s.before, s.now = *status.DeepCopy(), r.clock.Now()
 	attempt := &status.Attempts[index]
-	attempt.Outcome, attempt.Code, attempt.Message = got.outcome, got.code, got.message
+	attempt.Outcome, attempt.Code, attempt.Message = made.outcome, made.code, made.message
+	attempt.EndedAt = ptr.To(metav1.NewTime(made.ended.UTC().Truncate(time.Second)))
+	if made.outcome == v1alpha1.WebhookAttemptFailed {
+		attempt.RetryAt = webhooks.RetryAt(made.retryAfter, made.ended)
+	}
 	return r.conclude(ctx, s, decide(s))
-}
-
-// successNote is how often a success is noted at an endpoint where all is well.
-const successNote = time.Minute
-
-// tellEndpoint counts the attempt in the endpoint's status. A crash just before loses a count
-// and nothing else.
-func (r *Reconciler) tellEndpoint(ctx context.Context, key client.ObjectKey, uid types.UID, got result, at time.Time) error {
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, recordInterval, recordTimeout, true, func(ctx context.Context) (bool, error) {
-		endpoint := &v1alpha1.WebhookEndpoint{}
-		if last = r.live.Get(ctx, key, endpoint); last != nil {
-			return apierrors.IsNotFound(last), nil
-		}
-		if endpoint.UID != uid {
-			return true, nil
-		}
-		before := *endpoint.Status.DeepCopy()
-		count(&endpoint.Status, got, at)
-		_, last = patch.Status(ctx, r.client, endpoint, before, endpoint.Status)
-		return last == nil || apierrors.IsNotFound(last), nil
-	})
-	if err != nil {
-		return fmt.Errorf("count an attempt at webhook endpoint %s: %w", key.Name, errors.Join(err, last))
-	}
-	return nil
-}
-
-// count adds an attempt that began at that time.
-func count(status *v1alpha1.WebhookEndpointStatus, got result, at time.Time) {
-	if got.outcome != v1alpha1.WebhookAttemptSucceeded {
-		if status.LastSuccessAt == nil || !at.Before(status.LastSuccessAt.Time) {
-			status.ConsecutiveFailures++
-		}
-		return
-	}
-	fresh := status.LastSuccessAt != nil && at.Sub(status.LastSuccessAt.Time) < successNote
-	if fresh && status.ConsecutiveFailures == 0 {
-		return
-	}
-	status.ConsecutiveFailures = 0
-	if status.LastSuccessAt == nil || at.After(status.LastSuccessAt.Time) {
-		status.LastSuccessAt = ptr.To(metav1.NewTime(at.UTC().Truncate(time.Second)))
-	}
 }

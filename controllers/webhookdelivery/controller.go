@@ -27,13 +27,19 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
 const (
-	// overallLimit and endpointLimit bound the attempts at a time. A try takes up to 15 s: even
-	// with every endpoint of a team dead, others find room.
+	// The limits bound the attempts at a time, as the dispatcher says. A try takes up to 15 s: even
+	// with hundreds of endpoints dead, others find room. 448 attempts hold at most 28 MiB of
+	// payloads, as the controllers make them.
 	overallLimit  = 128
+	failingLimit  = overallLimit / 2
+	slowLimit     = 2 * overallLimit
 	endpointLimit = 4
+	// slowAfter is how long an attempt may take before others need not wait for its end.
+	slowAfter = 2 * time.Second
 	// recordTimeout bounds for how long the end of an attempt is tried to be recorded once it is
 	// known, and recordInterval spaces the tries.
 	recordTimeout  = time.Minute
@@ -48,6 +54,11 @@ const (
 	// doneBuffer is how many ends of attempts wait for the queue.
 	doneBuffer = 64
 )
+
+var standardLimits = limits{
+	overall: overallLimit, failing: failingLimit, slow: slowLimit, perEndpoint: endpointLimit,
+	slowAfter: slowAfter, grace: stopGrace,
+}
 
 // Settings are what the operator decides on.
 type Settings struct {
@@ -67,7 +78,7 @@ type Reconciler struct {
 	// cache.
 	live       client.Reader
 	recorder   events.EventRecorder
-	clock      clock.PassiveClock
+	clock      clock.WithDelayedExecution
 	sender     *sender
 	dispatcher *dispatcher
 	ended      chan event.TypedGenericEvent[ended]
@@ -90,7 +101,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		recorder:   mgr.GetEventRecorder(v1alpha1.ControllerFieldManager),
 		clock:      clock.RealClock{},
 		sender:     newSender(settings.Timeout, settings.Allowed),
-		dispatcher: newDispatcher(limits{overall: overallLimit, perEndpoint: endpointLimit, grace: stopGrace}),
+		dispatcher: newDispatcher(standardLimits, clock.RealClock{}),
 		ended:      make(chan event.TypedGenericEvent[ended], doneBuffer),
 	}
 	r.dispatcher.work, r.dispatcher.done = r.attempt, r.reportEnd
@@ -102,7 +113,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		// Statuses are ours alone, and whoever writes one sees to what follows from it.
-		For(&v1alpha1.WebhookDelivery{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&v1alpha1.WebhookDelivery{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, redeliveryAsked))).
 		Watches(&v1alpha1.WebhookEndpoint{}, handler.EnqueueRequestsFromMapFunc(r.deliveriesOf), builder.WithPredicates(concernsDeliveries)).
 		WatchesRawSource(source.TypedChannel(r.ended, enqueueEnded)).
 		WithOptions(options).
@@ -134,7 +145,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 func (r *Reconciler) run(ctx context.Context, s *scope) (ctrl.Result, error) {
 	// Nobody is at work on it: what was begun was begun by a controller that is no more.
-	closeUnfinished(&s.delivery.Status)
+	abandoned := closeUnfinished(&s.delivery.Status)
+	webhooks.TakeUpRedelivery(s.delivery, s.now)
 	followSecrets(s)
 	step := decide(s)
 	if s.endpoint == nil && step.outlook == outlookGone {
@@ -144,17 +156,33 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (ctrl.Result, error) {
 		}
 	}
 	endpoint := types.NamespacedName{Namespace: s.delivery.Namespace, Name: string(s.delivery.Spec.EndpointRef.Name)}
-	due := step.outlook == outlookDue
-	if !due || !r.dispatcher.hasRoom(endpoint) || len(s.before.Attempts) > 0 {
+	due, known := step.outlook == outlookDue, standingOf(s.endpoint)
+	if !due || abandoned || !r.dispatcher.hasRoom(endpoint, known) {
 		// An attempt that can begin at once writes all this itself.
 		if err := r.conclude(ctx, s, step); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
+	if abandoned {
+		attemptsMade.count(v1alpha1.WebhookAttemptUnknown)
+	}
 	if due {
-		r.dispatcher.submit(client.ObjectKeyFromObject(s.delivery), endpoint)
+		r.dispatcher.submit(client.ObjectKeyFromObject(s.delivery), endpoint, known)
 	}
 	return ctrl.Result{RequeueAfter: step.wait}, nil
+}
+
+// standingOf is what the endpoint's status says of it.
+func standingOf(endpoint *v1alpha1.WebhookEndpoint) standing {
+	switch {
+	case endpoint == nil:
+		return standingUnknown
+	case endpoint.Status.ConsecutiveFailures > 0:
+		return standingFailing
+	case endpoint.Status.LastSuccessAt != nil:
+		return standingProven
+	}
+	return standingUnknown
 }
 
 // load reads the delivery and its endpoint. It returns nil where there is nothing to be done.

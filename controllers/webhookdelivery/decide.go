@@ -38,15 +38,16 @@ type step struct {
 // decide says what is to be done about the delivery now. Every attempt of it has ended.
 func decide(s *scope) step {
 	status := &s.delivery.Status
-	if n := len(status.Attempts); n > 0 && status.Attempts[n-1].Outcome == v1alpha1.WebhookAttemptSucceeded {
+	round := webhooks.Round(status)
+	if n := len(round); n > 0 && round[n-1].Outcome == v1alpha1.WebhookAttemptSucceeded {
 		return step{phase: v1alpha1.WebhookDeliveryDelivered, verdict: conditions.Verdict{
 			Ready: true, Reason: v1alpha1.ReasonDelivered, Message: "the receiver has it",
 		}}
 	}
-	at, due := webhooks.NextAttempt(status.Attempts)
+	at, due := webhooks.NextAttempt(s.delivery)
 	switch {
-	case !due || len(status.Attempts) >= v1alpha1.MaxWebhookAttempts:
-		return finallyFailed(v1alpha1.ReasonDeliveryFailed, "the receiver has not confirmed it and no attempt is left; the last one's message says why")
+	case !due:
+		return finallyFailed(v1alpha1.ReasonDeliveryFailed, failedMessage)
 	case s.endpoint == nil && s.delivery.Spec.EndpointRef.UID != "" && status.Phase == v1alpha1.WebhookDeliveryFailed:
 		// Found to be gone before, and it cannot come back.
 		return endpointGone(s)
@@ -59,6 +60,9 @@ func decide(s *scope) step {
 			fmt.Sprintf("there is no WebhookEndpoint %s in this namespace: create it, or delete the delivery", s.delivery.Spec.EndpointRef.Name))
 	case s.endpoint.Spec.Disabled:
 		return waiting(v1alpha1.ReasonEndpointDisabled, "the endpoint is disabled; take spec.disabled back to have this sent")
+	case s.endpoint.DisabledByControllers() != nil:
+		return waiting(v1alpha1.ReasonEndpointDisabled,
+			fmt.Sprintf("the endpoint is disabled, for %s; its conditions say what to do to have this sent", s.endpoint.DisabledByControllers().Message))
 	case s.endpoint.Status.SecretRef == nil:
 		return waiting(v1alpha1.ReasonSecretNotFound, "the endpoint has no usable signing secret; its conditions say what to do")
 	case at.After(s.now):
@@ -70,6 +74,10 @@ func decide(s *scope) step {
 	now.outlook = outlookDue
 	return now
 }
+
+// failedMessage says what to do about a delivery for which no attempt is left.
+const failedMessage = "the receiver has not confirmed it and no attempt is left: the last one's message says why; " +
+	"give the annotation " + v1alpha1.RedeliverAnnotation + " another value to have it sent again"
 
 func waiting(reason, message string) step {
 	return step{
@@ -100,12 +108,15 @@ func unfinished(attempts []v1alpha1.WebhookAttempt) bool {
 	return n > 0 && attempts[n-1].Outcome == v1alpha1.WebhookAttemptStarted
 }
 
-// closeUnfinished ends the attempt at which nobody is at work any longer.
-func closeUnfinished(status *v1alpha1.WebhookDeliveryStatus) {
-	if unfinished(status.Attempts) {
-		last := &status.Attempts[len(status.Attempts)-1]
-		last.Outcome, last.Message = v1alpha1.WebhookAttemptUnknown, unfinishedMessage
+// closeUnfinished ends the attempt at which nobody is at work any longer, and reports whether
+// there was one.
+func closeUnfinished(status *v1alpha1.WebhookDeliveryStatus) bool {
+	if !unfinished(status.Attempts) {
+		return false
 	}
+	last := &status.Attempts[len(status.Attempts)-1]
+	last.Outcome, last.Message = v1alpha1.WebhookAttemptUnknown, unfinishedMessage
+	return true
 }
 
 // followSecrets records what the endpoint has learnt since of the secrets that made the

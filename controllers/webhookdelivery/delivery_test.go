@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -88,93 +89,6 @@ func TestTheAttemptIsRecordedBeforeTheRequestLeaves(t *testing.T) {
 	g.Expect(status.Attempts[0].Outcome).To(Equal(v1alpha1.WebhookAttemptStarted))
 	g.Expect(status.Attempts[0].Signatures[0].Digest).To(Equal(d.Status.Attempts[0].Signatures[0].Digest))
 	g.Expect(status.Attempts[0].Signatures[0].Digest).To(HaveLen(64))
-}
-
-func TestWhatIsNotAnAnswerOf2xxHasFailed(t *testing.T) {
-	start(t, Settings{Allowed: loopback.Allowed, Timeout: 2 * time.Second})
-	elsewhere := newReceiver(t, answers(http.StatusOK))
-	cases := []struct {
-		reason  string
-		answer  http.HandlerFunc
-		code    int32
-		message string
-	}{
-		{"an error of the receiver", answers(http.StatusInternalServerError), 500, "other than 200 to 299"},
-		{"gone", answers(http.StatusGone), 410, "other than 200 to 299"},
-		{"a redirect is not followed", func(w http.ResponseWriter, request *http.Request) {
-			http.Redirect(w, request, elsewhere.URL, http.StatusTemporaryRedirect)
-		}, 307, "redirect"},
-		{"no answer in time", func(_ http.ResponseWriter, request *http.Request) { <-request.Context().Done() }, 0, "no answer within 2s"},
-		{"a connection that is closed", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 0, "closed the connection"},
-		{"a header without an end", func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("x-long", strings.Repeat("x", 1<<20))
-			w.WriteHeader(http.StatusOK)
-		}, 0, "could not be read"},
-	}
-	for i, c := range cases {
-		t.Run(c.reason, func(t *testing.T) {
-			ns, g := namespace(t), NewWithT(t)
-			r := newReceiver(t, c.answer)
-			endpoint := quiet(t, ns, "team", r.URL+"/path-that-is-a-credential")
-			d := delivery(ns, "d-"+strconv.Itoa(i), "team")
-			create(t, d)
-			waitFor(t, d, v1alpha1.WebhookDeliveryFailed, 1)
-
-			attempt := d.Status.Attempts[0]
-			g.Expect(attempt.Outcome).To(Equal(v1alpha1.WebhookAttemptFailed))
-			g.Expect(attempt.Code).To(Equal(c.code))
-			g.Expect(attempt.Message).To(ContainSubstring(c.message))
-			g.Expect(attempt.Message).NotTo(ContainSubstring("credential"))
-			g.Expect(r.got()).To(HaveLen(1))
-			g.Expect(v1alpha1.IsConditionTrue(d.Status.Conditions, v1alpha1.ConditionStalled)).To(BeTrue())
-			eventually(t, func(g Gomega) {
-				status := get(t, g, endpoint).Status
-				g.Expect(status.ConsecutiveFailures).To(Equal(int32(1)))
-				g.Expect(readyReason(status.Conditions)).To(Equal(v1alpha1.ReasonDeliveryFailing))
-			})
-		})
-	}
-	NewWithT(t).Expect(elsewhere.got()).To(BeEmpty(), "the redirect was followed")
-}
-
-func TestALongAnswerIsNotRead(t *testing.T) {
-	start(t, loopback)
-	ns := namespace(t)
-	written := make(chan int, 1)
-	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
-		chunk, sum := make([]byte, 1<<20), 0
-		for range 100 {
-			n, err := w.Write(chunk)
-			if sum += n; err != nil {
-				break
-			}
-		}
-		written <- sum
-	})
-	quiet(t, ns, "team", r.URL)
-	d := delivery(ns, "d-1", "team")
-	create(t, d)
-	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
-	// What was written is in the sockets' buffers.
-	NewWithT(t).Expect(<-written).To(BeNumerically("<", 50<<20))
-}
-
-func TestPrivateAddressesAreRefusedUnlessAllowed(t *testing.T) {
-	start(t, Settings{})
-	ns, g := namespace(t), NewWithT(t)
-	r := newReceiver(t, answers(http.StatusOK))
-	for name, url := range map[string]string{
-		"address": r.URL,
-		"name":    strings.Replace(r.URL, "127.0.0.1", "localhost", 1),
-		"mapped":  strings.Replace(r.URL, "127.0.0.1", "[::ffff:127.0.0.1]", 1),
-	} {
-		quiet(t, ns, name, url)
-		d := delivery(ns, name, name)
-		create(t, d)
-		waitFor(t, d, v1alpha1.WebhookDeliveryFailed, 1)
-		g.Expect(d.Status.Attempts[0].Message).To(ContainSubstring("--webhook-allow-cidr"), url)
-	}
-	g.Expect(r.got()).To(BeEmpty())
 }
 
 func TestARotatedSecretSignsBesideTheNewOne(t *testing.T) {
@@ -280,7 +194,7 @@ func TestADeliveryWhoseEndpointIsGone(t *testing.T) {
 }
 
 // started is the record that a controller leaves that dies between its two writes.
-func started(t *testing.T, d *v1alpha1.WebhookDelivery, attempts int) {
+func started(t *testing.T, d *v1alpha1.WebhookDelivery, attempts int, at time.Time) {
 	t.Helper()
 	for i := range attempts {
 		outcome := v1alpha1.WebhookAttemptUnknown
@@ -288,7 +202,7 @@ func started(t *testing.T, d *v1alpha1.WebhookDelivery, attempts int) {
 			outcome = v1alpha1.WebhookAttemptStarted
 		}
 		d.Status.Attempts = append(d.Status.Attempts, v1alpha1.WebhookAttempt{
-			At: metav1.Now(), Outcome: outcome,
+			At: metav1.NewTime(at), Outcome: outcome,
 			Signatures: []v1alpha1.WebhookSignature{{Digest: strings.Repeat("0", 64), SecretID: "x"}},
 		})
 	}
@@ -298,18 +212,19 @@ func started(t *testing.T, d *v1alpha1.WebhookDelivery, attempts int) {
 	}
 }
 
-func TestAnAttemptOfUnknownOutcomeIsRepeatedOnce(t *testing.T) {
+func TestAnAttemptOfUnknownOutcomeIsRepeatedSoon(t *testing.T) {
 	ns, g := namespace(t), NewWithT(t)
 	r := newReceiver(t, answers(http.StatusOK))
 	quiet(t, ns, "team", r.URL)
 	once, twice := delivery(ns, "once", "team"), delivery(ns, "twice", "team")
 	create(t, once, twice)
-	started(t, once, 1)
-	started(t, twice, 2)
+	started(t, once, 1, time.Now().Add(-time.Minute))
+	started(t, twice, 2, time.Now().Add(-time.Minute))
 
 	start(t, loopback)
 	waitFor(t, once, v1alpha1.WebhookDeliveryDelivered, 2)
-	waitFor(t, twice, v1alpha1.WebhookDeliveryFailed, 2)
+	waitFor(t, twice, v1alpha1.WebhookDeliveryPending, 2)
+	g.Expect(twice.Status.NextAttemptAt.Time).To(BeTemporally(">", time.Now()), "a payload that kills the controller must not do so all the time")
 	g.Expect(once.Status.Attempts[0].Outcome).To(Equal(v1alpha1.WebhookAttemptUnknown))
 	g.Expect(once.Status.Attempts[0].Message).To(ContainSubstring("may have it"))
 	g.Expect(twice.Status.Attempts[1].Outcome).To(Equal(v1alpha1.WebhookAttemptUnknown))
@@ -352,7 +267,7 @@ func TestASlowEndpointDelaysNoOther(t *testing.T) {
 	release := make(chan struct{})
 	slow := newReceiver(t, func(_ http.ResponseWriter, request *http.Request) { hold(request, release) })
 	fast := newReceiver(t, answers(http.StatusOK))
-	quiet(t, ns, "slow", slow.URL)
+	answered(t, quiet(t, ns, "slow", slow.URL))
 	quiet(t, ns, "fast", fast.URL)
 	var waiting []*v1alpha1.WebhookDelivery
 	for i := range 3 * endpointLimit {
@@ -409,4 +324,133 @@ func TestAnAnswerIsRecordedThoughTheDeliveryHasChanged(t *testing.T) {
 	close(release)
 	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
 	g.Expect(r.got()).To(HaveLen(1))
+}
+
+// A person asks for a redelivery by the annotation; each value is one, and the receiver knows it
+// by its webhook-id.
+func TestARedeliveryByAnnotation(t *testing.T) {
+	start(t, loopback)
+	ns, g := namespace(t), NewWithT(t)
+	r := newReceiver(t, answers(http.StatusOK))
+	endpoint := quiet(t, ns, "team", r.URL)
+	d := delivery(ns, "d-1", "team")
+	create(t, d)
+	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
+	first := d.Status.FinishedAt
+	g.Expect(first).NotTo(BeNil())
+
+	redeliver := func(value string) {
+		change(t, d, func(d *v1alpha1.WebhookDelivery) {
+			metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.RedeliverAnnotation, value)
+		})
+	}
+	redeliver("2026-03-01")
+	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 2)
+	g.Expect(d.Status.Redelivery.Value).To(Equal("2026-03-01"))
+	g.Expect(d.Status.FinishedAt.Time).NotTo(BeTemporally("<", first.Time))
+
+	// The same value, another annotation and a label ask for nothing.
+	redeliver("2026-03-01")
+	change(t, d, func(d *v1alpha1.WebhookDelivery) {
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, "note", "seen")
+		metav1.SetMetaDataLabel(&d.ObjectMeta, "seen", "true")
+	})
+	redeliver("2026-03-02")
+	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 3)
+
+	got := r.got()
+	g.Expect(got).To(HaveLen(3))
+	for _, m := range got {
+		g.Expect(m.header.Get("webhook-id")).To(Equal(d.Spec.Event.ID))
+		g.Expect(m.body).To(Equal(d.Spec.Payload))
+		g.Expect(verifies(m, secretOf(t, endpoint))).To(Equal(0))
+		g.Expect(webhooks.Verify(d, m.body, m.header.Get("webhook-signature"), time.Now())).To(Equal(webhooks.Verified))
+	}
+}
+
+// What asks for a redelivery while an attempt is on its way is taken up after it, once.
+func TestARedeliveryThatIsAskedForWhileAnAttemptIsOnItsWay(t *testing.T) {
+	start(t, loopback)
+	ns, g := namespace(t), NewWithT(t)
+	arrived, release := make(chan struct{}, 3), make(chan struct{})
+	r := newReceiver(t, func(_ http.ResponseWriter, request *http.Request) {
+		arrived <- struct{}{}
+		hold(request, release)
+	})
+	quiet(t, ns, "team", r.URL)
+	d := delivery(ns, "d-1", "team")
+	create(t, d)
+	<-arrived
+	for _, value := range []string{"1", "2"} {
+		change(t, d, func(d *v1alpha1.WebhookDelivery) {
+			metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.RedeliverAnnotation, value)
+		})
+	}
+	close(release)
+	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 2)
+	g.Expect(d.Status.Redelivery.Value).To(Equal("2"))
+	g.Expect(d.Status.Redelivery.Attempts).To(Equal(int32(1)))
+	g.Expect(r.got()).To(HaveLen(2))
+}
+
+func TestAReceiverThatIsGoneIsSentNothingUntilTheSpecChanges(t *testing.T) {
+	start(t, loopback)
+	ns, g := namespace(t), NewWithT(t)
+	var back atomic.Bool
+	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
+		if !back.Load() {
+			w.WriteHeader(http.StatusGone)
+		}
+	})
+	endpoint := quiet(t, ns, "team", r.URL)
+	d := delivery(ns, "d-1", "team")
+	create(t, d)
+	eventually(t, func(g Gomega) {
+		status := get(t, g, endpoint).Status
+		g.Expect(readyReason(status.Conditions)).To(Equal(v1alpha1.ReasonGone))
+		g.Expect(v1alpha1.IsConditionTrue(status.Conditions, v1alpha1.ConditionStalled)).To(BeTrue())
+		g.Expect(status.Disabled.Generation).To(Equal(endpoint.Generation))
+	})
+	later := delivery(ns, "d-2", "team")
+	create(t, later)
+	for _, waits := range []*v1alpha1.WebhookDelivery{d, later} {
+		eventually(t, func(g Gomega) {
+			g.Expect(readyReason(get(t, g, waits).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
+		})
+		g.Expect(waits.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryPending))
+		g.Expect(waits.Status.NextAttemptAt).To(BeNil())
+	}
+	g.Expect(r.got()).To(HaveLen(1), "what it has said once need not be asked again")
+
+	back.Store(true)
+	change(t, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Events = []v1alpha1.WebhookEventPattern{"*"} })
+	waitFor(t, later, v1alpha1.WebhookDeliveryDelivered, 1)
+	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 2)
+	eventually(t, func(g Gomega) {
+		status := get(t, g, endpoint).Status
+		g.Expect(readyReason(status.Conditions)).To(Equal(v1alpha1.ReasonReconciled))
+		g.Expect(status.Disabled).To(BeNil())
+	})
+}
+
+// Endpoints that hang, however many, hold up none that answers.
+func TestDeadEndpointsDelayNoOther(t *testing.T) {
+	start(t, loopback)
+	ns, g := namespace(t), NewWithT(t)
+	release := make(chan struct{})
+	defer close(release)
+	dead := newReceiver(t, func(_ http.ResponseWriter, request *http.Request) { hold(request, release) })
+	alive := newReceiver(t, answers(http.StatusOK))
+	quiet(t, ns, "alive", alive.URL)
+	const many = failingLimit + 10
+	for i := range many {
+		name := "dead-" + strconv.Itoa(i)
+		hasFailed(t, quiet(t, ns, name, dead.URL))
+		create(t, delivery(ns, name, name), delivery(ns, name+"-b", name))
+	}
+	eventually(t, func(g Gomega) { g.Expect(len(dead.got())).To(BeNumerically(">=", failingLimit)) })
+	d := delivery(ns, "alive-1", "alive")
+	create(t, d)
+	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
+	g.Expect(alive.got()).To(HaveLen(1))
 }

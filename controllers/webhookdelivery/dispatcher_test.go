@@ -3,40 +3,63 @@ package webhookdelivery
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 // bench runs a dispatcher whose work waits to be released, and notes what ran.
 type bench struct {
 	*dispatcher
+	t        *testing.T
+	clock    *clocktesting.FakeClock
 	began    chan types.NamespacedName
-	release  chan struct{}
 	finished sync.WaitGroup
+
+	mu    sync.Mutex
+	gates map[types.NamespacedName]chan standing
 }
 
 func newBench(t *testing.T, l limits) *bench {
 	t.Helper()
-	b := &bench{dispatcher: newDispatcher(l), began: make(chan types.NamespacedName, 100), release: make(chan struct{}, 100)}
-	b.work = func(ctx context.Context, delivery types.NamespacedName) error {
+	clock := clocktesting.NewFakeClock(time.Now())
+	b := &bench{
+		dispatcher: newDispatcher(l, clock), t: t, clock: clock,
+		began: make(chan types.NamespacedName, 1000), gates: map[types.NamespacedName]chan standing{},
+	}
+	b.work = func(ctx context.Context, delivery types.NamespacedName) (standing, error) {
 		b.began <- delivery
 		select {
-		case <-b.release:
+		case after := <-b.gate(delivery):
+			return after, nil
 		case <-ctx.Done():
 		}
-		return ctx.Err()
+		return standingUnknown, ctx.Err()
 	}
 	b.done = func(context.Context, types.NamespacedName, error) { b.finished.Done() }
 	return b
 }
 
-func (b *bench) ask(endpoint string, n int) {
-	b.finished.Add(1)
-	b.submit(types.NamespacedName{Name: fmt.Sprintf("%s-%d", endpoint, n)}, types.NamespacedName{Name: endpoint})
+func (b *bench) gate(delivery types.NamespacedName) chan standing {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.gates[delivery] == nil {
+		b.gates[delivery] = make(chan standing, 1)
+	}
+	return b.gates[delivery]
 }
+
+func (b *bench) ask(endpoint string, n int, known standing) {
+	b.finished.Add(1)
+	b.submit(types.NamespacedName{Name: fmt.Sprintf("%s/%d", endpoint, n)}, types.NamespacedName{Name: endpoint}, known)
+}
+
+// release lets the work of that delivery come to its end.
+func (b *bench) release(delivery types.NamespacedName, after standing) { b.gate(delivery) <- after }
 
 func (b *bench) run(t *testing.T) (stop func()) {
 	t.Helper()
@@ -48,64 +71,236 @@ func (b *bench) run(t *testing.T) (stop func()) {
 	return stop
 }
 
-func TestEndpointsTakeTurnsWithinTheLimits(t *testing.T) {
-	b := newBench(t, limits{overall: 3, perEndpoint: 2})
-	for n := range 3 {
-		b.ask("a", n)
-	}
-	b.ask("b", 0)
-	b.ask("c", 0)
-	b.run(t)
-	first := map[string]bool{}
-	for range 3 {
-		first[(<-b.began).Name] = true
-	}
-	for _, want := range []string{"a-0", "b-0", "c-0"} {
-		if !first[want] {
-			t.Errorf("%s was not among the first: %v", want, first)
+// next waits for so many to begin, and returns how many of each endpoint they are.
+func (b *bench) next(n int) map[string]int {
+	b.t.Helper()
+	out := map[string]int{}
+	for i := range n {
+		select {
+		case delivery := <-b.began:
+			endpoint, _, _ := strings.Cut(delivery.Name, "/")
+			out[endpoint]++
+		case <-time.After(waitLimit):
+			b.t.Fatalf("%d have begun, want %d: %v", i, n, out)
 		}
 	}
-	if b.hasRoom(types.NamespacedName{Name: "d"}) {
+	return out
+}
+
+// wantsRunning fails the test unless so much runs. Whatever may begin is on the books before the
+// lock is given up under which it was let begin.
+func (b *bench) wantsRunning(n int, reason string) {
+	b.t.Helper()
+	b.dispatcher.mu.Lock()
+	defer b.dispatcher.mu.Unlock()
+	running := 0
+	for _, q := range b.queues {
+		running += q.running
+	}
+	if running != n {
+		b.t.Errorf("%s: %d run, want %d", reason, running, n)
+	}
+}
+
+func (b *bench) running(endpoint string) int {
+	b.dispatcher.mu.Lock()
+	defer b.dispatcher.mu.Unlock()
+	if q := b.queues[types.NamespacedName{Name: endpoint}]; q != nil {
+		return q.running
+	}
+	return 0
+}
+
+// waitLimit bounds what a test waits for.
+const waitLimit = 30 * time.Second
+
+// until waits for what other goroutines do.
+func (b *bench) until(holds func() bool) {
+	b.t.Helper()
+	for deadline := time.Now().Add(waitLimit); !holds(); {
+		if time.Now().After(deadline) {
+			b.t.Fatal("it does not come about")
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+var roomy = limits{overall: 16, failing: 8, slow: 16, perEndpoint: 4, slowAfter: time.Second}
+
+func TestEndpointsTakeTurnsWithinTheLimits(t *testing.T) {
+	b := newBench(t, limits{overall: 10, failing: 1, slow: 1, perEndpoint: 3, slowAfter: time.Second})
+	for n := range 3 {
+		b.ask("a", n, standingProven)
+	}
+	for _, endpoint := range []string{"b", "c", "d"} {
+		b.ask(endpoint, 0, standingProven)
+	}
+	b.run(t)
+	first := b.next(5)
+	for endpoint, want := range map[string]int{"a": 2, "b": 1, "c": 1, "d": 1} {
+		if first[endpoint] != want {
+			t.Errorf("%d of %s were among the first: %v", first[endpoint], endpoint, first)
+		}
+	}
+	b.wantsRunning(5, "several at a time for one come out of the first half")
+	if b.hasRoom(types.NamespacedName{Name: "b"}, standingProven) || !b.hasRoom(types.NamespacedName{Name: "e"}, standingProven) {
+		t.Error("the second half is not for those that have none")
+	}
+	for n := range 5 {
+		b.ask(fmt.Sprintf("e%d", n), 0, standingProven)
+	}
+	b.next(5)
+	if b.hasRoom(types.NamespacedName{Name: "f"}, standingProven) {
 		t.Error("there is room above the overall limit")
 	}
-	for range 5 {
-		b.release <- struct{}{}
+	for _, name := range []string{"a/0", "a/1", "a/2", "b/0", "c/0", "d/0", "e0/0", "e1/0", "e2/0", "e3/0", "e4/0"} {
+		b.release(types.NamespacedName{Name: name}, standingProven)
 	}
 	b.finished.Wait()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.busy)+len(b.waiting)+len(b.turns)+len(b.running)+b.total != 0 {
-		t.Errorf("something is left: %+v %+v %+v %+v %d", b.busy, b.waiting, b.turns, b.running, b.total)
+	b.dispatcher.mu.Lock()
+	defer b.dispatcher.mu.Unlock()
+	if len(b.busy)+len(b.queues)+len(b.turns)+b.used[laneOverall]+b.used[laneFailing]+b.used[laneSlow] != 0 {
+		t.Errorf("something is left: %+v %+v %+v %+v", b.busy, b.queues, b.turns, b.used)
 	}
 }
 
 func TestADeliveryIsWorkedOnOnceAtATime(t *testing.T) {
-	b := newBench(t, limits{overall: 9, perEndpoint: 9})
+	b := newBench(t, roomy)
 	b.run(t)
-	b.ask("a", 0)
+	b.ask("a", 0, standingProven)
 	delivery := <-b.began
-	b.submit(delivery, types.NamespacedName{Name: "a"})
-	b.ask("a", 1)
-	if other := <-b.began; other == delivery {
+	b.submit(delivery, types.NamespacedName{Name: "a"}, standingProven)
+	b.ask("a", 1, standingProven)
+	other := <-b.began
+	if other == delivery {
 		t.Error("it was begun twice")
 	}
 	if !b.isBusy(delivery) {
 		t.Error("it is not busy")
 	}
-	b.release <- struct{}{}
-	b.release <- struct{}{}
+	b.release(delivery, standingProven)
+	b.release(other, standingProven)
 	b.finished.Wait()
 	if b.isBusy(delivery) {
 		t.Error("it is still busy")
 	}
 }
 
+// An endpoint shows that it answers before it gets more than one attempt at a time, and loses
+// that with the first one that fails.
+func TestOnlyWhoAnswersGetsSeveralAtATime(t *testing.T) {
+	b := newBench(t, roomy)
+	b.run(t)
+	for n := range 12 {
+		b.ask("a", n, standingUnknown)
+	}
+	at := func(n int) types.NamespacedName { return types.NamespacedName{Name: fmt.Sprintf("a/%d", n)} }
+	b.next(1)
+	b.wantsRunning(1, "nothing is known of it")
+	b.release(at(0), standingProven)
+	b.next(4)
+	b.wantsRunning(4, "it has answered")
+	if got := b.running("a"); got != 4 {
+		t.Errorf("%d at a time", got)
+	}
+	for n := 1; n < 5; n++ {
+		b.release(at(n), standingFailing)
+		b.until(func() bool { return b.running("a") == 4-n || n == 4 })
+	}
+	b.next(1)
+	b.wantsRunning(1, "it has failed")
+	b.release(at(5), standingFailing)
+	b.next(1)
+	b.wantsRunning(1, "it fails still")
+	b.release(at(6), standingProven)
+	b.next(4)
+	b.wantsRunning(4, "it answers again")
+}
+
+// However many endpoints fail and hang, they have their half, and who answers has the rest.
+func TestFailingEndpointsLeaveRoomForTheOthers(t *testing.T) {
+	b := newBench(t, standardLimits)
+	b.run(t)
+	for n := range 200 {
+		for i := range 3 {
+			b.ask(fmt.Sprintf("dead-%d", n), i, standingFailing)
+		}
+	}
+	for endpoint, n := range b.next(failingLimit) {
+		if n != 1 {
+			t.Errorf("%s has %d at a time", endpoint, n)
+		}
+	}
+	b.wantsRunning(failingLimit, "the half of the failing ones is taken")
+	for n := range 30 {
+		b.ask("healthy", n, standingProven)
+	}
+	if got := b.next(endpointLimit); got["healthy"] != endpointLimit {
+		t.Errorf("began %v", got)
+	}
+	b.ask("new", 0, standingUnknown)
+	if got := b.next(1); got["new"] != 1 {
+		t.Errorf("began %v", got)
+	}
+	// Those that hang have not given up their places.
+	b.clock.Step(10 * slowAfter)
+	b.release(types.NamespacedName{Name: "healthy/0"}, standingProven)
+	b.next(1)
+	if b.hasRoom(types.NamespacedName{Name: "dead-201"}, standingFailing) {
+		t.Error("there is room for one more that fails")
+	}
+}
+
+// Hundreds that nobody knew to be dead hold up the others for as long as it takes to see that
+// they are slow, and not until they are given up.
+func TestEndpointsThatHangAllAtOnceMakeRoomSoon(t *testing.T) {
+	for reason, known := range map[string]standing{"nobody knows them": standingUnknown, "they answered until now": standingProven} {
+		t.Run(reason, func(t *testing.T) {
+			b := newBench(t, standardLimits)
+			for n := range 200 {
+				b.ask(fmt.Sprintf("dead-%d", n), 0, known)
+			}
+			b.ask("healthy", 0, standingProven)
+			b.run(t)
+			if got := b.next(overallLimit); got["healthy"] != 0 {
+				t.Fatal("the healthy one was not behind the others")
+			}
+			b.wantsRunning(overallLimit, "all is taken")
+			b.until(func() bool { return b.clock.Waiters() == overallLimit })
+			b.clock.Step(slowAfter)
+			if got := b.next(200 - overallLimit + 1); got["healthy"] != 1 {
+				t.Error("the healthy one still waits")
+			}
+		})
+	}
+}
+
+// What hangs is bounded too.
+func TestSlowWorkIsBounded(t *testing.T) {
+	b := newBench(t, limits{overall: 2, failing: 1, slow: 3, perEndpoint: 1, slowAfter: time.Second})
+	for n := range 20 {
+		b.ask(fmt.Sprintf("dead-%d", n), 0, standingUnknown)
+	}
+	b.run(t)
+	for _, more := range []int{2, 2, 1} {
+		b.next(more)
+		b.until(func() bool { return b.clock.Waiters() == more })
+		b.clock.Step(time.Second)
+	}
+	b.wantsRunning(5, "3 are slow, and 2 wait to be")
+	b.dispatcher.mu.Lock()
+	defer b.dispatcher.mu.Unlock()
+	if b.used[laneSlow] != 3 || b.used[laneOverall] != 2 {
+		t.Errorf("used %v", b.used)
+	}
+}
+
 func TestAStopEndsWorkOnceTheGraceIsOver(t *testing.T) {
-	b := newBench(t, limits{overall: 1, perEndpoint: 1, grace: time.Millisecond})
+	b := newBench(t, limits{overall: 1, perEndpoint: 1, slowAfter: time.Second, grace: time.Millisecond})
 	stop := b.run(t)
-	b.ask("a", 0)
+	b.ask("a", 0, standingProven)
 	<-b.began
-	b.submit(types.NamespacedName{Name: "never"}, types.NamespacedName{Name: "a"})
+	b.submit(types.NamespacedName{Name: "never"}, types.NamespacedName{Name: "a"}, standingProven)
 	stop()
 	b.finished.Wait()
 	select {

@@ -62,7 +62,7 @@ func newSender(timeout time.Duration, allowed []netip.Prefix) *sender {
 				ForceAttemptHTTP2:      true,
 				TLSHandshakeTimeout:    timeout,
 				IdleConnTimeout:        idleTimeout,
-				MaxIdleConns:           overallLimit,
+				MaxIdleConns:           overallLimit + failingLimit,
 				MaxIdleConnsPerHost:    endpointLimit,
 				MaxResponseHeaderBytes: headerLimit,
 				DisableCompression:     true,
@@ -80,6 +80,16 @@ type result struct {
 	// message for people, "" where all went well. It holds nothing of the secret, the signatures,
 	// the URL or the answer.
 	message string
+	// retryAfter is the answer's header of that name, as it came.
+	retryAfter string
+}
+
+// standing is how the endpoint stands after a try that ended so.
+func (r result) standing() standing {
+	if r.outcome == v1alpha1.WebhookAttemptSucceeded {
+		return standingProven
+	}
+	return standingFailing
 }
 
 // send makes one request and says how it ended.
@@ -102,7 +112,9 @@ func (s *sender) send(ctx context.Context, url string, event v1alpha1.WebhookEve
 	defer answer.Body.Close()
 	// The status is the answer: a body that is cut off or too long changes nothing about it.
 	_, _ = io.CopyN(io.Discard, answer.Body, answerLimit)
-	return judgeAnswer(answer.StatusCode)
+	got := judgeAnswer(answer.StatusCode)
+	got.retryAfter = answer.Header.Get("Retry-After")
+	return got
 }
 
 func judgeAnswer(status int) result {
@@ -110,6 +122,8 @@ func judgeAnswer(status int) result {
 	switch {
 	case status >= 200 && status < 300:
 		return result{outcome: v1alpha1.WebhookAttemptSucceeded, code: code}
+	case status == http.StatusGone:
+		return failed(code, "the receiver answered 410 Gone: it wants no more events")
 	case status >= 300 && status < 400:
 		return failed(code, "the receiver answered with a redirect, which is not followed; set spec.url of the endpoint to the final address")
 	}

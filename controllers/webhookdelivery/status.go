@@ -3,9 +3,12 @@ package webhookdelivery
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -18,6 +21,12 @@ func (r *Reconciler) conclude(ctx context.Context, s *scope, next step) error {
 	status := &s.delivery.Status
 	status.ObservedGeneration = s.delivery.Generation
 	status.Phase, status.NextAttemptAt = next.phase, next.next
+	switch {
+	case next.phase == v1alpha1.WebhookDeliveryPending:
+		status.FinishedAt = nil
+	case status.FinishedAt == nil:
+		status.FinishedAt = ptr.To(metav1.NewTime(s.now.UTC().Truncate(time.Second)))
+	}
 	conditions.Set(&status.Conditions, next.verdict, s.delivery.Generation, s.now)
 	written, err := patch.Status(ctx, r.client, s.delivery, s.before, *status)
 	if written && s.before.Phase != next.phase && next.phase == v1alpha1.WebhookDeliveryFailed {

@@ -43,7 +43,9 @@ func start(t *testing.T, settings Settings) (stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return controllertest.Start(t, config, env.Scheme, sending(settings), webhookendpoint.SetupWithManager)
+	return controllertest.Start(t, config, env.Scheme, sending(settings), func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+		return webhookendpoint.SetupWithManager(ctx, mgr, options, webhookendpoint.Settings{})
+	})
 }
 
 // asController returns a client that may write statuses.
@@ -150,4 +152,26 @@ func readyReason(conditions []v1alpha1.Condition) string {
 		return c.Reason
 	}
 	return ""
+}
+
+// answered makes the endpoint one that has answered before, hasFailed one that has not.
+func answered(t *testing.T, endpoint *v1alpha1.WebhookEndpoint) {
+	t.Helper()
+	setStatus(t, endpoint, func(s *v1alpha1.WebhookEndpointStatus) { now := metav1.Now(); s.LastSuccessAt = &now })
+}
+
+func hasFailed(t *testing.T, endpoint *v1alpha1.WebhookEndpoint) {
+	t.Helper()
+	setStatus(t, endpoint, func(s *v1alpha1.WebhookEndpointStatus) { s.ConsecutiveFailures = 1 })
+}
+
+// setStatus writes a status as the controllers may.
+func setStatus(t *testing.T, endpoint *v1alpha1.WebhookEndpoint, apply func(*v1alpha1.WebhookEndpointStatus)) {
+	t.Helper()
+	c := asController(t)
+	eventually(t, func(g Gomega) {
+		get(t, g, endpoint)
+		apply(&endpoint.Status)
+		g.Expect(c.Status().Update(t.Context(), endpoint)).To(Succeed())
+	})
 }

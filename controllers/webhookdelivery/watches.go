@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
 // endpointIndex is the cache index of deliveries by the name of their endpoint.
@@ -32,10 +33,17 @@ var concernsDeliveries = predicate.Funcs{
 		before, isEndpoint := e.ObjectOld.(*v1alpha1.WebhookEndpoint)
 		after, isToo := e.ObjectNew.(*v1alpha1.WebhookEndpoint)
 		return isEndpoint && isToo && (before.Generation != after.Generation || before.UID != after.UID ||
+			(before.DisabledByControllers() == nil) != (after.DisabledByControllers() == nil) ||
 			!equality.Semantic.DeepEqual(before.Status.SecretRef, after.Status.SecretRef) ||
 			!equality.Semantic.DeepEqual(before.Status.Secrets, after.Status.Secrets))
 	},
 }
+
+// redeliveryAsked lets through what asks for a redelivery.
+var redeliveryAsked = predicate.NewPredicateFuncs(func(object client.Object) bool {
+	delivery, isDelivery := object.(*v1alpha1.WebhookDelivery)
+	return isDelivery && webhooks.RedeliveryAsked(delivery) != ""
+})
 
 // deliveriesOf wakes the deliveries to an endpoint that has come, gone or changed; the finished
 // ones too, for whose signatures a secret's end is of interest.

@@ -181,6 +181,35 @@ func TestFailuresShowInTheCondition(t *testing.T) {
 	waitForReason(t, endpoint, v1alpha1.ReasonDeliveryFailing)
 }
 
+// What the sender has found out of the endpoint holds until the spec changes.
+func TestAnEndpointThatTheSenderHasDisabled(t *testing.T) {
+	start(t)
+	ns, g := namespace(t), NewWithT(t)
+	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
+	create(t, endpoint)
+	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	for _, reason := range []string{v1alpha1.ReasonGone, v1alpha1.ReasonFailingTooLong} {
+		eventually(t, func(g Gomega) {
+			status := &get(t, g, endpoint).Status
+			status.ConsecutiveFailures, status.FailingSince = 7, &metav1.Time{Time: time.Now()}
+			status.Disabled = &v1alpha1.WebhookDisabled{
+				At: metav1.Now(), Reason: v1alpha1.WebhookDisabledReason(reason), Message: "why", Generation: endpoint.Generation,
+			}
+			g.Expect(asController(t).Status().Update(t.Context(), endpoint)).To(Succeed())
+		})
+		waitForReason(t, endpoint, reason)
+		stalled := v1alpha1.FindCondition(endpoint.Status.Conditions, v1alpha1.ConditionStalled)
+		g.Expect(stalled).NotTo(BeNil())
+		g.Expect(stalled.Message).To(And(ContainSubstring("why"), ContainSubstring("change anything in the spec")))
+
+		change(t, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.URL += "/other" })
+		waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+		g.Expect(endpoint.Status.Disabled).To(BeNil())
+		g.Expect(endpoint.Status.ConsecutiveFailures).To(BeZero())
+		g.Expect(endpoint.Status.FailingSince).To(BeNil(), "it has five days again")
+	}
+}
+
 // Making an endpoint costs one status write, and nothing follows.
 func TestOneWriteForANewEndpoint(t *testing.T) {
 	start(t)

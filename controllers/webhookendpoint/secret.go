@@ -51,6 +51,8 @@ type found struct {
 	problem error
 	// polled says that no watch reports a change of it.
 	polled bool
+	// serial is the spec.rotation.serial that was carried out; 0 for none.
+	serial int64
 }
 
 func (f found) usable() bool { return f.problem == nil }
@@ -97,6 +99,9 @@ func (r *Reconciler) ownSecret(ctx context.Context, s *scope) (found, error) {
 		f.polled, f.problem = true, errConflict
 		return f, nil
 	}
+	if f.serial = serialOf(s, secret); f.serial < wantedSerial(s.endpoint) {
+		return r.rotate(ctx, s, f, secret)
+	}
 	if err := r.keepWatched(ctx, secret); err != nil {
 		return f, err
 	}
@@ -124,14 +129,21 @@ func (r *Reconciler) deleteSecret(ctx context.Context, secret *corev1.Secret) er
 // reconcile looks at it.
 func (r *Reconciler) makeSecret(ctx context.Context, s *scope, f found) (found, error) {
 	_, text := signatures.NewSecret()
+	s.secretMade = true
+	return r.createSecret(ctx, s, f, map[string][]byte{v1alpha1.WebhookSecretKey: []byte(text)})
+}
+
+func (r *Reconciler) createSecret(ctx context.Context, s *scope, f found, data map[string][]byte) (found, error) {
+	f.serial = wantedSerial(s.endpoint)
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.endpoint.Namespace, Name: f.name,
 			Labels: map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedBy},
 		},
 		Type: corev1.SecretTypeOpaque,
-		Data: map[string][]byte{v1alpha1.WebhookSecretKey: []byte(text)},
+		Data: data,
 	}
+	mark(secret, f.serial)
 	if err := controllerutil.SetControllerReference(s.endpoint, secret, r.client.Scheme()); err != nil {
 		return f, fmt.Errorf("secret %s: %w", f.name, err)
 	}
@@ -142,7 +154,6 @@ func (r *Reconciler) makeSecret(ctx context.Context, s *scope, f found) (found, 
 	if err != nil {
 		return f, fmt.Errorf("create secret %s: %w", f.name, err)
 	}
-	s.secretMade = true
 	f.secrets, f.problem = signatures.ParseSecrets(secret.Data)
 	return f, nil
 }

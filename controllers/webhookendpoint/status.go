@@ -29,6 +29,8 @@ func judge(endpoint *v1alpha1.WebhookEndpoint, f found) conditions.Verdict {
 			Reason:  v1alpha1.ReasonEndpointDisabled,
 			Message: "spec.disabled is set: nothing is sent",
 		}
+	case endpoint.DisabledByControllers() != nil:
+		return disabledVerdict(endpoint.DisabledByControllers())
 	case failing(endpoint.Status):
 		return conditions.Verdict{
 			Reason:  v1alpha1.ReasonDeliveryFailing,
@@ -36,6 +38,15 @@ func judge(endpoint *v1alpha1.WebhookEndpoint, f found) conditions.Verdict {
 		}
 	}
 	return conditions.Ready(fmt.Sprintf("events are signed with the secret in Secret %s under the key %q", f.name, v1alpha1.WebhookSecretKey))
+}
+
+func disabledVerdict(disabled *v1alpha1.WebhookDisabled) conditions.Verdict {
+	return conditions.Verdict{
+		Stalled: true,
+		Reason:  string(disabled.Reason),
+		Message: disabled.Message + ", so nothing more is sent; when it takes events again, change anything in the spec " +
+			"(spec.url, or set spec.disabled and take it back), and what waits is sent",
+	}
 }
 
 func secretVerdict(f found) conditions.Verdict {
@@ -65,6 +76,17 @@ func failing(status v1alpha1.WebhookEndpointStatus) bool {
 		return status.ConsecutiveFailures > 0
 	}
 	return status.ConsecutiveFailures >= failuresBeforeFailing
+}
+
+// beginAnew forgets what was counted, and why nothing more was sent, when the spec has changed:
+// that was of the former one.
+func beginAnew(endpoint *v1alpha1.WebhookEndpoint) {
+	status := &endpoint.Status
+	if status.ObservedGeneration == endpoint.Generation {
+		return
+	}
+	status.ConsecutiveFailures, status.FailingSince = 0, nil
+	status.Disabled = endpoint.DisabledByControllers()
 }
 
 // remember puts the secrets in use in front of those remembered so far. One that is no longer in

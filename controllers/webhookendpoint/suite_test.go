@@ -1,13 +1,16 @@
 package webhookendpoint
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/controllertest"
@@ -25,11 +28,18 @@ const patience = 45 * time.Second
 // start runs the controller as the service account that it has in a cluster.
 func start(t *testing.T) (stop func()) {
 	t.Helper()
+	return startWith(t, Settings{})
+}
+
+func startWith(t *testing.T, settings Settings) (stop func()) {
+	t.Helper()
 	config, err := env.Controller(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return controllertest.Start(t, config, env.Scheme, SetupWithManager)
+	return controllertest.Start(t, config, env.Scheme, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+		return SetupWithManager(ctx, mgr, options, settings)
+	})
 }
 
 // asController returns a client that may write statuses.

@@ -84,29 +84,3 @@ func TestThePayloadIsJSONWhateverTheData(t *testing.T) {
 		}
 	})
 }
-
-func TestNextAttempt(t *testing.T) {
-	attempts := func(outcomes ...v1alpha1.WebhookAttemptOutcome) []v1alpha1.WebhookAttempt {
-		var out []v1alpha1.WebhookAttempt
-		for _, outcome := range outcomes {
-			out = append(out, v1alpha1.WebhookAttempt{Outcome: outcome})
-		}
-		return out
-	}
-	cases := []struct {
-		reason   string
-		attempts []v1alpha1.WebhookAttempt
-		due      bool
-	}{
-		{"none was made", nil, true},
-		{"one has failed", attempts(v1alpha1.WebhookAttemptFailed), false},
-		{"one may have arrived", attempts(v1alpha1.WebhookAttemptUnknown), true},
-		{"two may have arrived", attempts(v1alpha1.WebhookAttemptUnknown, v1alpha1.WebhookAttemptUnknown), false},
-		{"the repetition has failed", attempts(v1alpha1.WebhookAttemptUnknown, v1alpha1.WebhookAttemptFailed), false},
-	}
-	for _, c := range cases {
-		if _, due := NextAttempt(c.attempts); due != c.due {
-			t.Errorf("%s: due is %t", c.reason, due)
-		}
-	}
-}

@@ -1,23 +1,158 @@
 package webhooks
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// NextAttempt is when a delivery is due for its next attempt, the zero time being at once, and
-// whether it gets one at all.
-//
-// There is one attempt, at once. One whose outcome is unknown is repeated, once: the receiver may never
-// have seen it, and tells a repetition by its webhook-id. Not more than once, or a payload that
-// kills the controller would do so for ever.
-func NextAttempt(attempts []v1alpha1.WebhookAttempt) (at time.Time, due bool) {
-	switch len(attempts) {
-	case 0:
-		return time.Time{}, true
-	case 1:
-		return time.Time{}, attempts[0].Outcome == v1alpha1.WebhookAttemptUnknown
+// waits are those after each attempt of a round but the last. The first attempt is made at once.
+var waits = [...]time.Duration{
+	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 10 * time.Hour,
+}
+
+const (
+	// AttemptsPerRound is how many attempts a delivery gets, and each redelivery of it.
+	AttemptsPerRound = len(waits) + 1
+	// jitter is the largest part of a wait that is added to it, so that what failed together is
+	// not tried again together.
+	jitter = 0.2
+	// maxRetryAfter is how far a receiver may put off the next attempt.
+	maxRetryAfter = 24 * time.Hour
+)
+
+// Round returns the attempts that count for the schedule: all of them, or those of the last
+// redelivery.
+func Round(status *v1alpha1.WebhookDeliveryStatus) []v1alpha1.WebhookAttempt {
+	n := len(status.Attempts)
+	if status.Redelivery != nil {
+		n = min(n, int(status.Redelivery.Attempts))
 	}
-	return time.Time{}, false
+	return status.Attempts[len(status.Attempts)-n:]
+}
+
+// NextAttempt is when a delivery is due for its next attempt, the zero time being at once, and
+// whether it gets one at all. Every attempt so far has ended.
+//
+// It follows from the delivery alone: whoever asks, and however often, gets the same answer, a
+// controller that has just started too.
+func NextAttempt(delivery *v1alpha1.WebhookDelivery) (at time.Time, due bool) {
+	round := Round(&delivery.Status)
+	n := len(round)
+	switch {
+	case n == 0:
+		return time.Time{}, true
+	case n >= AttemptsPerRound, round[n-1].Outcome == v1alpha1.WebhookAttemptSucceeded:
+		return time.Time{}, false
+	}
+	at = after(&round[n-1], spread(waitAfter(round), delivery.Spec.Event.ID, n))
+	if asked := round[n-1].RetryAt; asked != nil && asked.After(at) {
+		at = asked.Time
+	}
+	return at.UTC(), true
+}
+
+// waitAfter is the wait after the last attempt of the round, without jitter.
+//
+// One whose outcome is unknown is repeated soon: the receiver may never have seen it, and tells
+// a repetition by its webhook-id. Where two in a row are unknown the schedule holds, or a payload
+// that kills the controller would do so every few seconds.
+func waitAfter(round []v1alpha1.WebhookAttempt) time.Duration {
+	n := len(round)
+	unknown := round[n-1].Outcome == v1alpha1.WebhookAttemptUnknown
+	if unknown && (n == 1 || round[n-2].Outcome != v1alpha1.WebhookAttemptUnknown) {
+		return waits[0]
+	}
+	return waits[n-1]
+}
+
+// spread adds the jitter of the event's n-th attempt to the wait. Another event, or another
+// attempt, has another one.
+func spread(wait time.Duration, event string, n int) time.Duration {
+	sum := sha256.Sum256([]byte(event + "\n" + strconv.Itoa(n)))
+	part := float64(binary.BigEndian.Uint64(sum[:8])) / math.MaxUint64
+	return wait + time.Duration(part*jitter*float64(wait))
+}
+
+// after is that long after the attempt's end, or its beginning where nobody saw the end; to the
+// second, and never sooner: what is stored of a time is its second alone.
+func after(attempt *v1alpha1.WebhookAttempt, wait time.Duration) time.Time {
+	from := attempt.At.Time
+	if attempt.EndedAt != nil {
+		from = attempt.EndedAt.Time
+	}
+	return from.Add(time.Second + wait).Truncate(time.Second)
+}
+
+// RetryAt is the earliest time of another attempt by the header retry-after of an answer that
+// came now: a number of seconds or a date, at most a day ahead. Nil where it asks for nothing.
+func RetryAt(header string, now time.Time) *metav1.Time {
+	until, asked := retryAfter(strings.TrimSpace(header), now)
+	if !asked || !until.After(now) {
+		return nil
+	}
+	if latest := now.Add(maxRetryAfter); until.After(latest) {
+		until = latest
+	}
+	until = until.UTC()
+	if whole := until.Truncate(time.Second); !whole.Equal(until) {
+		until = whole.Add(time.Second) // never sooner than asked
+	}
+	return &metav1.Time{Time: until}
+}
+
+func retryAfter(header string, now time.Time) (time.Time, bool) {
+	seconds, err := strconv.ParseUint(header, 10, 63)
+	if err == nil || errors.Is(err, strconv.ErrRange) {
+		seconds = min(seconds, uint64(maxRetryAfter/time.Second))
+		return now.Add(time.Duration(seconds) * time.Second), true //nolint:gosec // at most a day
+	}
+	date, err := http.ParseTime(header)
+	return date, err == nil
+}
+
+// RedeliveryAsked is the redelivery that the delivery's annotation asks for and that was not
+// taken up yet, as it is recorded; "" for none.
+func RedeliveryAsked(delivery *v1alpha1.WebhookDelivery) string {
+	value := delivery.Annotations[v1alpha1.RedeliverAnnotation]
+	if value == "" {
+		return ""
+	}
+	if len(value) > v1alpha1.MaxWebhookRedeliveryLength {
+		sum := sha256.Sum256([]byte(value))
+		value = "sha256:" + hex.EncodeToString(sum[:])
+	}
+	if taken := delivery.Status.Redelivery; taken != nil && taken.Value == value {
+		return ""
+	}
+	return value
+}
+
+// TakeUpRedelivery begins the round that the delivery's annotation asks for, if it does.
+func TakeUpRedelivery(delivery *v1alpha1.WebhookDelivery, now time.Time) {
+	if value := RedeliveryAsked(delivery); value != "" {
+		delivery.Status.Redelivery = &v1alpha1.WebhookRedelivery{Value: value, At: metav1.NewTime(now.UTC().Truncate(time.Second))}
+	}
+}
+
+// AddAttempt puts the attempt behind the others. Beyond the bound the oldest makes room, and what
+// it sent can no longer be verified.
+func AddAttempt(status *v1alpha1.WebhookDeliveryStatus, attempt v1alpha1.WebhookAttempt) {
+	status.Attempts = append(status.Attempts, attempt)
+	if over := len(status.Attempts) - v1alpha1.MaxWebhookAttempts; over > 0 {
+		status.Attempts = status.Attempts[over:]
+	}
+	if status.Redelivery != nil {
+		status.Redelivery.Attempts++
+	}
 }

@@ -1,0 +1,306 @@
+package webhookdelivery
+
+import (
+	"net/http"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/signatures"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// byHand is a controller whose every step the test makes, on a real API server, by a clock that
+// the test holds.
+type byHand struct {
+	*Reconciler
+	t     *testing.T
+	clock *clocktesting.FakeClock
+}
+
+func newByHand(t *testing.T, settings Settings) *byHand {
+	t.Helper()
+	if settings.Timeout == 0 {
+		settings.Timeout = DefaultTimeout
+	}
+	c, clock := asController(t), clocktesting.NewFakeClock(time.Now())
+	return &byHand{t: t, clock: clock, Reconciler: &Reconciler{
+		client: c, live: c, recorder: events.NewFakeRecorder(1000), clock: clock,
+		sender:     newSender(settings.Timeout, settings.Allowed),
+		dispatcher: newDispatcher(standardLimits, clock),
+	}}
+}
+
+// look reconciles the delivery and makes the attempt that this asks for, if it does.
+func (h *byHand) look(d *v1alpha1.WebhookDelivery) ctrl.Result {
+	h.t.Helper()
+	key := client.ObjectKeyFromObject(d)
+	result, err := h.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: key})
+	if err == nil && h.dispatcher.isBusy(key) {
+		h.dispatcher = newDispatcher(standardLimits, h.clock)
+		if _, err = h.attempt(h.t.Context(), key); err == nil {
+			result, err = h.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: key})
+		}
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	get(h.t, NewWithT(h.t), d)
+	return result
+}
+
+// ready is an endpoint as its controller leaves it.
+func (h *byHand) ready(namespace, name, url string) *v1alpha1.WebhookEndpoint {
+	h.t.Helper()
+	signing, text := signatures.NewSecret()
+	endpoint := builder.WebhookEndpoint(name).In(namespace).URL(url).Build()
+	create(h.t, endpoint, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		StringData: map[string]string{v1alpha1.WebhookSecretKey: text},
+	})
+	setStatus(h.t, endpoint, func(s *v1alpha1.WebhookEndpointStatus) {
+		s.ObservedGeneration = endpoint.Generation
+		s.SecretRef = &v1alpha1.SecretReference{Name: v1alpha1.ResourceName(name)}
+		s.Secrets = []v1alpha1.WebhookSecretStatus{{ID: signing.ID()}}
+	})
+	return endpoint
+}
+
+func (h *byHand) delivery(namespace, name, endpoint string) *v1alpha1.WebhookDelivery {
+	h.t.Helper()
+	d := delivery(namespace, name, endpoint)
+	create(h.t, d)
+	return d
+}
+
+// The schedule from the first attempt to the last, a step of the clock each.
+func TestADeliveryIsRetriedByTheSchedule(t *testing.T) {
+	h, ns, g := newByHand(t, loopback), namespace(t), NewWithT(t)
+	r := newReceiver(t, answers(http.StatusInternalServerError))
+	h.ready(ns, "team", r.URL)
+	d := h.delivery(ns, "d-1", "team")
+	waits := []time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 10 * time.Hour}
+	for i, wait := range waits {
+		result := h.look(d)
+		g.Expect(d.Status.Attempts).To(HaveLen(i + 1))
+		g.Expect(d.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryPending))
+		g.Expect(d.Status.FinishedAt).To(BeNil())
+		left := d.Status.NextAttemptAt.Sub(h.clock.Now())
+		g.Expect(left).To(And(BeNumerically(">=", wait), BeNumerically("<=", wait+wait/5+time.Second)), "after attempt %d", i+1)
+		g.Expect(result.RequeueAfter).To(BeNumerically("~", left, time.Second))
+
+		h.clock.Step(left - time.Second)
+		h.look(d)
+		g.Expect(r.got()).To(HaveLen(i+1), "a second early")
+		h.clock.Step(time.Second)
+	}
+	h.look(d)
+	g.Expect(d.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryFailed))
+	g.Expect(d.Status.Attempts).To(HaveLen(webhooks.AttemptsPerRound))
+	g.Expect(d.Status.NextAttemptAt).To(BeNil())
+	g.Expect(d.Status.FinishedAt.Time).To(BeTemporally("~", h.clock.Now(), time.Second))
+	g.Expect(v1alpha1.IsConditionTrue(d.Status.Conditions, v1alpha1.ConditionStalled)).To(BeTrue())
+	h.clock.Step(30 * 24 * time.Hour)
+	h.look(d)
+	g.Expect(r.got()).To(HaveLen(webhooks.AttemptsPerRound), "there is an end")
+	for _, m := range r.got() {
+		g.Expect(m.header.Get("webhook-id")).To(Equal(d.Spec.Event.ID))
+		g.Expect(webhooks.Verify(d, m.body, m.header.Get("webhook-signature"), h.clock.Now())).To(Equal(webhooks.Verified))
+	}
+}
+
+// Whatever a receiver does, its attempt ends, says why, is followed by another, and costs little.
+func TestEveryFailureIsRetried(t *testing.T) {
+	h := newByHand(t, Settings{Allowed: loopback.Allowed, Timeout: time.Second})
+	elsewhere := newReceiver(t, answers(http.StatusOK))
+	// An answer of 100 MB, of which a receiver may never see the end taken.
+	long := func(status int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			chunk := make([]byte, 1<<20)
+			for range 100 {
+				if _, err := w.Write(chunk); err != nil {
+					return
+				}
+			}
+		}
+	}
+	cases := []struct {
+		reason  string
+		answer  http.HandlerFunc
+		code    int32
+		message string
+	}{
+		{"an error of the receiver", answers(http.StatusInternalServerError), 500, "other than 200 to 299"},
+		{"too many requests", answers(http.StatusTooManyRequests), 429, "other than 200 to 299"},
+		{"a redirect is not followed", func(w http.ResponseWriter, request *http.Request) {
+			http.Redirect(w, request, elsewhere.URL, http.StatusTemporaryRedirect)
+		}, 307, "redirect"},
+		{"no answer in time", func(_ http.ResponseWriter, request *http.Request) { <-request.Context().Done() }, 0, "no answer within 1s"},
+		{"a connection that is closed", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 0, "closed the connection"},
+		{"100 MB", long(http.StatusBadGateway), 502, "other than 200 to 299"},
+		{"a header without an end", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("x-long", strings.Repeat("x", 1<<20))
+			w.WriteHeader(http.StatusOK)
+		}, 0, "could not be read"},
+	}
+	for i, c := range cases {
+		t.Run(c.reason, func(t *testing.T) {
+			ns, g := namespace(t), NewWithT(t)
+			r := newReceiver(t, c.answer)
+			endpoint := h.ready(ns, "team", r.URL+"/path-that-is-a-credential")
+			d := h.delivery(ns, "d-"+strconv.Itoa(i), "team")
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			h.look(d)
+			runtime.ReadMemStats(&after)
+			g.Expect(after.TotalAlloc-before.TotalAlloc).To(BeNumerically("<", 50<<20), "bytes for one attempt, the receiver's included")
+
+			g.Expect(d.Status.Attempts).To(HaveLen(1))
+			attempt := d.Status.Attempts[0]
+			g.Expect(attempt.Outcome).To(Equal(v1alpha1.WebhookAttemptFailed))
+			g.Expect(attempt.Code).To(Equal(c.code))
+			g.Expect(attempt.Message).To(ContainSubstring(c.message))
+			g.Expect(attempt.Message).NotTo(ContainSubstring("credential"))
+			g.Expect(attempt.EndedAt).NotTo(BeNil())
+			status := get(t, g, endpoint).Status
+			g.Expect(status.ConsecutiveFailures).To(Equal(int32(1)))
+			g.Expect(status.FailingSince.Time).To(BeTemporally("==", attempt.At.Time))
+
+			h.clock.SetTime(d.Status.NextAttemptAt.Time)
+			h.look(d)
+			g.Expect(d.Status.Attempts).To(HaveLen(2))
+			g.Expect(r.got()).To(HaveLen(2))
+		})
+	}
+	NewWithT(t).Expect(elsewhere.got()).To(BeEmpty(), "the redirect was followed")
+}
+
+func TestALongAnswerIsNotRead(t *testing.T) {
+	h, ns, g := newByHand(t, loopback), namespace(t), NewWithT(t)
+	written := make(chan int, 1)
+	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
+		chunk, sum := make([]byte, 1<<20), 0
+		for range 100 {
+			n, err := w.Write(chunk)
+			if sum += n; err != nil {
+				break
+			}
+		}
+		written <- sum
+	})
+	h.ready(ns, "team", r.URL)
+	d := h.delivery(ns, "d-1", "team")
+	h.look(d)
+	g.Expect(d.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryDelivered))
+	// What was written is in the sockets' buffers.
+	g.Expect(<-written).To(BeNumerically("<", 50<<20))
+}
+
+func TestPrivateAddressesAreRefusedUnlessAllowed(t *testing.T) {
+	h, ns, g := newByHand(t, Settings{}), namespace(t), NewWithT(t)
+	r := newReceiver(t, answers(http.StatusOK))
+	for name, url := range map[string]string{
+		"address": r.URL,
+		"name":    strings.Replace(r.URL, "127.0.0.1", "localhost", 1),
+		"mapped":  strings.Replace(r.URL, "127.0.0.1", "[::ffff:127.0.0.1]", 1),
+	} {
+		h.ready(ns, name, url)
+		d := h.delivery(ns, name, name)
+		h.look(d)
+		g.Expect(d.Status.Attempts).To(HaveLen(1))
+		g.Expect(d.Status.Attempts[0].Message).To(ContainSubstring("--webhook-allow-cidr"), url)
+	}
+	g.Expect(r.got()).To(BeEmpty())
+}
+
+// retry-after puts the next attempt off, and what is stored of it holds after a restart.
+func TestAReceiverMayPutTheNextAttemptOff(t *testing.T) {
+	h, ns, g := newByHand(t, loopback), namespace(t), NewWithT(t)
+	asked := "3600"
+	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("retry-after", asked)
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	h.ready(ns, "team", r.URL)
+	d := h.delivery(ns, "d-1", "team")
+	h.look(d)
+	g.Expect(d.Status.NextAttemptAt.Time).To(BeTemporally("~", h.clock.Now().Add(time.Hour), 2*time.Second))
+	g.Expect(d.Status.Attempts[0].RetryAt.Time).To(Equal(d.Status.NextAttemptAt.Time))
+
+	again := newByHand(t, loopback)
+	again.clock.SetTime(h.clock.Now().Add(59 * time.Minute))
+	again.look(d)
+	g.Expect(r.got()).To(HaveLen(1), "another controller keeps to it")
+	again.clock.Step(2 * time.Minute)
+	asked = "1"
+	again.look(d)
+	g.Expect(r.got()).To(HaveLen(2))
+	g.Expect(d.Status.NextAttemptAt.Sub(again.clock.Now())).To(BeNumerically(">=", 5*time.Minute), "never sooner than the schedule")
+}
+
+// Five days without a success end it, for what waits and for what comes.
+func TestAnEndpointThatFailsForFiveDaysIsSentNothingMore(t *testing.T) {
+	h, ns, g := newByHand(t, loopback), namespace(t), NewWithT(t)
+	status := http.StatusInternalServerError
+	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
+	endpoint := h.ready(ns, "team", r.URL)
+	since := h.clock.Now()
+	h.look(h.delivery(ns, "first", "team"))
+	h.clock.SetTime(since.Add(5*24*time.Hour - 2*time.Second))
+	h.look(h.delivery(ns, "second", "team"))
+	g.Expect(get(t, g, endpoint).IsDisabled()).To(BeFalse(), "a moment early")
+	h.clock.SetTime(since.Add(5 * 24 * time.Hour))
+	last := h.delivery(ns, "third", "team")
+	h.look(last)
+	g.Expect(get(t, g, endpoint).Status.Disabled.Reason).To(Equal(v1alpha1.WebhookDisabledFailingTooLong))
+	g.Expect(readyReason(last.Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
+
+	// Any change of the spec gives it another chance, and five more days.
+	status = http.StatusOK
+	change(t, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Batch = v1alpha1.WebhookBatchPerScan })
+	h.clock.Step(time.Minute)
+	h.look(last)
+	g.Expect(last.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryDelivered))
+	g.Expect(get(t, g, endpoint).Status.FailingSince).To(BeNil())
+}
+
+// The record holds 32 attempts: those of earlier rounds make room, and what is kept verifies.
+func TestTheOldestAttemptsMakeRoom(t *testing.T) {
+	h, ns, g := newByHand(t, loopback), namespace(t), NewWithT(t)
+	r := newReceiver(t, answers(http.StatusOK))
+	h.ready(ns, "team", r.URL)
+	d := h.delivery(ns, "d-1", "team")
+	for i := range v1alpha1.MaxWebhookAttempts + 2 {
+		if i > 0 {
+			change(t, d, func(d *v1alpha1.WebhookDelivery) {
+				metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.RedeliverAnnotation, strconv.Itoa(i))
+			})
+		}
+		h.clock.Step(time.Second)
+		h.look(d)
+		h.look(d) // one value is one redelivery
+	}
+	got := r.got()
+	g.Expect(got).To(HaveLen(v1alpha1.MaxWebhookAttempts + 2))
+	g.Expect(d.Status.Attempts).To(HaveLen(v1alpha1.MaxWebhookAttempts))
+	for i, m := range got {
+		want := webhooks.Verified
+		if i < 2 {
+			want = webhooks.SignatureMismatch
+		}
+		g.Expect(webhooks.Verify(d, m.body, m.header.Get("webhook-signature"), h.clock.Now())).To(Equal(want), "attempt %d", i)
+	}
+}

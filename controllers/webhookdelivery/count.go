@@ -1,0 +1,133 @@
+package webhookdelivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
+)
+
+const (
+	// successNote is how often a success is noted at an endpoint where all is well.
+	successNote = time.Minute
+	// maxFailures is how far the failures in a row are counted: who has read 100 knows. Without
+	// an end each attempt at an endpoint that is down would be a write.
+	maxFailures = 100
+	// maxFailing is how long an endpoint may fail, without a success, before nothing more is sent.
+	maxFailing = 5 * 24 * time.Hour
+)
+
+// Messages of endpoints that are sent nothing more.
+const (
+	goneMessage    = "the receiver answered 410 Gone"
+	failingMessage = "every attempt of five days failed"
+)
+
+// attempted is an attempt as it counts for its endpoint.
+type attempted struct {
+	result
+	// at is when it began, ended when it came to an end.
+	at, ended time.Time
+	// generation of the endpoint that it was made for.
+	generation int64
+}
+
+// tellEndpoint counts the attempt in the endpoint's status, if that changes anything.
+func (r *Reconciler) tellEndpoint(ctx context.Context, sent *v1alpha1.WebhookEndpoint, made attempted) error {
+	if !count(sent.DeepCopy(), made) {
+		return nil // nothing to be noted, as far as was known when the attempt began
+	}
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, recordInterval, recordTimeout, true, func(ctx context.Context) (bool, error) {
+		endpoint := &v1alpha1.WebhookEndpoint{}
+		if last = r.live.Get(ctx, client.ObjectKeyFromObject(sent), endpoint); last != nil {
+			return apierrors.IsNotFound(last), nil
+		}
+		if endpoint.UID != sent.UID {
+			return true, nil
+		}
+		before := *endpoint.Status.DeepCopy()
+		if !count(endpoint, made) {
+			return true, nil
+		}
+		_, last = patch.Status(ctx, r.client, endpoint, before, endpoint.Status)
+		return last == nil || apierrors.IsNotFound(last), nil
+	})
+	if err != nil {
+		return fmt.Errorf("count an attempt at webhook endpoint %s: %w", sent.Name, errors.Join(err, last))
+	}
+	return nil
+}
+
+// count adds the attempt to what is known of its endpoint, and reports whether that changes
+// anything.
+func count(endpoint *v1alpha1.WebhookEndpoint, made attempted) bool {
+	if made.outcome == v1alpha1.WebhookAttemptSucceeded {
+		return countSuccess(&endpoint.Status, made.at)
+	}
+	return countFailure(endpoint, made)
+}
+
+func countSuccess(status *v1alpha1.WebhookEndpointStatus, at time.Time) bool {
+	last := status.LastSuccessAt
+	if last != nil && at.Sub(last.Time) < successNote && status.ConsecutiveFailures == 0 && status.FailingSince == nil {
+		return false
+	}
+	status.ConsecutiveFailures, status.FailingSince = 0, nil
+	if last == nil || at.After(last.Time) {
+		status.LastSuccessAt = ptr.To(metav1.NewTime(at.UTC().Truncate(time.Second)))
+	}
+	return true
+}
+
+func countFailure(endpoint *v1alpha1.WebhookEndpoint, made attempted) bool {
+	status := &endpoint.Status
+	// What an attempt met that was made for another spec, or began before a success, says nothing
+	// of the endpoint as it is.
+	if made.generation != endpoint.Generation || (status.LastSuccessAt != nil && made.at.Before(status.LastSuccessAt.Time)) {
+		return false
+	}
+	changed := false
+	if status.ConsecutiveFailures < maxFailures {
+		status.ConsecutiveFailures++
+		changed = true
+	}
+	if at := made.at.UTC().Truncate(time.Second); status.FailingSince == nil || at.Before(status.FailingSince.Time) {
+		status.FailingSince = ptr.To(metav1.NewTime(at))
+		changed = true
+	}
+	if why := hopeless(endpoint, made); why != nil && endpoint.DisabledByControllers() == nil {
+		status.Disabled = why
+		changed = true
+	}
+	return changed
+}
+
+// hopeless says why nothing more is to be sent to the endpoint after the failure; nil if something is.
+func hopeless(endpoint *v1alpha1.WebhookEndpoint, made attempted) *v1alpha1.WebhookDisabled {
+	why := &v1alpha1.WebhookDisabled{
+		At:         metav1.NewTime(made.ended.UTC().Truncate(time.Second)),
+		Generation: endpoint.Generation,
+	}
+	// Of a spec that its controller has yet to see, the failures counted are the former one's.
+	followed := endpoint.Status.ObservedGeneration == endpoint.Generation
+	switch {
+	case made.code == http.StatusGone:
+		why.Reason, why.Message = v1alpha1.WebhookDisabledGone, goneMessage
+	case followed && !made.at.Before(endpoint.Status.FailingSince.Add(maxFailing)):
+		why.Reason, why.Message = v1alpha1.WebhookDisabledFailingTooLong, failingMessage
+	default:
+		return nil
+	}
+	return why
+}

@@ -1,0 +1,157 @@
+package webhookendpoint
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+func TestSetBacklogged(t *testing.T) {
+	endpoint := &v1alpha1.WebhookEndpoint{}
+	steps := []struct {
+		reason  string
+		pending int
+		want    bool
+	}{
+		{"nothing waits", 0, false},
+		{"as many as may", 10, false},
+		{"one more", 11, true},
+		{"as many as may, once it is open", 10, true},
+		{"half of them", 5, true},
+		{"less than half", 4, false},
+		{"half of them, once it is closed", 5, false},
+		{"as many as may, once it is closed", 10, false},
+	}
+	for _, step := range steps {
+		setBacklogged(endpoint, step.pending, 10, noon)
+		if got := v1alpha1.IsConditionTrue(endpoint.Status.Conditions, v1alpha1.ConditionBacklogged); got != step.want {
+			t.Errorf("%s: %t", step.reason, got)
+		}
+		if c := v1alpha1.FindCondition(endpoint.Status.Conditions, v1alpha1.ConditionBacklogged); !step.want && c != nil {
+			t.Errorf("%s: it is there: %+v", step.reason, c)
+		}
+	}
+	setBacklogged(endpoint, 2, 1, noon)
+	before := endpoint.DeepCopy()
+	setBacklogged(endpoint, 1, 1, noon.Add(time.Hour))
+	if diff := cmp.Diff(before, endpoint); diff != "" {
+		t.Errorf("it says something else though nothing has changed: %s", diff)
+	}
+	if setBacklogged(endpoint, 0, 1, noon); len(endpoint.Status.Conditions) != 0 {
+		t.Error("with a bound of 1 it never closes")
+	}
+}
+
+func TestMeasure(t *testing.T) {
+	endpoint := &v1alpha1.WebhookEndpoint{ObjectMeta: metav1.ObjectMeta{UID: "e"}}
+	waiting := func(uid string, since time.Duration, redelivered time.Duration) v1alpha1.WebhookDelivery {
+		d := v1alpha1.WebhookDelivery{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(noon.Add(since))}}
+		d.Spec.EndpointRef.UID = uid
+		if redelivered != 0 {
+			d.Status.Redelivery = &v1alpha1.WebhookRedelivery{At: metav1.NewTime(noon.Add(redelivered))}
+		}
+		return d
+	}
+	got := measure(endpoint, []v1alpha1.WebhookDelivery{
+		waiting("e", 2*time.Hour, 0),
+		waiting("", time.Hour, 0),
+		waiting("earlier", 0, 0), // of another endpoint of the name
+		waiting("e", -24*time.Hour, 3*time.Hour),
+	})
+	if want := (backlog{pending: 3, oldest: noon.Add(time.Hour)}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestBacklogsAreAddedUp(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	b := newBacklogs(registry, func() time.Time { return noon })
+	name := func(n int) types.NamespacedName { return types.NamespacedName{Name: strconv.Itoa(n)} }
+	wants := func(reason string, pending, age float64) {
+		t.Helper()
+		if p, a := b.pending(), b.oldestAge(); p != pending || a != age {
+			t.Errorf("%s: %v pending, the oldest for %v s; want %v, %v", reason, p, a, pending, age)
+		}
+	}
+	wants("nothing waits", 0, 0)
+	b.note(name(1), backlog{pending: 3, oldest: noon.Add(-time.Minute)}, false)
+	b.note(name(2), backlog{pending: 4, oldest: noon.Add(-time.Hour)}, false)
+	wants("two endpoints", 7, 3600)
+	b.note(name(2), backlog{pending: 4, oldest: noon.Add(-time.Hour)}, true)
+	wants("what a disabled endpoint keeps waiting is late for nobody", 7, 60)
+	b.note(name(1), backlog{}, false)
+	b.forget(name(2))
+	wants("nothing waits any longer", 0, 0)
+	if len(b.endpoints) != 0 {
+		t.Errorf("%d are kept", len(b.endpoints))
+	}
+	if n, err := testutil.GatherAndCount(registry); err != nil || n != 2 {
+		t.Errorf("%d series, %v: one for each figure, however many endpoints there are", n, err)
+	}
+}
+
+// The circuit opens above the bound, closes below half of it, and costs a write each.
+func TestTooManyDeliveriesThatWait(t *testing.T) {
+	startWith(t, Settings{MaxPending: 6})
+	ns, g := namespace(t), NewWithT(t)
+	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
+	create(t, endpoint)
+	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	watcher, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Scheme})
+	g.Expect(err).NotTo(HaveOccurred())
+	changes, err := watcher.Watch(t.Context(), &v1alpha1.WebhookEndpointList{}, &client.ListOptions{
+		Namespace: ns, Raw: &metav1.ListOptions{ResourceVersion: endpoint.ResourceVersion},
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	defer changes.Stop()
+
+	var waiting []*v1alpha1.WebhookDelivery
+	for i := range 6 { // and the ping
+		d := builder.WebhookDelivery("d-"+strconv.Itoa(i), time.Now()).In(ns).Endpoint("team").Build()
+		create(t, d)
+		waiting = append(waiting, d)
+	}
+	eventually(t, func(g Gomega) {
+		conditions := get(t, g, endpoint).Status.Conditions
+		g.Expect(v1alpha1.IsConditionTrue(conditions, v1alpha1.ConditionBacklogged)).To(BeTrue())
+		g.Expect(v1alpha1.IsConditionTrue(conditions, v1alpha1.ConditionReady)).To(BeTrue(), "what waits is sent all the same")
+	})
+	for i, d := range waiting[:5] {
+		if i == 0 {
+			g.Expect(env.Client.Delete(t.Context(), d)).To(Succeed())
+			continue
+		}
+		d.Status.Phase = v1alpha1.WebhookDeliveryDelivered
+		g.Expect(asController(t).Status().Update(t.Context(), d)).To(Succeed())
+	}
+	eventually(t, func(g Gomega) {
+		g.Expect(v1alpha1.FindCondition(get(t, g, endpoint).Status.Conditions, v1alpha1.ConditionBacklogged)).To(BeNil())
+	})
+	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"last":"true"}}}`))
+	g.Expect(env.Client.Patch(t.Context(), endpoint, label)).To(Succeed())
+	writes := 0
+	for event := range changes.ResultChan() {
+		if event.Type != watch.Modified {
+			continue
+		}
+		if event.Object.(*v1alpha1.WebhookEndpoint).Labels["last"] == "true" {
+			break
+		}
+		writes++
+	}
+	g.Expect(writes).To(Equal(2), "one when it opens, one when it closes, and none for a delivery")
+}

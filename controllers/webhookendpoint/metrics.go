@@ -1,0 +1,76 @@
+package webhookendpoint
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// backlogs is what waits for each endpoint, as it was when that was last looked at. It is added
+// up when it is asked for: no figure names an endpoint, of which there may be any number.
+type backlogs struct {
+	now func() time.Time
+
+	mu        sync.Mutex
+	endpoints map[types.NamespacedName]sentTo
+}
+
+type sentTo struct {
+	backlog
+	disabled bool
+}
+
+// theBacklog belongs to the process, as the registry does.
+var theBacklog = newBacklogs(metrics.Registry, time.Now)
+
+func newBacklogs(registry prometheus.Registerer, now func() time.Time) *backlogs {
+	b := &backlogs{now: now, endpoints: map[types.NamespacedName]sentTo{}}
+	registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "findings_webhook_deliveries_pending",
+			Help: "Webhook deliveries that wait, those to disabled endpoints included.",
+		}, b.pending),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "findings_webhook_oldest_pending_seconds",
+			Help: "Age of the oldest webhook delivery that waits for an endpoint that is not disabled; 0 where none does.",
+		}, b.oldestAge),
+	)
+	return b
+}
+
+func (b *backlogs) note(endpoint types.NamespacedName, found backlog, disabled bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if found.pending == 0 {
+		delete(b.endpoints, endpoint)
+		return
+	}
+	b.endpoints[endpoint] = sentTo{found, disabled}
+}
+
+func (b *backlogs) forget(endpoint types.NamespacedName) { b.note(endpoint, backlog{}, false) }
+
+func (b *backlogs) pending() float64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	sum := 0
+	for _, e := range b.endpoints {
+		sum += e.backlog.pending
+	}
+	return float64(sum)
+}
+
+func (b *backlogs) oldestAge() float64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now, age := b.now(), time.Duration(0)
+	for _, e := range b.endpoints {
+		if !e.disabled {
+			age = max(age, now.Sub(e.oldest))
+		}
+	}
+	return age.Seconds()
+}

@@ -1,0 +1,145 @@
+package webhookendpoint
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/signatures"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+func rotate(serial int64, overlap time.Duration) func(*v1alpha1.WebhookEndpoint) {
+	return func(e *v1alpha1.WebhookEndpoint) {
+		e.Spec.Rotation = &v1alpha1.WebhookSecretRotation{Serial: serial}
+		if overlap != 0 {
+			e.Spec.Rotation.Overlap = &metav1.Duration{Duration: overlap}
+		}
+	}
+}
+
+// rotatedTo waits until the rotation of that serial has been carried out, and returns what the
+// Secret holds.
+func rotatedTo(t *testing.T, endpoint *v1alpha1.WebhookEndpoint, serial int64) *corev1.Secret {
+	t.Helper()
+	eventually(t, func(g Gomega) {
+		status := get(t, g, endpoint).Status
+		g.Expect(status.RotationSerial).To(Equal(serial))
+		g.Expect(status.ObservedGeneration).To(Equal(endpoint.Generation))
+	})
+	return get(t, NewWithT(t), secretNamed(endpoint.Namespace, SecretName(endpoint.Name), nil))
+}
+
+func TestARotationKeepsTheSecretBeforeForTheOverlap(t *testing.T) {
+	stop := start(t)
+	ns, g := namespace(t), NewWithT(t)
+	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
+	create(t, endpoint)
+	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	older := string(get(t, g, secretNamed(ns, "team-webhook", nil)).Data[v1alpha1.WebhookSecretKey])
+	former := endpoint.Status.Secrets[0].ID
+
+	change(t, endpoint, rotate(1, time.Hour))
+	secret := rotatedTo(t, endpoint, 1)
+	g.Expect(string(secret.Data[v1alpha1.WebhookPreviousSecretKey])).To(Equal(older))
+	secrets, err := signatures.ParseSecrets(secret.Data)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(secrets.All()).To(HaveLen(2))
+	g.Expect(*secrets.All()[1].ExpiresAt).To(BeTemporally("~", time.Now().Add(time.Hour), time.Minute))
+	g.Expect(endpoint.Status.Secrets[0].ID).To(Equal(secrets.All()[0].ID()))
+	g.Expect(endpoint.Status.Secrets[1].ID).To(Equal(former))
+	g.Expect(endpoint.Status.Secrets[1].ExpiresAt.Time).To(BeTemporally("==", *secrets.All()[1].ExpiresAt))
+
+	// Neither another look, nor a restart, nor a Secret written anew rotates again.
+	version := secret.ResourceVersion
+	stop()
+	start(t)
+	change(t, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Batch = v1alpha1.WebhookBatchPerScan })
+	g.Expect(rotatedTo(t, endpoint, 1).ResourceVersion).To(Equal(version))
+	change(t, secret, func(s *corev1.Secret) { s.Annotations = nil })
+	change(t, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Batch = v1alpha1.WebhookBatchNone })
+	g.Expect(rotatedTo(t, endpoint, 1).Data).To(Equal(secret.Data))
+
+	// The next one without an overlap ends both.
+	change(t, endpoint, rotate(2, 0))
+	secret = rotatedTo(t, endpoint, 2)
+	g.Expect(secret.Data).To(HaveLen(1))
+	g.Expect(secret.Annotations[serialAnnotation]).To(Equal("2"))
+	for _, ended := range endpoint.Status.Secrets[1:] {
+		g.Expect(ended.ExpiresAt.Time).NotTo(BeTemporally(">", time.Now()))
+	}
+	// Lowered, it asks for nothing.
+	change(t, endpoint, rotate(1, time.Hour))
+	g.Expect(rotatedTo(t, endpoint, 2).Data).To(Equal(secret.Data))
+}
+
+// A crash after the Secret was written leaves a rotation that the status does not know of.
+func TestARotationIsCarriedOutOnceOverACrash(t *testing.T) {
+	stop := start(t)
+	ns, g := namespace(t), NewWithT(t)
+	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
+	create(t, endpoint)
+	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	stop()
+	change(t, endpoint, rotate(3, time.Hour))
+	secret := secretNamed(ns, "team-webhook", nil)
+	change(t, secret, func(s *corev1.Secret) {
+		s.Data = rotated(s.Data, endpoint.Spec.Rotation, time.Now())
+		mark(s, 3)
+	})
+	start(t)
+	g.Expect(rotatedTo(t, endpoint, 3).Data).To(Equal(secret.Data))
+}
+
+func TestAFreshSecretNeedsNoRotation(t *testing.T) {
+	start(t)
+	ns, g := namespace(t), NewWithT(t)
+	endpoint := builder.WebhookEndpoint("team").In(ns).Mutate(rotate(5, time.Hour)).Build()
+	create(t, endpoint)
+	g.Expect(rotatedTo(t, endpoint, 5).Data).To(HaveLen(1))
+}
+
+func TestAFrozenSecretIsRotatedAllTheSame(t *testing.T) {
+	start(t)
+	ns, g := namespace(t), NewWithT(t)
+	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
+	create(t, endpoint)
+	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	frozen := true
+	change(t, secretNamed(ns, "team-webhook", nil), func(s *corev1.Secret) { s.Immutable = &frozen })
+	change(t, endpoint, rotate(1, time.Hour))
+	g.Expect(rotatedTo(t, endpoint, 1).Data).To(HaveLen(3))
+}
+
+func TestSerialOf(t *testing.T) {
+	cases := []struct {
+		reason string
+		done   int64
+		marked string
+		wanted int64
+		want   int64
+	}{
+		{"nothing was done", 0, "", 1, 0},
+		{"the status says so", 1, "", 1, 1},
+		{"a crash before the status", 0, "1", 1, 1},
+		{"someone wrote the Secret anew", 1, "", 2, 1},
+		{"a mark of what nobody asked for", 1, "99", 2, 2},
+		{"a mark that is no number", 1, "x", 2, 1},
+		{"less is asked for than was done", 3, "3", 2, 3},
+	}
+	for _, c := range cases {
+		s := &scope{endpoint: &v1alpha1.WebhookEndpoint{}, before: v1alpha1.WebhookEndpointStatus{RotationSerial: c.done}}
+		rotate(c.wanted, 0)(s.endpoint)
+		secret := &corev1.Secret{}
+		if c.marked != "" {
+			secret.Annotations = map[string]string{serialAnnotation: c.marked}
+		}
+		if got := serialOf(s, secret); got != c.want {
+			t.Errorf("%s: got %d, want %d", c.reason, got, c.want)
+		}
+	}
+}
