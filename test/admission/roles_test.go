@@ -71,6 +71,14 @@ func TestRights(t *testing.T) {
 		{controller, "report", "appsec.dev", "reviews", "", ours, "", false, "controllers write no fact"},
 		{viewer, "list", "appsec.dev", "reviewissues", "", ours, "", true, "what the role is for"},
 		{triager, "watch", "appsec.dev", "webhookdeliveries", "", ours, "", true, "what the role is for"},
+		{triager, "patch", "appsec.dev", "webhookdeliveries", "", ours, "d", true, "asks for a redelivery"},
+		{triager, "patch", "appsec.dev", "webhookdeliveries", "status", ours, "d", false, "what was sent is what was sent"},
+		{triager, "create", "appsec.dev", "webhookdeliveries", "", ours, "", false, "events are the controllers' to make"},
+		{triager, "delete", "appsec.dev", "webhookdeliveries", "", ours, "d", false, "retention is the controllers'"},
+		{triager, "patch", "appsec.dev", "webhookdeliveries", "", theirs, "d", false, "the role holds in one organization"},
+		{triager, "patch", "appsec.dev", "webhookendpoints", "", ours, "e", false, "where events go is for those who administer"},
+		{viewer, "patch", "appsec.dev", "webhookdeliveries", "", ours, "d", false, "viewers view"},
+		{facade, "patch", "appsec.dev", "webhookdeliveries", "", ours, "d", false, "REST sends nothing"},
 		{scanner, "list", "appsec.dev", "findings", "", theirs, "", false, "the role holds in one organization"},
 		{scanner, "delete", "appsec.dev", "findings", "", ours, "f", false, "a scanner closes and never deletes"},
 		{scanner, "get", "", "secrets", "", ours, "key", false, "tokens are nobody's to read by role"},
@@ -162,6 +170,32 @@ func TestWhoSaysWhichNamespaceIsAnOrganizations(t *testing.T) {
 	}
 	if err := c.as(controller).Patch(t.Context(), namespace, annotate); err != nil {
 		t.Errorf("the controller adopts: %v", err)
+	}
+}
+
+// A redelivery is asked for by an annotation. Nothing else of a delivery can be changed with that right.
+func TestWhoAsksForARedelivery(t *testing.T) {
+	c := newCast(t, "redelivery")
+	delivery := builder.WebhookDelivery("d", start).In(c.namespace).Build()
+	if err := env.Client.Create(t.Context(), delivery); err != nil {
+		t.Fatal(err)
+	}
+	ask := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+appsecv1alpha1.RedeliverAnnotation+`":"1"}}}`))
+	if err := c.as(triager).Patch(t.Context(), delivery.DeepCopy(), ask); err != nil {
+		t.Errorf("the triager: %v", err)
+	}
+	for _, name := range []who{viewer, scanner, facade} {
+		if err := c.as(name).Patch(t.Context(), delivery.DeepCopy(), ask); !isRefusal(err) {
+			t.Errorf("%s: want a refusal, got %v", name, err)
+		}
+	}
+	for reason, body := range map[string]string{
+		"the payload": `{"spec":{"payload":"{}{}"}}`,
+		"an owner":    `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Secret","name":"x","uid":"x"}]}}`,
+	} {
+		if err := c.as(triager).Patch(t.Context(), delivery.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(body))); err == nil {
+			t.Errorf("%s was changed", reason)
+		}
 	}
 }
 
