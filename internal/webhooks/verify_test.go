@@ -106,6 +106,39 @@ func TestEachStatusHasItsOwnMessage(t *testing.T) {
 	}
 }
 
+// A redelivery has another timestamp and another secret, and what it sent verifies beside what
+// was sent before, until an attempt makes room.
+func TestVerifyHoldsOverARedelivery(t *testing.T) {
+	end := noon.Add(time.Hour)
+	before, after := secret(&end), secret(nil)
+	d := newDelivery(`{"a":1}`)
+	first := sent(t, d, noon, v1alpha1.WebhookAttemptSucceeded, before)[0]
+	d.Annotations = map[string]string{v1alpha1.RedeliverAnnotation: "1"}
+	TakeUpRedelivery(d, end)
+	again := sent(t, d, end, v1alpha1.WebhookAttemptSucceeded, after)[0]
+	if first == again {
+		t.Fatal("another time and secret made the same signature")
+	}
+	verify := func(signature string, now time.Time, want VerificationStatus) {
+		t.Helper()
+		if got := Verify(d, `{"a":1}`, signature, now); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	verify(first, noon, Verified)
+	verify(again, noon, Verified)
+	verify(first, end, SecretExpired)
+	verify(again, end, Verified)
+	verify(first+" "+again, end, Verified)
+	for len(d.Status.Attempts) < v1alpha1.MaxWebhookAttempts {
+		AddAttempt(&d.Status, v1alpha1.WebhookAttempt{At: metav1.NewTime(end), Outcome: v1alpha1.WebhookAttemptFailed})
+	}
+	verify(first, noon, Verified)
+	AddAttempt(&d.Status, v1alpha1.WebhookAttempt{At: metav1.NewTime(end), Outcome: v1alpha1.WebhookAttemptFailed})
+	verify(first, noon, SignatureMismatch)
+	verify(again, noon, Verified)
+}
+
 // Whatever was sent verifies, alone and in any company; changed in any byte it does not.
 func TestVerifyHoldsForWhateverWasSent(t *testing.T) {
 	secrets := []signatures.Expiring{secret(nil), secret(nil)}
