@@ -5,8 +5,11 @@ SHELL := /usr/bin/env bash -o pipefail
 # Pinned in a module of their own, so that their dependencies never decide ours. The go
 # command builds each at its first use and keeps it in its cache.
 TOOL := go tool -modfile=hack/tools/go.mod
-GENERATED := api/v1alpha1/zz_generated.deepcopy.go apiserver/openapi/types.gen.go apiserver/openapi/client apiserver/handlers/contract.gen.go config/crd/bases
-MODULES := . hack/tools hack/vacuum hack/controlplane hack/node/coredns
+GENERATED := api/v1alpha1/zz_generated.deepcopy.go apiserver/openapi/types.gen.go apiserver/openapi/client apiserver/handlers/contract.gen.go config/crd/bases \
+  charts/findings-operator/templates/crds charts/findings-operator/templates/rbac charts/findings-operator/templates/admission
+MODULES := . hack/tools hack/vacuum hack/controlplane hack/helm hack/image hack/node/coredns
+# The image's tag: the version that the chart asks for.
+VERSION ?= $(shell sed -n 's/^appVersion: //p' charts/findings-operator/Chart.yaml)
 # Packages tested at a time: each may run a control plane of its own.
 TEST_JOBS ?= 2
 TEST_TIMEOUT ?= 15m
@@ -39,6 +42,10 @@ build: ## Build the binaries into bin/.
 controlplane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl into bin/k8s, once.
 	@hack/controlplane/build.sh
 
+.PHONY: helm
+helm: ## Build helm and kubeconform into bin/, once.
+	@hack/helm/build.sh
+
 .PHONY: generate
 generate: ## Write all generated code and manifests anew.
 	go tool controller-gen object paths=./api/...
@@ -46,12 +53,26 @@ generate: ## Write all generated code and manifests anew.
 	$(TOOL) oapi-codegen -config apiserver/openapi/config.yaml apiserver/openapi/openapi.yaml
 	$(TOOL) oapi-codegen -config apiserver/openapi/server.yaml apiserver/openapi/openapi.yaml
 	$(TOOL) oapi-codegen -config apiserver/openapi/client.yaml apiserver/openapi/openapi.yaml
+	go run ./hack/chart
 
 .PHONY: test
-test: controlplane build ## Run all tests with the race detector. Ends with a count.
+test: controlplane helm build ## Run all tests with the race detector. Ends with a count.
 	@for program in redis-server node npm chromium; do command -v $$program >/dev/null || \
 	  echo "test: $$program is not installed: the tests that need it are reported as skipped (.ci/run installs it)"; done
 	$(TOOL) gotestsum --format=pkgname -- -race -p=$(TEST_JOBS) -timeout=$(TEST_TIMEOUT) ./...
+
+.PHONY: chart
+chart: helm ## Pack the chart into bin/chart.
+	@mkdir -p bin/chart
+	bin/helm lint --strict charts/findings-operator
+	bin/helm package charts/findings-operator --destination bin/chart
+
+.PHONY: image
+image: ## Build the image for amd64 and arm64 into bin/image, without an engine (cold: minutes for each).
+	@mkdir -p bin/image
+	@cd hack/image && go build -o ../../bin/findings-image .
+	@bin/findings-image --root . --out bin/image --version $(VERSION) \
+	  --revision "$$(git rev-parse HEAD)" --created "$$(git log -1 --format=%ct)"
 
 .PHONY: bench
 bench: controlplane ## Run the benchmarks.

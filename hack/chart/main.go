@@ -29,44 +29,62 @@ func main() {
 }
 
 func run() error {
+	written, err := convertAll()
+	if err != nil {
+		return err
+	}
 	for _, source := range sources {
 		// What has no source any more goes.
 		if err := os.RemoveAll(filepath.Join(templates, source.folder)); err != nil {
 			return err
 		}
 	}
-	for _, source := range sources {
-		files, err := filepath.Glob(source.pattern)
-		if err != nil {
+	for path, text := range written {
+		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 			return err
 		}
-		if len(files) == 0 {
-			return fmt.Errorf("%s matches nothing: run this in the repository's root", source.pattern)
-		}
-		for _, file := range files {
-			if passedOver[filepath.Base(file)] {
-				continue
-			}
-			if err := convert(file, filepath.Join(templates, source.folder, filepath.Base(file))); err != nil {
-				return err
-			}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func convert(from, to string) error {
-	manifest, err := os.ReadFile(from)
+// convertAll returns the templates by their paths.
+func convertAll() (map[string]string, error) {
+	written := map[string]string{}
+	for _, source := range sources {
+		files, err := filepath.Glob(source.pattern)
+		if err != nil {
+			return nil, err
+		}
+		if len(files) == 0 {
+			return nil, fmt.Errorf("%s matches nothing: run this in the repository's root", source.pattern)
+		}
+		for _, file := range files {
+			if passedOver[filepath.Base(file)] {
+				continue
+			}
+			to := filepath.Join(templates, source.folder, filepath.Base(file))
+			if written[to] != "" {
+				return nil, fmt.Errorf("%s: another manifest is %s already", file, to)
+			}
+			if written[to], err = convert(file); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return written, nil
+}
+
+func convert(from string) (string, error) {
+	manifest, err := os.ReadFile(from) //nolint:gosec // one of config/
 	if err != nil {
-		return err
+		return "", err
 	}
 	text, err := template(string(manifest))
 	if err != nil {
-		return fmt.Errorf("%s: %w", from, err)
+		return "", fmt.Errorf("%s: %w", from, err)
 	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o750); err != nil {
-		return err
-	}
-	header := "{{- /* Generated from " + filepath.ToSlash(from) + " by `make generate`. Change it there. */ -}}\n"
-	return os.WriteFile(to, []byte(header+text), 0o600)
+	return "{{- /* Generated from " + filepath.ToSlash(from) + " by `make generate`. Change it there. */ -}}\n" + text, nil
 }

@@ -1,0 +1,28 @@
+# The image for those who have an engine; `make image` builds the same without one. Build it
+# with the repository as its context:
+#
+#   docker buildx build --platform linux/amd64,linux/arm64 -t findings-operator .
+FROM --platform=$BUILDPLATFORM docker.io/library/golang:1.26 AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY hack/image hack/image
+RUN cd hack/image && go run . --certificates /ca-certificates.crt
+COPY api api
+COPY apiserver apiserver
+COPY cmd cmd
+COPY controllers controllers
+COPY internal internal
+ARG TARGETOS TARGETARCH
+RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
+    go build -trimpath -buildvcs=false -ldflags="-s -w -buildid=" -o /findings-operator ./cmd/findings-operator
+
+FROM scratch
+LABEL org.opencontainers.image.title="findings-operator" \
+      org.opencontainers.image.description="Keeps an application-security team's findings in Kubernetes" \
+      org.opencontainers.image.source="https://github.com/appsec-dev/findings-operator" \
+      org.opencontainers.image.licenses="Apache-2.0"
+COPY --from=build /ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+COPY --from=build /findings-operator /findings-operator
+USER 65532:65532
+ENTRYPOINT ["/findings-operator"]

@@ -1,0 +1,119 @@
+// Package chart tries the chart with helm itself, on a real API server. There is no kubelet, so
+// no pod runs.
+package chart
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/rest"
+
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// Folder is the chart's.
+func Folder() string {
+	return filepath.Join(testenv.RepositoryRoot(), "charts", "findings-operator")
+}
+
+// Helm runs helm in a home of its own, and gives back what it printed.
+func Helm(t testing.TB, arguments ...string) (string, error) {
+	t.Helper()
+	home := t.TempDir()
+	command := exec.CommandContext(context.WithoutCancel(t.Context()), tool(t, "helm"), arguments...)
+	command.Env = append(os.Environ(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home,
+		// Whatever cluster this machine's user has, it is none of a test's.
+		"KUBECONFIG="+filepath.Join(home, "kubeconfig"))
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Run(); err != nil {
+		return stdout.String(), fmt.Errorf("helm %v: %w\n%s", arguments, err, stderr.String())
+	}
+	return stdout.String(), nil
+}
+
+// tool returns the path of what hack/helm builds.
+func tool(t testing.TB, name string) string {
+	t.Helper()
+	path := filepath.Join(testenv.RepositoryRoot(), "bin", name)
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("bin/%s is not there: run `make helm` first", name)
+	}
+	return path
+}
+
+// Render returns the objects of `helm template`, tests and other hooks among them.
+func Render(t testing.TB, release, namespace string, arguments ...string) []*unstructured.Unstructured {
+	t.Helper()
+	out, err := Helm(t, append([]string{"template", release, Folder(), "--namespace", namespace}, arguments...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Decode(t, out)
+}
+
+// Decode reads the documents of a stream of YAML.
+func Decode(t testing.TB, text string) []*unstructured.Unstructured {
+	t.Helper()
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(text)), 4096)
+	var objects []*unstructured.Unstructured
+	for {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
+			return objects
+		} else if err != nil {
+			t.Fatalf("read what was rendered: %v", err)
+		}
+		if len(object.Object) > 0 {
+			objects = append(objects, object)
+		}
+	}
+}
+
+// Release is an installation of the chart in a test's API server.
+type Release struct {
+	Name, Namespace string
+
+	env        *testenv.Environment
+	kubeconfig string
+}
+
+// NewRelease returns a release that is yet to be installed; its namespace must be there.
+func NewRelease(t testing.TB, env *testenv.Environment, name, namespace string) *Release {
+	t.Helper()
+	return &Release{Name: name, Namespace: namespace, env: env, kubeconfig: testenv.WriteKubeconfig(t, env.Config, namespace)}
+}
+
+// Helm runs a command of helm against the release's API server, in its namespace.
+func (r *Release) Helm(t testing.TB, arguments ...string) (string, error) {
+	t.Helper()
+	return Helm(t, append(arguments, "--kubeconfig", r.kubeconfig, "--namespace", r.Namespace)...)
+}
+
+// Install installs the chart, with further arguments of helm.
+func (r *Release) Install(t testing.TB, arguments ...string) {
+	t.Helper()
+	if _, err := r.Helm(t, append([]string{"install", r.Name, Folder()}, arguments...)...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Controller returns a config with a token of the release's own service account of the
+// controllers: what it may do is what the chart lets it do.
+func (r *Release) Controller(ctx context.Context) (*rest.Config, error) {
+	return r.env.ServiceAccount(ctx, r.Namespace, r.Name+"-controller")
+}
+
+// Facade returns a config with a token of the release's own service account of the REST facade.
+func (r *Release) Facade(ctx context.Context) (*rest.Config, error) {
+	return r.env.ServiceAccount(ctx, r.Namespace, r.Name+"-api")
+}

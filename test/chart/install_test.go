@@ -1,0 +1,265 @@
+package chart
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// TestInstallUpgradeUninstall is the life of a release. It runs from an API server with nothing
+// of ours to one that holds what uninstalling leaves, so it is one test.
+func TestInstallUpgradeUninstall(t *testing.T) {
+	const namespace = "security"
+	makeNamespace(t, namespace)
+	before := everything(t)
+
+	release := NewRelease(t, env, "findings", namespace)
+	release.Install(t, "--set", "controller.replicas=3")
+	waitForKinds(t)
+	checkPods(t, namespace)
+
+	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}
+	if err := env.Client.Create(t.Context(), organization); err != nil {
+		t.Fatal(err)
+	}
+	crds := uids(t)
+
+	if _, err := release.Helm(t, "upgrade", release.Name, Folder(), "--set", "api.replicas=4"); err != nil {
+		t.Fatal(err)
+	}
+	checkKept(t, "the upgrade", organization, crds)
+
+	if _, err := release.Helm(t, "uninstall", release.Name); err != nil {
+		t.Fatal(err)
+	}
+	checkKept(t, "uninstalling", organization, crds)
+	var left []string
+	for _, name := range everything(t) {
+		if !slices.Contains(before, name) {
+			left = append(left, name)
+		}
+	}
+	want := []string{"organizations.appsec.dev kept"}
+	for name := range crds {
+		want = append(want, "customresourcedefinitions.apiextensions.k8s.io "+name)
+	}
+	slices.Sort(want)
+	if difference := cmp.Diff(want, left); difference != "" {
+		t.Errorf("left behind are others than the CRDs and what is in them (-want +got):\n%s", difference)
+	}
+
+	// What stays is no hindrance to come back.
+	release.Install(t)
+	checkKept(t, "installing again", organization, crds)
+	if _, err := release.Helm(t, "uninstall", release.Name); err != nil {
+		t.Fatal(err)
+	}
+	removeCRDs(t)
+}
+
+// waitForKinds returns once the API server serves our kinds.
+func waitForKinds(t *testing.T) {
+	t.Helper()
+	list := &v1alpha1.OrganizationList{}
+	eventually(t, func() error { return env.Client.List(t.Context(), list) })
+}
+
+// checkPods makes the pods that Deployments would, in a namespace that takes restricted ones
+// alone: a Deployment itself is never refused.
+func checkPods(t *testing.T, namespace string) {
+	t.Helper()
+	for _, file := range valueSets(t) {
+		for _, object := range Render(t, "findings", namespace, "--values", file) {
+			template := podOf(object)
+			if template == nil {
+				continue
+			}
+			pod := &unstructured.Unstructured{Object: map[string]any{"metadata": template["metadata"], "spec": template["spec"]}}
+			pod.SetAPIVersion("v1")
+			pod.SetKind("Pod")
+			pod.SetNamespace(namespace)
+			pod.SetName(object.GetName() + "-try")
+			// The test's pod has no account but the namespace's own, which a controller makes.
+			if account, _, _ := unstructured.NestedString(pod.Object, "spec", "serviceAccountName"); account == "" { //nolint:errcheck // no account
+				account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}}
+				if err := env.Client.Create(t.Context(), account); client.IgnoreAlreadyExists(err) != nil {
+					t.Fatal(err)
+				}
+			} else if !strings.HasPrefix(account, "findings-") {
+				account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
+				if err := env.Client.Create(t.Context(), account, client.DryRunAll); err != nil {
+					t.Fatal(err)
+				}
+				continue // made by a release of another name
+			}
+			if err := env.Client.Create(t.Context(), pod, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict)); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+	}
+}
+
+func checkKept(t *testing.T, reason string, organization *v1alpha1.Organization, crds map[string]string) {
+	t.Helper()
+	if difference := cmp.Diff(crds, uids(t)); difference != "" {
+		t.Errorf("%s made CRDs anew:\n%s", reason, difference)
+	}
+	now := &v1alpha1.Organization{}
+	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(organization), now); err != nil {
+		t.Fatalf("%s lost data: %v", reason, err)
+	}
+	if difference := cmp.Diff(organization, now); difference != "" {
+		t.Errorf("%s changed data:\n%s", reason, difference)
+	}
+}
+
+// crdList are our CRDs.
+func crdList(t *testing.T) []apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	if err := apiextensionsv1.AddToScheme(env.Scheme); err != nil {
+		t.Fatal(err)
+	}
+	list := &apiextensionsv1.CustomResourceDefinitionList{}
+	if err := env.Client.List(context.WithoutCancel(t.Context()), list); err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+func uids(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, crd := range crdList(t) {
+		out[crd.Name] = string(crd.UID)
+	}
+	if len(out) == 0 {
+		t.Fatal("there is no CRD")
+	}
+	return out
+}
+
+// removeCRDs takes all CRDs away, with what is in them, for the next test; also once the test is over.
+func removeCRDs(t *testing.T) {
+	t.Helper()
+	for _, crd := range crdList(t) {
+		if err := env.Client.Delete(context.WithoutCancel(t.Context()), &crd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, func() error {
+		if left := crdList(t); len(left) > 0 {
+			return fmt.Errorf("%d CRDs are still there", len(left))
+		}
+		return nil
+	})
+}
+
+// everything lists all that can be listed, "resource name", sorted; but not what API servers
+// make for themselves, such as their Leases.
+func everything(t *testing.T) []string {
+	t.Helper()
+	client, err := discovery.NewDiscoveryClientForConfig(env.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := dynamic.NewForConfig(env.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists, err := client.ServerPreferredResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range list.APIResources {
+			resource := list.APIResources[i]
+			if !slices.Contains(resource.Verbs, "list") {
+				continue
+			}
+			objects, err := all.Resource(version.WithResource(resource.Name)).List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatalf("list %s: %v", resource.Name, err)
+			}
+			for _, object := range objects.Items {
+				if object.GetNamespace() == "kube-system" || object.GetNamespace() == "kube-public" || version.Group == "apiregistration.k8s.io" {
+					continue
+				}
+				if object.GetNamespace() == "security" && object.GetName() == "default" && resource.Name == "serviceaccounts" {
+					continue // made by the test itself
+				}
+				seen[strings.TrimSuffix(resource.Name+"."+version.Group, ".")+" "+strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")] = true
+			}
+		}
+	}
+	var names []string
+	for name := range seen {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// TestPoliciesAndRolesHoldUnderAnotherName: the accounts of a release may do what the
+// contract between writers gives them, whatever the release is called, and no account of the
+// usual names may.
+func TestPoliciesAndRolesHoldUnderAnotherName(t *testing.T) {
+	makeNamespace(t, "elsewhere")
+	release := NewRelease(t, env, "renamed", "elsewhere")
+	release.Install(t)
+	t.Cleanup(func() {
+		if _, err := release.Helm(t, "uninstall", release.Name); err != nil {
+			t.Error(err)
+		}
+		removeCRDs(t)
+	})
+	waitForKinds(t)
+
+	makeNamespace(t, "org-acme")
+	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
+	key := &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Namespace: "org-acme", Name: "first"}}
+	for _, object := range []client.Object{organization, key} {
+		if err := env.Client.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	impostor := impersonate(t, testenv.ServiceAccountUsername(testenv.SystemNamespace, testenv.ControllerServiceAccount))
+	eventually(t, func() error { return wantForbidden(setNamespace(t, impostor, organization)) })
+
+	controller := clientOf(t, release.Controller)
+	eventually(t, func() error { return setNamespace(t, controller, organization) })
+	facade := clientOf(t, release.Facade)
+	eventually(t, func() error {
+		return facade.Status().Patch(t.Context(), key.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"lastUsedAt":"2026-01-01T00:00:00Z"}}`)))
+	})
+	if err := wantForbidden(facade.Status().Patch(t.Context(), key.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"keyID":"forged"}}`)))); err != nil {
+		t.Errorf("the facade sets more than lastUsedAt: %v", err)
+	}
+	if err := wantForbidden(facade.List(t.Context(), &corev1.SecretList{})); err != nil {
+		t.Errorf("the facade reads Secrets: %v", err)
+	}
+}
+
+func setNamespace(t *testing.T, as client.Client, organization *v1alpha1.Organization) error {
+	t.Helper()
+	return as.Status().Patch(t.Context(), organization.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"namespace":"org-acme"}}`)))
+}

@@ -1,0 +1,277 @@
+package chart
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+func TestLint(t *testing.T) {
+	for name, file := range valueSets(t) {
+		if out, err := Helm(t, "lint", "--strict", Folder(), "--values", file); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}
+
+func TestTheSchemaRefusesMistakesAndSaysWhere(t *testing.T) {
+	for _, test := range []struct{ reason, set, want string }{
+		{"a member that is misspelt", "image.tagg=v1", "additional properties 'tagg' not allowed"},
+		{"a level that there is not", "controller.logLevel=loud", "'/controller/logLevel'"},
+		{"a level of the other process", "api.logLevel=panic", "'/api/logLevel'"},
+		{"a number in words", "api.replicas=two", "'/api/replicas'"},
+		{"an Ingress for no host", "ingress.enabled=true", "'/ingress/host'"},
+		{"a route of no gateway", "httpRoute.enabled=true", "'/httpRoute/parentRefs'"},
+		{"a range that is none", "controller.webhookAllowCIDRs={internal}", "'/controller/webhookAllowCIDRs/0'"},
+		{"no workers", "controller.concurrency.finding=0", "'/controller/concurrency/finding'"},
+		{"a flag without its dashes", "api.extraArgs={log-level=debug}", "'/api/extraArgs/0'"},
+		{"a digest that is cut", "image.digest=sha256:0123", "'/image/digest'"},
+		{"a name that no Secret has", "api.tls.secret=My_Secret", "'/api/tls/secret'"},
+		{"metrics for nobody, which means for all", "networkPolicy.metricsFrom=", "'/networkPolicy/metricsFrom'"},
+		{"containers without bounds", "api.resources=null", "missing property 'resources'"},
+		{"two parts that exclude each other", "planeOnly=true,findingsKubeconfigSecret=plane", "set one of them, in a release each"},
+	} {
+		out, err := Helm(t, "template", "findings", Folder(), "--set", test.set)
+		if err == nil {
+			t.Errorf("%s: --set %s went through:\n%s", test.reason, test.set, out)
+		} else if !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: --set %s: %v; want %s", test.reason, test.set, err, test.want)
+		}
+	}
+}
+
+// Both ways of installing give the same operator: a release of the name findings, in
+// findings-system, has the names of config/.
+func TestKustomizeGivesTheSameAsTheChart(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), testenv.Binary(t, "kubectl"), "kustomize",
+		filepath.Join(testenv.RepositoryRoot(), "config", "default")).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kustomize := byName(t, Decode(t, string(out)))
+	// helm makes the namespace, and has a test.
+	delete(kustomize, "Namespace findings-system")
+	chart := byName(t, Render(t, "findings", "findings-system"))
+	delete(chart, "Pod findings-test")
+	if difference := cmp.Diff(kustomize, chart); difference != "" {
+		t.Errorf("config/default (-) and the chart (+) differ:\n%s", difference)
+	}
+}
+
+// byName has objects without what helm and Kubernetes' conventions add to those of a chart.
+func byName(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
+	t.Helper()
+	out := map[string]any{}
+	for _, object := range objects {
+		name := object.GetKind() + " " + object.GetName()
+		if out[name] != nil {
+			t.Errorf("%s is there twice", name)
+		}
+		out[name] = without(object.Object, "app.kubernetes.io/instance", "app.kubernetes.io/managed-by",
+			"app.kubernetes.io/version", "helm.sh/chart", "helm.sh/resource-policy",
+			// A CRD has this label in the chart alone.
+			crdLabel(object))
+	}
+	return out
+}
+
+func crdLabel(object *unstructured.Unstructured) string {
+	if object.GetKind() == "CustomResourceDefinition" {
+		return "app.kubernetes.io/name"
+	}
+	return ""
+}
+
+// without removes members of the names at any depth, and maps that are empty then.
+func without(value any, members ...string) any {
+	switch value := value.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for key, member := range value {
+			if slices.Contains(members, key) {
+				continue
+			}
+			stripped := without(member, members...)
+			if empty, isMap := stripped.(map[string]any); isMap && len(empty) == 0 && key == "labels" {
+				continue
+			}
+			out[key] = stripped
+		}
+		return out
+	case []any:
+		out := make([]any, len(value))
+		for i := range value {
+			out[i] = without(value[i], members...)
+		}
+		return out
+	default:
+		return value
+	}
+}
+
+func TestTheImageIsWhatTheValuesSay(t *testing.T) {
+	for set, want := range map[string]string{
+		"api.replicas=2":      "ghcr.io/appsec-dev/findings-operator:" + appVersion(t),
+		"image.tag=edge":      "ghcr.io/appsec-dev/findings-operator:edge",
+		"image.digest=" + sum: "ghcr.io/appsec-dev/findings-operator@" + sum,
+	} {
+		for _, object := range Render(t, "findings", "findings-system", "--set", set) {
+			for _, container := range containers(object) {
+				if got := container["image"]; got != want {
+					t.Errorf("--set %s: %s has %v, want %s", set, object.GetName(), got, want)
+				}
+			}
+		}
+	}
+}
+
+const sum = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+func appVersion(t *testing.T) string {
+	t.Helper()
+	found := regexp.MustCompile(`(?m)^appVersion: (\S+)$`).FindStringSubmatch(readFile(t, "charts", "findings-operator", "Chart.yaml"))
+	if found == nil {
+		t.Fatal("Chart.yaml has no appVersion")
+	}
+	return found[1]
+}
+
+// containers of a Pod, or of a workload's template.
+func containers(object *unstructured.Unstructured) []map[string]any {
+	pod := podOf(object)
+	if pod == nil {
+		return nil
+	}
+	list, _, _ := unstructured.NestedSlice(pod, "spec", "containers") //nolint:errcheck // what has another form has none
+	var out []map[string]any
+	for _, container := range list {
+		out = append(out, container.(map[string]any))
+	}
+	return out
+}
+
+func podOf(object *unstructured.Unstructured) map[string]any {
+	switch object.GetKind() {
+	case "Pod":
+		return object.Object
+	case "Deployment":
+		template, _, _ := unstructured.NestedMap(object.Object, "spec", "template") //nolint:errcheck // as above
+		return template
+	default:
+		return nil
+	}
+}
+
+// A flag that the binary does not know ends it at its start.
+func TestEveryFlagIsOneOfTheBinary(t *testing.T) {
+	help := map[string]string{}
+	for _, command := range []string{"controller", "apiserver", "healthcheck"} {
+		out, err := exec.CommandContext(t.Context(), filepath.Join(testenv.RepositoryRoot(), "bin", "findings-operator"), command, "--help").CombinedOutput()
+		if err != nil {
+			t.Fatalf("bin/findings-operator %s --help (`make build` makes it): %v\n%s", command, err, out)
+		}
+		help[command] = string(out)
+	}
+	for name, file := range valueSets(t) {
+		for _, object := range Render(t, "findings", "findings-system", "--values", file) {
+			for _, container := range containers(object) {
+				arguments := container["args"].([]any)
+				for _, argument := range arguments[1:] {
+					flag, _, _ := strings.Cut(argument.(string), "=")
+					if strings.HasPrefix(flag, "--") && !regexp.MustCompile(`(?m)`+flag+`\b`).MatchString(help[arguments[0].(string)]) {
+						t.Errorf("%s: %s has the flag %s, which `findings-operator %s` has not", name, object.GetName(), flag, arguments[0])
+					}
+				}
+			}
+		}
+	}
+}
+
+// Secrets are mounted as files: arguments and environments are shown by kubectl describe.
+func TestNoSecretIsInAnArgumentOrTheEnvironment(t *testing.T) {
+	for name, file := range valueSets(t) {
+		for _, object := range Render(t, "findings", "findings-system", "--values", file) {
+			for _, container := range containers(object) {
+				if text := fmt.Sprint(container["env"], container["envFrom"], container["args"]); strings.Contains(text, "secretKeyRef") || strings.Contains(text, "secretRef") {
+					t.Errorf("%s: %s: %s", name, object.GetName(), text)
+				}
+			}
+		}
+	}
+}
+
+// A release under another name and in another namespace has neither of the usual ones left in
+// it; the admission policies name service accounts, so they would let nobody write.
+func TestNamesFollowTheRelease(t *testing.T) {
+	objects := Render(t, "security", "elsewhere", "--values", filepath.Join("testdata", "values", "default.yaml"))
+	accounts := map[string]bool{}
+	for _, object := range objects {
+		content, err := json.Marshal(object.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, usual := range []string{"findings-system", "findings-controller", "findings-api"} {
+			// In quotes in CEL it is the name of a field manager, the binary's own.
+			text := regexp.MustCompile(`(==|!=) '`+usual+`'`).ReplaceAllString(strings.ReplaceAll(string(content), `\u0027`, "'"), "")
+			if strings.Contains(text, usual) {
+				t.Errorf("%s %s keeps the name %s:\n%s", object.GetKind(), object.GetName(), usual, content)
+			}
+		}
+		for _, found := range regexp.MustCompile(`system:serviceaccount:[a-z-]+:[a-z-]+`).FindAllString(string(content), -1) {
+			accounts[found] = true
+		}
+	}
+	want := map[string]bool{
+		"system:serviceaccount:elsewhere:security-controller": true,
+		"system:serviceaccount:elsewhere:security-api":        true,
+	}
+	if difference := cmp.Diff(want, accounts); difference != "" {
+		t.Errorf("the admission policies name other accounts than the release makes:\n%s", difference)
+	}
+	for account := range want {
+		one(t, objects, "ServiceAccount", account[strings.LastIndex(account, ":")+1:])
+	}
+}
+
+// Either kind of release holds its part, and both together hold what one alone does.
+func TestPlaneAndWorkloadsShareTheWholeOut(t *testing.T) {
+	whole := names(Render(t, "findings", "findings-system"))
+	plane := names(Render(t, "findings", "findings-system", "--set", "planeOnly=true"))
+	workloads := names(Render(t, "findings", "findings-system", "--set", "findingsKubeconfigSecret=plane"))
+	for _, name := range whole {
+		inPlane, inWorkloads := slices.Contains(plane, name), slices.Contains(workloads, name)
+		// Tokens are those of accounts in the plane; pods have accounts where they run.
+		if both := strings.HasPrefix(name, "ServiceAccount/"); inPlane && inWorkloads != both || !inPlane && !inWorkloads {
+			t.Errorf("%s: in the plane %t, with the workloads %t", name, inPlane, inWorkloads)
+		}
+	}
+	if len(plane)+len(workloads) != len(whole)+2 {
+		t.Errorf("the whole has %d objects, its parts %d and %d", len(whole), len(plane), len(workloads))
+	}
+}
+
+// What uninstalling must not take along.
+func TestCRDsAreKept(t *testing.T) {
+	count := 0
+	for _, object := range Render(t, "findings", "findings-system") {
+		kept := object.GetAnnotations()["helm.sh/resource-policy"] == "keep"
+		if isCRD := object.GetKind() == "CustomResourceDefinition"; kept != isCRD {
+			t.Errorf("%s %s is kept: %t", object.GetKind(), object.GetName(), kept)
+		} else if isCRD {
+			count++
+		}
+	}
+	if files, err := filepath.Glob(filepath.Join(testenv.RepositoryRoot(), "config", "crd", "bases", "*.yaml")); err != nil || count != len(files) || count == 0 {
+		t.Errorf("the chart has %d CRDs, config/crd %d: run `make generate`", count, len(files))
+	}
+}

@@ -1,0 +1,210 @@
+package chart
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/yaml"
+)
+
+// foreign are kinds that no API server has of its own: looked at by hand below.
+var foreign = []string{"ServiceMonitor", "PrometheusRule", "HTTPRoute"}
+
+// TestEverythingRenderedIsOfItsSchema asks kubeconform, strictly: an API server drops a member
+// that it does not know without a word, unless it is asked not to.
+func TestEverythingRenderedIsOfItsSchema(t *testing.T) {
+	schemas := writeSchemas(t)
+	for name, file := range valueSets(t) {
+		objects := Render(t, "findings", "findings-system", "--values", file)
+		if out, err := kubeconform(t, schemas, objects); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}
+
+// A check that refuses nothing would pass too.
+func TestKubeconformRefusesWhatIsWrong(t *testing.T) {
+	schemas := writeSchemas(t)
+	for _, test := range []struct{ reason, manifest string }{
+		{"an unknown member", `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {prots: []}}`},
+		{"an unknown member deep down", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {selector: {}, template: {spec: {containers: [{name: a, imagee: b}]}}}}`},
+		{"a wrong type", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: two, selector: {}, template: {}}}`},
+		{"a kind that there is not", `{apiVersion: apps/v1, kind: Deploymentt, metadata: {name: a}}`},
+	} {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(test.manifest), &object.Object); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := kubeconform(t, schemas, []*unstructured.Unstructured{object}); err == nil {
+			t.Errorf("%s went through: %s", test.reason, out)
+		}
+	}
+}
+
+func kubeconform(t *testing.T, schemas string, objects []*unstructured.Unstructured) (string, error) {
+	t.Helper()
+	var input bytes.Buffer
+	for _, object := range objects {
+		content, err := yaml.Marshal(object.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&input, "---\n%s", content)
+	}
+	command := exec.CommandContext(t.Context(), tool(t, "kubeconform"), "-strict", "-skip", strings.Join(foreign, ","),
+		"-schema-location", filepath.Join(schemas, "{{ .ResourceKind }}-{{ .Group }}-{{ .ResourceAPIVersion }}.json"))
+	command.Stdin = &input
+	out, err := command.CombinedOutput()
+	return string(out), err
+}
+
+// writeSchemas writes a JSON schema for each kind of the API server, from what it publishes
+// itself, into a folder.
+func writeSchemas(t *testing.T) string {
+	t.Helper()
+	client, err := discovery.NewDiscoveryClientForConfig(env.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths, err := client.OpenAPIV3().Paths()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	written := 0
+	for path, group := range paths {
+		if !strings.HasPrefix(path, "api/") && !strings.HasPrefix(path, "apis/") {
+			continue
+		}
+		content, err := group.Schema("application/json")
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		written += writeGroup(t, folder, content)
+	}
+	if written < 50 {
+		t.Fatalf("the API server publishes only %d kinds", written)
+	}
+	return folder
+}
+
+type openAPI struct {
+	Components struct {
+		Schemas map[string]map[string]any `json:"schemas"`
+	} `json:"components"`
+}
+
+func writeGroup(t *testing.T, folder string, content []byte) int {
+	t.Helper()
+	var document openAPI
+	if err := json.Unmarshal(content, &document); err != nil {
+		t.Fatal(err)
+	}
+	schemas := document.Components.Schemas
+	for _, schema := range schemas {
+		closeSchema(schema)
+	}
+	written := 0
+	for _, name := range slices.Sorted(maps.Keys(schemas)) {
+		kinds, _ := schemas[name]["x-kubernetes-group-version-kind"].([]any) //nolint:errcheck // a part of a kind has none
+		// What belongs to every group, such as DeleteOptions, is no manifest.
+		if len(kinds) != 1 {
+			continue
+		}
+		kind := kinds[0].(map[string]any)
+		schema, err := json.Marshal(map[string]any{
+			"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#/components/schemas/" + name, "components": document.Components,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// kubeconform takes the version for the group where there is none.
+		group := cmp.Or(kind["group"].(string), kind["version"].(string))
+		file := fmt.Sprintf("%s-%s-%s.json", strings.ToLower(kind["kind"].(string)), group, kind["version"])
+		if err := os.WriteFile(filepath.Join(folder, file), schema, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		written++
+	}
+	return written
+}
+
+// closeSchema refuses members that an object's schema does not name.
+func closeSchema(schema map[string]any) {
+	if properties, found := schema["properties"].(map[string]any); found {
+		if schema["additionalProperties"] == nil && schema["x-kubernetes-preserve-unknown-fields"] != true {
+			schema["additionalProperties"] = false
+		}
+		for _, property := range properties {
+			closeSchema(property.(map[string]any))
+		}
+	}
+	for _, member := range []string{"items", "additionalProperties"} {
+		if inner, found := schema[member].(map[string]any); found {
+			closeSchema(inner)
+		}
+	}
+}
+
+// The kinds of the Prometheus operator and of the Gateway API are not there to be asked.
+func TestForeignKindsHaveTheFormTheirDocumentsGive(t *testing.T) {
+	objects := Render(t, "findings", "findings-system", "--values", filepath.Join("testdata", "values", "everything.yaml"))
+	services := map[string]*unstructured.Unstructured{}
+	seen := map[string]int{}
+	for _, object := range objects {
+		seen[object.GetKind()]++
+		if object.GetKind() == "Service" {
+			services[object.GetName()] = object
+		}
+	}
+	if seen["ServiceMonitor"] != 2 || seen["PrometheusRule"] != 1 || seen["HTTPRoute"] != 1 {
+		t.Errorf("rendered are %v", seen)
+	}
+	for _, object := range objects {
+		if object.GetKind() == "ServiceMonitor" {
+			if object.GetAPIVersion() != "monitoring.coreos.com/v1" {
+				t.Errorf("%s is of %s", object.GetName(), object.GetAPIVersion())
+			}
+			if selected := selectedServices(object, services); len(selected) != 1 || !strings.HasSuffix(selected[0], "-metrics") {
+				t.Errorf("ServiceMonitor %s finds the port metrics in %v; want one Service", object.GetName(), selected)
+			}
+		}
+	}
+	route := one(t, objects, "HTTPRoute", "everything-api")
+	service := services["everything-api"]
+	port, _, _ := unstructured.NestedSlice(service.Object, "spec", "ports") //nolint:errcheck // compared below
+	rules, _, _ := unstructured.NestedSlice(route.Object, "spec", "rules")  //nolint:errcheck // compared below
+	backend := rules[0].(map[string]any)["backendRefs"].([]any)[0].(map[string]any)
+	if backend["name"] != service.GetName() || backend["port"] != port[0].(map[string]any)["port"] {
+		t.Errorf("the route leads to %v, the Service has %v", backend, port)
+	}
+}
+
+// selectedServices are the Services that a ServiceMonitor selects and that have its port.
+func selectedServices(monitor *unstructured.Unstructured, services map[string]*unstructured.Unstructured) []string {
+	labels, _, _ := unstructured.NestedStringMap(monitor.Object, "spec", "selector", "matchLabels") //nolint:errcheck // none selects all
+	var selected []string
+	for name, service := range services {
+		ports, _, _ := unstructured.NestedSlice(service.Object, "spec", "ports") //nolint:errcheck // as above
+		hasPort := slices.ContainsFunc(ports, func(port any) bool { return port.(map[string]any)["name"] == "metrics" })
+		matches := true
+		for key, value := range labels {
+			matches = matches && service.GetLabels()[key] == value
+		}
+		if matches && hasPort {
+			selected = append(selected, name)
+		}
+	}
+	return selected
+}

@@ -1,0 +1,121 @@
+package chart
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Services, budgets and policies that select no pod, or another component's, are as good as
+// none, and nothing says so.
+func TestEverySelectorSelectsOneDeploymentsPods(t *testing.T) {
+	paths := map[string][]string{
+		"Service":             {"spec", "selector"},
+		"PodDisruptionBudget": {"spec", "selector", "matchLabels"},
+		"NetworkPolicy":       {"spec", "podSelector", "matchLabels"},
+		"Deployment":          {"spec", "selector", "matchLabels"},
+	}
+	for name, file := range valueSets(t) {
+		objects := Render(t, "findings", "findings-system", "--values", file)
+		pods := map[string]labels.Set{}
+		for _, object := range objects {
+			if object.GetKind() == "Deployment" {
+				found, _, _ := unstructured.NestedStringMap(object.Object, "spec", "template", "metadata", "labels") //nolint:errcheck // none would match nothing
+				pods[object.GetName()] = found
+			}
+		}
+		for _, object := range objects {
+			path := paths[object.GetKind()]
+			if path == nil {
+				continue
+			}
+			selector, _, _ := unstructured.NestedStringMap(object.Object, path...) //nolint:errcheck // none selects all, which fails below
+			var selected []string
+			for deployment, set := range pods {
+				if labels.SelectorFromSet(selector).Matches(set) {
+					selected = append(selected, deployment)
+				}
+			}
+			if len(selected) != 1 || object.GetLabels()["app.kubernetes.io/component"] != selector["app.kubernetes.io/component"] {
+				t.Errorf("%s: %s %s selects %v by %v", name, object.GetKind(), object.GetName(), selected, selector)
+			}
+			checkPorts(t, name, object, objects, selected)
+		}
+	}
+}
+
+// checkPorts compares the ports that a Service or a policy names with those of the pods.
+func checkPorts(t *testing.T, set string, object *unstructured.Unstructured, objects []*unstructured.Unstructured, deployments []string) {
+	t.Helper()
+	if len(deployments) != 1 {
+		return
+	}
+	declared := map[string]bool{}
+	for _, container := range containers(one(t, objects, "Deployment", deployments[0])) {
+		for _, port := range container["ports"].([]any) {
+			declared[port.(map[string]any)["name"].(string)] = true
+		}
+	}
+	var wanted []any
+	switch object.GetKind() {
+	case "Service":
+		ports, _, _ := unstructured.NestedSlice(object.Object, "spec", "ports") //nolint:errcheck // none is wanted then
+		for _, port := range ports {
+			wanted = append(wanted, port.(map[string]any)["targetPort"])
+		}
+	case "NetworkPolicy":
+		rules, _, _ := unstructured.NestedSlice(object.Object, "spec", "ingress") //nolint:errcheck // as above
+		for _, rule := range rules {
+			for _, port := range rule.(map[string]any)["ports"].([]any) {
+				wanted = append(wanted, port.(map[string]any)["port"])
+			}
+		}
+	}
+	for _, port := range wanted {
+		if !declared[fmt.Sprint(port)] {
+			t.Errorf("%s: %s %s wants the port %v; %s has %v", set, object.GetKind(), object.GetName(), port, deployments[0], slices.Sorted(maps.Keys(declared)))
+		}
+	}
+}
+
+// Every Secret and key that a pod mounts under /etc/findings is one that a flag reads, and the
+// other way round.
+func TestEveryMountedFileIsReadByAFlag(t *testing.T) {
+	for name, file := range valueSets(t) {
+		for _, object := range Render(t, "findings", "findings-system", "--values", file) {
+			for _, container := range containers(object) {
+				arguments := fmt.Sprint(container["args"])
+				mounts, _ := container["volumeMounts"].([]any) //nolint:errcheck // none is fine
+				mounted := map[string]bool{}
+				for _, mount := range mounts {
+					path := mount.(map[string]any)["mountPath"].(string)
+					mounted[path] = true
+					if !slices.Contains(pathsIn(arguments), path) {
+						t.Errorf("%s: %s mounts %s, which no flag reads: %s", name, object.GetName(), path, arguments)
+					}
+				}
+				for _, path := range pathsIn(arguments) {
+					if !mounted[path] {
+						t.Errorf("%s: %s reads %s, which is not mounted", name, object.GetName(), path)
+					}
+				}
+			}
+		}
+	}
+}
+
+var mountPath = regexp.MustCompile(`=(/etc/findings/[a-z-]+)`)
+
+// pathsIn are the folders under /etc/findings that arguments name.
+func pathsIn(arguments string) []string {
+	var out []string
+	for _, found := range mountPath.FindAllStringSubmatch(arguments, -1) {
+		out = append(out, found[1])
+	}
+	return out
+}

@@ -1,0 +1,279 @@
+// Package image builds the operator's image as `make image` does and looks into it.
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"crypto/x509"
+	"debug/buildinfo"
+	"debug/elf"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// One test, since each build links the operator anew; the first, cold, compiles all of it.
+func TestImage(t *testing.T) {
+	builder := filepath.Join(t.TempDir(), "image")
+	compile := exec.CommandContext(t.Context(), "go", "build", "-o", builder, ".")
+	compile.Dir = filepath.Join(testenv.RepositoryRoot(), "hack", "image")
+	if out, err := compile.CombinedOutput(); err != nil {
+		t.Fatalf("build hack/image: %v\n%s", err, out)
+	}
+	first := build(t, builder, testenv.RepositoryRoot())
+	image := open(t, readFile(t, first, "findings-operator-"+runtime.GOARCH+".tar"))
+
+	t.Run("the same sources in another folder give the same bytes", func(t *testing.T) {
+		second := build(t, builder, copySources(t))
+		for _, name := range []string{"findings-operator-" + runtime.GOARCH + ".tar", "findings-operator-" + runtime.GOARCH + ".cdx.json"} {
+			if !bytes.Equal(readFile(t, first, name), readFile(t, second, name)) {
+				t.Errorf("two builds of %s differ", name)
+			}
+		}
+	})
+
+	t.Run("it runs the operator as nobody", func(t *testing.T) {
+		if got := image.config.Config.User; got != "65532:65532" {
+			t.Errorf("user %q", got)
+		}
+		if difference := cmp.Diff([]string{"/findings-operator"}, image.config.Config.Entrypoint); difference != "" {
+			t.Error(difference)
+		}
+		if image.config.OS != "linux" || image.config.Architecture != runtime.GOARCH {
+			t.Errorf("it is for %s/%s", image.config.OS, image.config.Architecture)
+		}
+		for label, want := range map[string]string{
+			"org.opencontainers.image.version": "v0.0.0-test", "org.opencontainers.image.revision": "0123", "org.opencontainers.image.licenses": "Apache-2.0",
+		} {
+			if got := image.config.Config.Labels[label]; got != want {
+				t.Errorf("label %s is %q, want %q", label, got, want)
+			}
+		}
+	})
+
+	t.Run("it has a name that containerd imports it by", func(t *testing.T) {
+		if got := image.index.Manifests[0].Annotations["io.containerd.image.name"]; got != "ghcr.io/appsec-dev/findings-operator:v0.0.0-test" {
+			t.Errorf("name %q", got)
+		}
+	})
+
+	t.Run("it holds the binary, certificates and the SBOM, and nothing else", func(t *testing.T) {
+		want := []string{"etc/ssl/certs/ca-certificates.crt", "findings-operator", "usr/share/sbom/findings-operator.cdx.json"}
+		if difference := cmp.Diff(want, image.names()); difference != "" {
+			t.Error(difference)
+		}
+	})
+
+	t.Run("the binary is static", func(t *testing.T) {
+		binary, err := elf.NewFile(bytes.NewReader(image.files["findings-operator"]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, program := range binary.Progs {
+			if program.Type == elf.PT_INTERP {
+				t.Error("it asks for a loader, which the image has not")
+			}
+		}
+	})
+
+	t.Run("the certificates can be read", func(t *testing.T) {
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(image.files["etc/ssl/certs/ca-certificates.crt"]) {
+			t.Error("there is none")
+		}
+		if n := strings.Count(string(image.files["etc/ssl/certs/ca-certificates.crt"]), "BEGIN CERTIFICATE"); n < 50 {
+			t.Errorf("there are only %d", n)
+		}
+	})
+
+	t.Run("the SBOM names every module of the binary", func(t *testing.T) {
+		checkSBOM(t, image.files["usr/share/sbom/findings-operator.cdx.json"], image.files["findings-operator"])
+	})
+}
+
+func build(t *testing.T, builder, root string) string {
+	t.Helper()
+	out := t.TempDir()
+	command := exec.CommandContext(t.Context(), builder, "--root", root, "--out", out, "--version", "v0.0.0-test", "--revision", "0123",
+		"--created", "1700000000", "--architectures", runtime.GOARCH)
+	if printed, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("build the image: %v\n%s", err, printed)
+	}
+	return out
+}
+
+// copySources copies what the operator is built from to a folder of another name.
+func copySources(t *testing.T) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "elsewhere")
+	for _, folder := range []string{"api", "apiserver", "cmd", "controllers", "internal"} {
+		if err := os.CopyFS(filepath.Join(to, folder), os.DirFS(filepath.Join(testenv.RepositoryRoot(), folder))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{"go.mod", "go.sum"} {
+		if err := os.WriteFile(filepath.Join(to, file), readFile(t, testenv.RepositoryRoot(), file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return to
+}
+
+func checkSBOM(t *testing.T, document, binary []byte) {
+	t.Helper()
+	var bill struct {
+		BOMFormat string
+		Metadata  struct {
+			Component struct{ Hashes []struct{ Content string } }
+		}
+		Components []struct{ Purl string }
+	}
+	if err := json.Unmarshal(document, &bill); err != nil {
+		t.Fatal(err)
+	}
+	info, err := buildinfo.Read(bytes.NewReader(binary))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go")}
+	for _, module := range info.Deps {
+		want = append(want, "pkg:golang/"+module.Path+"@"+module.Version)
+	}
+	var got []string
+	for _, component := range bill.Components {
+		got = append(got, component.Purl)
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if difference := cmp.Diff(want, got); difference != "" || len(got) < 20 {
+		t.Errorf("%d components:\n%s", len(got), difference)
+	}
+	sum := sha256.Sum256(binary)
+	if hashes := bill.Metadata.Component.Hashes; bill.BOMFormat != "CycloneDX" || len(hashes) != 1 || hashes[0].Content != hex.EncodeToString(sum[:]) {
+		t.Errorf("it is a %s document of %v, not of the image's binary", bill.BOMFormat, hashes)
+	}
+}
+
+// openedImage is what an OCI layout of one image holds.
+type openedImage struct {
+	index  index
+	config config
+	files  map[string][]byte
+}
+
+func (i openedImage) names() []string {
+	var names []string
+	for name := range i.files {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+type index struct {
+	Manifests []struct {
+		Digest      string
+		Annotations map[string]string
+	}
+}
+
+type config struct {
+	OS, Architecture string
+	Config           struct {
+		User       string
+		Entrypoint []string
+		Labels     map[string]string
+	}
+}
+
+// open follows a layout from its index to the files of the image's one layer, and checks each
+// digest on the way.
+func open(t *testing.T, layout []byte) openedImage {
+	t.Helper()
+	blobs := untar(t, layout)
+	blob := func(digest string) []byte {
+		content, found := blobs["blobs/"+strings.ReplaceAll(digest, ":", "/")]
+		sum := sha256.Sum256(content)
+		if !found || digest != "sha256:"+hex.EncodeToString(sum[:]) {
+			t.Fatalf("the layout has no blob %s of that digest", digest)
+		}
+		return content
+	}
+	decode := func(content []byte, into any) {
+		if err := json.Unmarshal(content, into); err != nil {
+			t.Fatalf("%v in %s", err, content)
+		}
+	}
+	out := openedImage{}
+	decode(blobs["index.json"], &out.index)
+	if len(out.index.Manifests) != 1 {
+		t.Fatalf("the layout holds %d images, want 1", len(out.index.Manifests))
+	}
+	var manifest struct {
+		Config struct{ Digest string }
+		Layers []struct{ Digest string }
+	}
+	decode(blob(out.index.Manifests[0].Digest), &manifest)
+	decode(blob(manifest.Config.Digest), &out.config)
+	if len(manifest.Layers) != 1 {
+		t.Fatalf("the image has %d layers, want 1", len(manifest.Layers))
+	}
+	layer, err := gzip.NewReader(bytes.NewReader(blob(manifest.Layers[0].Digest)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := io.ReadAll(layer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.files = untar(t, content)
+	return out
+}
+
+// untar returns the files of an archive; all are of the time that the build was given.
+func untar(t *testing.T, content []byte) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	reader := tar.NewReader(bytes.NewReader(content))
+	for {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if header.ModTime.Unix() != 1700000000 || header.Uid != 0 || header.Gid != 0 {
+			t.Errorf("%s is of %s, user %d", header.Name, header.ModTime, header.Uid)
+		}
+		if header.Typeflag != tar.TypeReg {
+			continue
+		}
+		if files[header.Name], err = io.ReadAll(reader); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func readFile(t *testing.T, folder, name string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(folder, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
