@@ -16,10 +16,11 @@ import (
 
 // What to test, and with what. Without an address the suite starts a deployment of its own.
 var (
-	baseURL      = flag.String("base-url", "", "address of the deployment to test, for example http://127.0.0.1:8080; without it one is started")
-	apiKey       = flag.String("api-key", "", "API key of an organization of the deployment, for what can be seen with any key")
-	fixturesPath = flag.String("fixtures", "", "YAML or JSON file that names what the API key's organization holds, where there is no -kubeconfig")
-	requireAll   = flag.Bool("require-all", false, "fail where a test cannot run for want of input")
+	baseURL         = flag.String("base-url", "", "address of the deployment to test, for example http://127.0.0.1:8080; without it one is started")
+	apiKey          = flag.String("api-key", "", "API key of an organization of the deployment, for what can be seen with any key")
+	fixturesPath    = flag.String("fixtures", "", "YAML or JSON file that names what the API key's organization holds, where there is no -kubeconfig")
+	requireAll      = flag.Bool("require-all", false, "fail where a test cannot run for want of input")
+	receiverAddress = flag.String("receiver-address", "127.0.0.1", "address of this machine that the deployment can send webhooks to, and allows")
 )
 
 // kubeconfigPath is -kubeconfig: a file of an administrator of the deployment's cluster, to make

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -58,13 +59,29 @@ func deliver(t *testing.T) *delivered {
 	return &delivered{sample{o.name, o.namespace, o.Token}, o.sent(builder.WebhookEndpoint("conformance"))}
 }
 
+// newReceiver listens where -receiver-address says that the deployment can reach this process.
+func newReceiver(t *testing.T, handler http.Handler) *httptest.Server {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(*receiverAddress, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	receiver := httptest.NewUnstartedServer(handler)
+	if err := receiver.Listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	receiver.Listener = listener
+	receiver.Start()
+	return receiver
+}
+
 const sentPayload = `{"type":"webhook.ping","data":{}}`
 
 // sent has the deployment send a delivery to that endpoint, which is put into this process.
 func (o *organization) sent(endpoint *builder.WebhookEndpointBuilder) received {
 	o.t.Helper()
 	got := make(chan received, 16)
-	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	receiver := newReceiver(o.t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return
@@ -267,7 +284,7 @@ func TestWebhooks_VerifyChangesNothing(t *testing.T) {
 func TestWebhooks_PayloadHoldsNoSourceCode(t *testing.T) {
 	o := newOrganization(t)
 	bodies := make(chan string, 64)
-	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	receiver := newReceiver(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if body, err := io.ReadAll(r.Body); err == nil {
 			bodies <- string(body)
 		}
