@@ -1,0 +1,179 @@
+package retention
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tidwall/btree"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// agenda holds what has finished, the oldest first. It is fed by the watch: a change costs a
+// step in a tree, and the question what is due costs as many steps as there are answers, however
+// many objects are not due. An entry takes some hundred bytes. It is safe for concurrent use.
+type agenda struct {
+	mu    sync.Mutex
+	trees map[place]*btree.BTreeG[entry]
+}
+
+// place is where an object stands.
+type place struct {
+	namespace string
+	shelf     shelf
+}
+
+// entry is a finished object.
+type entry struct {
+	// at is when it finished, in seconds since 1970.
+	at   int64
+	name string
+	uid  types.UID
+}
+
+// first is before every entry.
+var first = entry{at: math.MinInt64}
+
+func earlier(a, b entry) bool { return compare(a, b) < 0 }
+
+func compare(a, b entry) int {
+	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.name, b.name), cmp.Compare(a.uid, b.uid))
+}
+
+func newAgenda() *agenda { return &agenda{trees: map[place]*btree.BTreeG[entry]{}} }
+
+// due returns, in order, at most limit of the entries after the given one that finished at the
+// cutoff or before it.
+func (a *agenda) due(from place, after entry, cutoff time.Time, limit int) []entry {
+	return a.until(from, after, cutoff.Unix(), limit)
+}
+
+func (a *agenda) until(from place, after entry, cutoff int64, limit int) []entry {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	tree := a.trees[from]
+	if tree == nil {
+		return nil
+	}
+	var out []entry
+	tree.Ascend(after, func(e entry) bool {
+		if e.at > cutoff || len(out) == limit {
+			return false
+		}
+		if e != after {
+			out = append(out, e)
+		}
+		return true
+	})
+	return out
+}
+
+// next is when the first entry after the given one finished; false where there is none.
+func (a *agenda) next(from place, after entry) (time.Time, bool) {
+	list := a.until(from, after, math.MaxInt64, 1)
+	if len(list) == 0 {
+		return time.Time{}, false
+	}
+	return time.Unix(list[0].at, 0), true
+}
+
+// change replaces before by after; either may be nil. It reports whether that put anything on a
+// shelf that was not there so.
+func (a *agenda) change(before, after client.Object) bool {
+	old, hadEntry := entryOf(before)
+	now, hasEntry := entryOf(after)
+	if hadEntry == hasEntry && old == now {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if hadEntry {
+		a.remove(old.place, old.entry)
+	}
+	if hasEntry {
+		tree := a.trees[now.place]
+		if tree == nil {
+			tree = btree.NewBTreeGOptions(earlier, btree.Options{NoLocks: true})
+			a.trees[now.place] = tree
+		}
+		tree.Set(now.entry)
+	}
+	return hasEntry
+}
+
+// forget takes an entry off whose object has been deleted, before the watch says so.
+func (a *agenda) forget(from place, e entry) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.remove(from, e)
+}
+
+// remove leaves no empty tree behind.
+func (a *agenda) remove(from place, e entry) {
+	tree := a.trees[from]
+	if tree == nil {
+		return
+	}
+	tree.Delete(e)
+	if tree.Len() == 0 {
+		delete(a.trees, from)
+	}
+}
+
+// standing is an entry and where it is.
+type standing struct {
+	place place
+	entry entry
+}
+
+func entryOf(object client.Object) (standing, bool) {
+	if object == nil {
+		return standing{}, false
+	}
+	at, on, ok := finished(object)
+	if !ok {
+		return standing{}, false
+	}
+	return standing{
+		place: place{namespace: object.GetNamespace(), shelf: on},
+		entry: entry{at: at.Unix(), name: object.GetName(), uid: object.GetUID()},
+	}, true
+}
+
+// handler feeds the agenda from a watch, and has the organization looked at a delay after
+// something was added. The queue holds it once however often it is added.
+//
+// Each kind must have one handler on one watch, without predicates. The controller waits until
+// the handler has seen everything that was there at the start before it reconciles anything.
+func (a *agenda) handler(delay time.Duration) handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	wake := func(object client.Object, q queue) {
+		if name, ours := strings.CutPrefix(object.GetNamespace(), v1alpha1.NamespacePrefix); ours {
+			q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, delay)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
+			// At the start every organization is reconciled on its own account.
+			if a.change(nil, e.Object) && !e.IsInInitialList {
+				wake(e.Object, q)
+			}
+		},
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			if a.change(e.ObjectOld, e.ObjectNew) {
+				wake(e.ObjectNew, q)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { a.change(e.Object, nil) },
+	}
+}

@@ -1,0 +1,152 @@
+package retention
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// queue records what is added after a delay; anything else fails on the nil interface.
+type queue struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	added []string
+}
+
+func (q *queue) AddAfter(request reconcile.Request, after time.Duration) {
+	q.added = append(q.added, fmt.Sprint(request.Name, " in ", after))
+}
+
+func TestOrganizationsAreLookedAtWhenSomethingFinishes(t *testing.T) {
+	asIs := func(*v1alpha1.Finding) {}
+	opened := func(f *v1alpha1.Finding) { f.Spec.Closed = nil }
+	labelled := func(f *v1alpha1.Finding) { f.Labels = map[string]string{"a": "b"} }
+	cases := []struct {
+		reason        string
+		before, after *v1alpha1.Finding
+		initial, woke bool
+	}{
+		{reason: "one that comes closed", after: finding(asIs), woke: true},
+		{reason: "at the start each organization is looked at anyhow", after: finding(asIs), initial: true},
+		{reason: "one that comes open", after: finding(opened)},
+		{reason: "a closure", before: finding(opened), after: finding(asIs), woke: true},
+		{reason: "what was owed is told", before: finding(func(f *v1alpha1.Finding) { f.Status.EmittedSeq = 0 }), after: finding(asIs), woke: true},
+		{reason: "a label on a closed one", before: finding(asIs), after: finding(labelled)},
+		{reason: "a reopening", before: finding(asIs), after: finding(opened)},
+		{reason: "a comment is taken back", before: finding(func(f *v1alpha1.Finding) { f.Spec.Triage.Comments = "x" }), after: finding(asIs), woke: true},
+		{reason: "a removal", before: finding(asIs)},
+		{reason: "not an organization's", after: builder.Finding("f").In("elsewhere").Closed(noon, "s").Build()},
+	}
+	for _, c := range cases {
+		h, q := newAgenda().handler(time.Minute), &queue{}
+		switch {
+		case c.before == nil:
+			h.Create(context.Background(), event.CreateEvent{Object: c.after, IsInInitialList: c.initial}, q)
+		case c.after == nil:
+			h.Delete(context.Background(), event.DeleteEvent{Object: c.before}, q)
+		default:
+			h.Update(context.Background(), event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}, q)
+		}
+		var want []string
+		if c.woke {
+			want = []string{"x in 1m0s"}
+		}
+		if diff := cmp.Diff(want, q.added); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+		}
+	}
+}
+
+// Whatever comes, changes and goes, what is due is what a look at everything there would say, in
+// order, and once all is gone nothing is kept.
+func TestTheAgendaIsThatOfALookAtEverything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, q := newAgenda(), &queue{}
+		h := a.handler(time.Minute)
+		there := map[string]*v1alpha1.Finding{}
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			name := rapid.SampledFrom([]string{"1", "2", "3", "4", "5"}).Draw(t, "name")
+			before := there[name]
+			if before != nil && rapid.Bool().Draw(t, "delete") {
+				delete(there, name)
+				if rapid.Bool().Draw(t, "by us") {
+					if is, ok := entryOf(before); ok {
+						a.forget(is.place, is.entry)
+					}
+				}
+				h.Delete(context.Background(), event.DeleteEvent{Object: before}, q)
+				continue
+			}
+			after := finding(func(f *v1alpha1.Finding) {
+				f.Name, f.UID = name, types.UID("of "+name)
+				f.Spec.Closed.At = builder.Time(noon.Add(time.Duration(rapid.IntRange(-3, 3).Draw(t, "hours")) * time.Hour))
+				if rapid.Bool().Draw(t, "open") {
+					f.Spec.Closed = nil
+				}
+				f.Status.EmittedSeq = rapid.Int64Range(1, 2).Draw(t, "emitted")
+			})
+			there[name] = after
+			if before == nil {
+				h.Create(context.Background(), event.CreateEvent{Object: after}, q)
+			} else {
+				h.Update(context.Background(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
+			}
+		}
+		from := place{"org-x", closedFindings}
+		want := lookAt(there, noon)
+		var got []string
+		for last := first; ; { // in pages of two
+			page := a.due(from, last, noon, 2)
+			if len(page) == 0 {
+				break
+			}
+			for _, e := range page {
+				got = append(got, e.name)
+			}
+			last = page[len(page)-1]
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("due (-want +got):\n%s", diff)
+		}
+		reached := entry{at: noon.Unix() + 1} // before whatever finished later
+		next, found := a.next(from, reached)
+		later := lookAt(there, noon.Add(100*time.Hour))[len(want):]
+		if found != (len(later) > 0) || found && !next.Equal(there[later[0]].Spec.Closed.At.Time) {
+			t.Fatalf("next at %s (%t), want that of %v", next, found, later)
+		}
+		for _, f := range there {
+			h.Delete(context.Background(), event.DeleteEvent{Object: f}, q)
+		}
+		if len(a.trees) > 0 {
+			t.Fatalf("kept of nothing: %v", a.trees)
+		}
+	})
+}
+
+// lookAt names what is due of everything there, the oldest first.
+func lookAt(there map[string]*v1alpha1.Finding, cutoff time.Time) []string {
+	var due []standing
+	for _, f := range there {
+		if is, ok := entryOf(client.Object(f)); ok && is.entry.at <= cutoff.Unix() {
+			due = append(due, is)
+		}
+	}
+	slices.SortFunc(due, func(a, b standing) int { return compare(a.entry, b.entry) })
+	var out []string
+	for _, is := range due {
+		out = append(out, is.entry.name)
+	}
+	return out
+}

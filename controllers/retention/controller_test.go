@@ -1,0 +1,395 @@
+package retention
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	findings "github.com/appsec-dev/findings-operator/controllers/finding"
+	organizations "github.com/appsec-dev/findings-operator/controllers/organization"
+	"github.com/appsec-dev/findings-operator/controllers/project"
+	"github.com/appsec-dev/findings-operator/controllers/repository"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+func duration(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
+
+func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
+	ns := organization(t, "terms")
+	keeps(t, "terms", v1alpha1.Retention{
+		ClosedFindings: duration(time.Hour), FinishedScans: duration(time.Hour), FinishedDeliveries: duration(time.Hour),
+	})
+	now := time.Now()
+	long, short := now.Add(-2*time.Hour), now.Add(-30*time.Minute)
+	closed := func(name string, at time.Time) *builder.FindingBuilder {
+		return builder.Finding(name).In(ns).Closed(at, "s-2")
+	}
+	owes := closed("f-owes", long).Mutate(func(f *v1alpha1.Finding) {
+		f.Status.Transitions = []v1alpha1.Transition{{Seq: 1, Type: v1alpha1.TransitionClosed, At: metav1.NewTime(long), Scan: "s-told"}}
+	}).Build()
+	scan := func(name string, at time.Time, outcome v1alpha1.ScanOutcome) *v1alpha1.Scan {
+		return builder.Scan(name, at.Add(-time.Minute)).In(ns).Ended(at, outcome).Build()
+	}
+	delivery := func(name, subject string, at time.Time, phase v1alpha1.WebhookDeliveryPhase) *v1alpha1.WebhookDelivery {
+		return builder.WebhookDelivery(name, at).In(ns).Mutate(func(d *v1alpha1.WebhookDelivery) {
+			d.Spec.Event.Subject = v1alpha1.WebhookEventSubject{Kind: "Finding", Name: v1alpha1.ResourceName(subject)}
+			d.Status = v1alpha1.WebhookDeliveryStatus{Phase: phase, FinishedAt: ptr.To(metav1.NewTime(at))}
+		}).Build()
+	}
+	stays := []client.Object{
+		closed("f-young", short).Build(),
+		closed("f-muted", long).Triage(v1alpha1.UserStatusMuted, "").Build(),
+		closed("f-commented", long).Triage(v1alpha1.UserStatusOpen, "see #4").Build(),
+		builder.Finding("f-open").In(ns).Build(),
+		owes,
+		scan("s-3", long, v1alpha1.ScanSucceeded),               // the last that succeeded
+		scan("s-4", long.Add(time.Minute), v1alpha1.ScanFailed), // the last
+		scan("s-told", long.Add(-3*time.Hour), v1alpha1.ScanSucceeded),
+		builder.Scan("s-other", long).In(ns).Tool("other", v1alpha1.CategorySecret).Ended(long, v1alpha1.ScanSucceeded).Build(),
+		delivery("d-young", "gone", short, v1alpha1.WebhookDeliveryDelivered),
+		delivery("d-pending", "gone", long, v1alpha1.WebhookDeliveryPending),
+		delivery("d-owes", "f-owes", long, v1alpha1.WebhookDeliveryDelivered),
+	}
+	goes := []client.Object{
+		closed("f-old", long).Build(),
+		closed("f-active", long).Triage(v1alpha1.UserStatusActive, "").Build(),
+		scan("s-1", long.Add(-2*time.Hour), v1alpha1.ScanSucceeded),
+		scan("s-2", long.Add(-time.Hour), v1alpha1.ScanFailed),
+		delivery("d-old", "f-open", long, v1alpha1.WebhookDeliveryDelivered),
+		delivery("d-failed", "gone", long, v1alpha1.WebhookDeliveryFailed),
+	}
+	for _, objects := range [][]client.Object{stays, goes} {
+		for _, object := range objects {
+			status := object.DeepCopyObject()
+			create(t, object) // which drops the status
+			switch o := object.(type) {
+			case *v1alpha1.Finding:
+				o.Status = status.(*v1alpha1.Finding).Status
+			case *v1alpha1.WebhookDelivery:
+				o.Status = status.(*v1alpha1.WebhookDelivery).Status
+			}
+			told(t, object)
+		}
+	}
+	before := map[string]float64{}
+	for _, kind := range []string{"Finding", "Scan", "WebhookDelivery"} {
+		before[kind] = testutil.ToFloat64(retired.WithLabelValues(kind))
+	}
+	start(t, quick)
+	eventually(t, func(g Gomega) {
+		for _, object := range goes {
+			g.Expect(exists(t, g, object)).To(BeFalse(), "%s is still there", object.GetName())
+		}
+	})
+	for kind, n := range before {
+		if got := testutil.ToFloat64(retired.WithLabelValues(kind)) - n; got != 2 {
+			t.Errorf("the metric counts %v of kind %s, want 2", got, kind)
+		}
+	}
+	announced(t, "terms", "closed findings 2, finished scans 2, finished deliveries 2")
+
+	// Another turn, which has something to do, leaves the others alone as well.
+	keeps(t, "terms", v1alpha1.Retention{
+		ClosedFindings: duration(time.Hour), IncludeTriaged: true, FinishedScans: duration(time.Hour), FinishedDeliveries: duration(time.Hour),
+	})
+	eventually(t, func(g Gomega) {
+		g.Expect(exists(t, g, stays[1])).To(BeFalse(), "the muted one is still there")
+		g.Expect(exists(t, g, stays[2])).To(BeFalse(), "the commented one is still there")
+	})
+	g := NewWithT(t)
+	for i, object := range stays {
+		if i != 1 && i != 2 {
+			g.Expect(exists(t, g, object)).To(BeTrue(), "%s is gone", object.GetName())
+		}
+	}
+
+	// What was owed is told: now the finding goes, and what it held back.
+	g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(owes), owes)).To(Succeed())
+	owes.Status.EmittedSeq = 1
+	told(t, owes)
+	eventually(t, func(g Gomega) { g.Expect(exists(t, g, owes)).To(BeFalse()) })
+	keeps(t, "terms", v1alpha1.Retention{FinishedScans: duration(time.Hour), FinishedDeliveries: duration(time.Hour)})
+	eventually(t, func(g Gomega) {
+		g.Expect(exists(t, g, stays[7])).To(BeFalse(), "the scan that was to be told of")
+		g.Expect(exists(t, g, stays[11])).To(BeFalse(), "the delivery that told of it")
+	})
+}
+
+// announced waits for an event on the organization that says so.
+func announced(t *testing.T, name, note string) {
+	t.Helper()
+	eventually(t, func(g Gomega) {
+		list := &eventsv1.EventList{}
+		g.Expect(env.Client.List(t.Context(), list)).To(Succeed())
+		var notes []string
+		for _, e := range list.Items {
+			if e.Regarding.Kind == "Organization" && e.Regarding.Name == name && e.Reason == "Retired" {
+				notes = append(notes, e.Note)
+			}
+		}
+		g.Expect(notes).To(ContainElement(ContainSubstring(note)))
+	})
+}
+
+// A finding that is reopened after the decision and before the request stays, and so does
+// another of its name.
+func TestWhatHasChangedSinceTheDecisionStays(t *testing.T) {
+	ns := organization(t, "races")
+	keeps(t, "races", v1alpha1.Retention{ClosedFindings: duration(0)})
+	reopened := builder.Finding("f-reopened").In(ns).Closed(time.Now().Add(-time.Hour), "s").Build()
+	replaced := builder.Finding("f-replaced").In(ns).Closed(time.Now().Add(-time.Hour), "s").Build()
+	create(t, reopened, replaced)
+	told(t, reopened, replaced)
+
+	g := NewWithT(t)
+	seen := map[string]*v1alpha1.Finding{"f-reopened": reopened.DeepCopy(), "f-replaced": replaced.DeepCopy()}
+	reopened.Spec.Closed = nil
+	g.Expect(env.Client.Update(t.Context(), reopened)).To(Succeed())
+	g.Expect(env.Client.Delete(t.Context(), replaced)).To(Succeed())
+	again := builder.Finding("f-replaced").In(ns).Build()
+	create(t, again)
+
+	r := behind(t, seen)
+	o := &v1alpha1.Organization{}
+	g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Name: "races"}, o)).To(Succeed())
+	p := newPass()
+	done, err := r.work(t.Context(), o, p)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(done).To(BeTrue())
+	g.Expect(p.changed).To(BeTrue())
+	g.Expect(p.retired).To(BeEmpty())
+	g.Expect(exists(t, g, reopened)).To(BeTrue(), "it was reopened")
+	g.Expect(exists(t, g, again)).To(BeTrue(), "it is another")
+}
+
+// behind is a reconciler whose cache has yet to hear of what has become of the findings.
+func behind(t *testing.T, findings map[string]*v1alpha1.Finding) *Reconciler {
+	t.Helper()
+	config, err := env.Controller(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	watcher, err := client.NewWithWatch(config, client.Options{Scheme: env.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newReconciler(interceptor.NewClient(watcher, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if into, ok := object.(*v1alpha1.Finding); ok {
+				findings[key.Name].DeepCopyInto(into)
+				return nil
+			}
+			return c.Get(ctx, key, object, options...)
+		},
+	}), nil, quick)
+	for _, f := range findings {
+		r.agenda.change(nil, f)
+	}
+	return r
+}
+
+// The organization says nothing: findings and scans stay, deliveries go after a week.
+func TestDeliveriesAreRetiredWithoutBeingNamed(t *testing.T) {
+	ns := organization(t, "silent")
+	long := time.Now().Add(-365 * 24 * time.Hour)
+	closed := builder.Finding("f-closed").In(ns).Closed(long, "s").Build()
+	finished := func(name string, at time.Time) *v1alpha1.WebhookDelivery {
+		d := builder.WebhookDelivery(name, at).In(ns).Build()
+		create(t, d)
+		d.Status = v1alpha1.WebhookDeliveryStatus{Phase: v1alpha1.WebhookDeliveryDelivered, FinishedAt: ptr.To(metav1.NewTime(at))}
+		told(t, d)
+		return d
+	}
+	create(t, closed)
+	told(t, closed)
+	old, young := finished("d-old", time.Now().Add(-DefaultDeliveries-time.Hour)), finished("d-young", time.Now().Add(-DefaultDeliveries+time.Hour))
+	start(t, quick)
+	eventually(t, func(g Gomega) { g.Expect(exists(t, g, old)).To(BeFalse()) })
+	g := NewWithT(t)
+	g.Expect(exists(t, g, young)).To(BeTrue())
+	g.Expect(exists(t, g, closed)).To(BeTrue())
+}
+
+// What becomes due while the controller sleeps goes when it is due, without any change.
+func TestItWakesWhenTheNextIsDue(t *testing.T) {
+	ns := organization(t, "alarm")
+	keeps(t, "alarm", v1alpha1.Retention{ClosedFindings: duration(time.Hour)})
+	const soon = 4 * time.Second
+	due := builder.Time(time.Now().Add(soon))
+	f := builder.Finding("f-1").In(ns).Closed(due.Add(-time.Hour), "s").Build()
+	create(t, f)
+	told(t, f)
+	start(t, quick)
+	eventually(t, func(g Gomega) { g.Expect(exists(t, g, f)).To(BeFalse()) })
+	if time.Now().Before(due.Time) {
+		t.Errorf("it went %s early", time.Until(due.Time))
+	}
+}
+
+// A restart in the middle goes on with what is left; the rate holds for everything together.
+func TestItGoesAtTheRateAndOverARestart(t *testing.T) {
+	const n, rate = 120, 40
+	names := []string{"rate-a", "rate-b"}
+	long := time.Now().Add(-time.Hour)
+	var wg sync.WaitGroup
+	for _, name := range names {
+		ns := organization(t, name)
+		wg.Go(func() {
+			for i := range n {
+				f := builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Closed(long, "s").Build()
+				create(t, f)
+				told(t, f)
+			}
+		})
+	}
+	wg.Wait()
+	left := func(g Gomega) int {
+		sum := 0
+		for _, name := range names {
+			list := &v1alpha1.FindingList{}
+			g.Expect(env.Client.List(t.Context(), list, client.InNamespace(v1alpha1.NamespacePrefix+name))).To(Succeed())
+			sum += len(list.Items)
+		}
+		return sum
+	}
+	for _, name := range names {
+		keeps(t, name, v1alpha1.Retention{ClosedFindings: duration(time.Minute)})
+	}
+	settings := Settings{Rate: rate, Interval: quick.Interval}
+	began := time.Now()
+	stop := start(t, settings)
+	eventually(t, func(g Gomega) { g.Expect(left(g)).To(BeNumerically("<", len(names)*n*3/4)) })
+	stop()
+	g := NewWithT(t)
+	g.Expect(left(g)).To(BeNumerically(">", 0), "it was done before it could be stopped")
+	start(t, settings)
+	eventually(t, func(g Gomega) { g.Expect(left(g)).To(BeZero()) })
+	// Each start has one for free.
+	if took, least := time.Since(began), time.Duration(len(names)*n-2)*time.Second/rate; took < least {
+		t.Errorf("%d objects went in %s, faster than %d a second", len(names)*n, took, rate)
+	}
+}
+
+// Nothing that people are shown changes with what is retired.
+func TestCountsStayTrue(t *testing.T) {
+	start(t, quick, organizations.SetupWithManager, repository.SetupWithManager, project.SetupWithManager, findings.SetupWithManager)
+	create(t, builder.Organization("counts").Build())
+	o := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "counts"}}
+	eventually(t, func(g Gomega) {
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o)).To(Succeed())
+		g.Expect(o.Status.Namespace).NotTo(BeEmpty())
+	})
+	ns, long := o.Status.Namespace, time.Now().Add(-2*time.Hour)
+	create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(),
+		builder.Scan("s-1", long).In(ns).Ended(long.Add(time.Minute), v1alpha1.ScanSucceeded).Build(),
+		builder.Scan("s-2", long.Add(time.Minute)).In(ns).Ended(long.Add(2*time.Minute), v1alpha1.ScanSucceeded).Build())
+	for i := range 12 {
+		f := builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Tool("gosec", v1alpha1.CategoryCode)
+		if i < 5 {
+			f.Closed(long, "s-2")
+		}
+		create(t, f.Build())
+	}
+	there := func(g Gomega) (names []string) {
+		list := &v1alpha1.FindingList{}
+		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(ns))).To(Succeed())
+		for _, f := range list.Items {
+			g.Expect(f.Status.ObservedGeneration).To(Equal(f.Generation))
+			names = append(names, f.Name)
+		}
+		return names
+	}
+	type shown struct {
+		Organization v1alpha1.OrganizationCounts
+		Repository   v1alpha1.RepositoryStatus
+		Project      v1alpha1.ProjectStatus
+	}
+	look := func(g Gomega) shown {
+		repo, proj := &v1alpha1.Repository{}, &v1alpha1.Project{}
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o)).To(Succeed())
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "repo"}, repo)).To(Succeed())
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "proj"}, proj)).To(Succeed())
+		return shown{o.Status.Counts, repo.Status, proj.Status}
+	}
+	var before shown
+	eventually(t, func(g Gomega) {
+		before = look(g)
+		g.Expect([]int32{before.Organization.Findings, before.Repository.Counts.Findings, before.Project.FindingsCount}).To(Equal([]int32{7, 7, 7}))
+		g.Expect(before.Project.LastScan).NotTo(BeNil())
+		g.Expect(there(g)).To(HaveLen(12))
+	})
+	keeps(t, "counts", v1alpha1.Retention{ClosedFindings: duration(time.Hour), FinishedScans: duration(time.Hour)})
+	eventually(t, func(g Gomega) { g.Expect(there(g)).To(HaveLen(7)) })
+
+	// A count that was wrong would be written by now, or be written with the next one that is right.
+	g := NewWithT(t)
+	g.Expect(look(g)).To(Equal(before))
+	one := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "f-11"}}
+	g.Expect(env.Client.Patch(t.Context(), one, client.RawPatch(types.MergePatchType, fmt.Appendf(nil,
+		`{"spec":{"closed":{"at":%q,"scanID":"s-2"}}}`, time.Now().UTC().Format(time.RFC3339))))).To(Succeed())
+	eventually(t, func(g Gomega) {
+		after := look(g)
+		g.Expect([]int32{after.Organization.Findings, after.Repository.Counts.Findings, after.Project.FindingsCount}).To(Equal([]int32{6, 6, 6}))
+	})
+}
+
+// What becomes due while a pass is on its last steps is waited for.
+func TestSleepForgetsNothing(t *testing.T) {
+	now := clocktesting.NewFakePassiveClock(noon)
+	r := newReconciler(nil, nil, Settings{Clock: now})
+	r.agenda.change(nil, finding(func(f *v1alpha1.Finding) { f.Spec.Closed.At = metav1.NewTime(noon.Add(time.Second)) }))
+	o := builder.Organization("x").Mutate(func(o *v1alpha1.Organization) {
+		o.Status.Namespace, o.Spec.Retention = "org-x", &v1alpha1.Retention{ClosedFindings: duration(0)}
+	}).Build()
+	p := newPass()
+	g := NewWithT(t)
+	done, err := r.work(t.Context(), o, p)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(done).To(BeTrue())
+	now.SetTime(noon.Add(2 * time.Second))
+	g.Expect(r.sleep(o, p)).To(Equal(defaultInterval), "no sooner than another pass may be, and no later")
+	g.Expect(r.sleep(o, &pass{held: true, reached: map[shelf]entry{closedFindings: {at: noon.Unix() + 5}}})).To(Equal(lookAgain))
+	g.Expect(r.sleep(o, &pass{reached: map[shelf]entry{closedFindings: {at: noon.Unix() + 5}}})).To(BeZero())
+}
+
+// An organization that is looked at with nothing due costs no request, and sleeps until
+// something is.
+func TestALookAtNothingDueCostsNothing(t *testing.T) {
+	r := newReconciler(interceptor.NewClient(nil, interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+			o, ok := object.(*v1alpha1.Organization)
+			if !ok {
+				t.Errorf("asked for %T %s", object, key)
+				return nil
+			}
+			o.Name, o.Status.Namespace = "x", "org-x"
+			o.Spec.Retention = &v1alpha1.Retention{ClosedFindings: duration(time.Hour)}
+			return nil
+		},
+	}), nil, Settings{Clock: clocktesting.NewFakePassiveClock(noon)})
+	for i := range 100 { // the first of them is due in an hour and a minute
+		r.agenda.change(nil, finding(func(f *v1alpha1.Finding) {
+			f.Name = fmt.Sprint("f-", i)
+			f.Spec.Closed.At = metav1.NewTime(noon.Add(time.Duration(i+1) * time.Minute))
+		}))
+	}
+	result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "x"}})
+	g := NewWithT(t)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(result.RequeueAfter).To(Equal(time.Hour+time.Minute), "until the first of them is due")
+	g.Expect(r.passes).To(BeEmpty())
+}

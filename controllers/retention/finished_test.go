@@ -1,0 +1,138 @@
+package retention
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+// finding is one that is closed, and of which everything has been told.
+func finding(change func(*v1alpha1.Finding)) *v1alpha1.Finding {
+	return builder.Finding("f").In("org-x").Closed(noon, "s").Triage(v1alpha1.UserStatusOpen, "").Mutate(func(f *v1alpha1.Finding) {
+		f.Generation, f.Status.ObservedGeneration = 2, 2
+		f.Status.Transitions = []v1alpha1.Transition{{Seq: 1, Type: "created"}, {Seq: 2, Type: "closed"}}
+		f.Status.EmittedSeq = 2
+		change(f)
+	}).Build()
+}
+
+func scan(change func(*v1alpha1.Scan)) *v1alpha1.Scan {
+	return builder.Scan("s", noon.Add(-time.Hour)).In("org-x").Mutate(func(s *v1alpha1.Scan) {
+		s.CreationTimestamp = metav1.NewTime(noon.Add(-time.Hour))
+		change(s)
+	}).Build()
+}
+
+func delivery(phase v1alpha1.WebhookDeliveryPhase, change func(*v1alpha1.WebhookDelivery)) *v1alpha1.WebhookDelivery {
+	return builder.WebhookDelivery("d", noon).In("org-x").Mutate(func(d *v1alpha1.WebhookDelivery) {
+		d.Status.Phase, d.Status.FinishedAt = phase, ptr.To(metav1.NewTime(noon))
+		change(d)
+	}).Build()
+}
+
+func TestWhatHasFinishedAndSince(t *testing.T) {
+	asIs := func(*v1alpha1.Finding) {}
+	scanAsIs := func(*v1alpha1.Scan) {}
+	deliveryAsIs := func(*v1alpha1.WebhookDelivery) {}
+	ended := func(outcome v1alpha1.ScanOutcome) func(*v1alpha1.Scan) {
+		return func(s *v1alpha1.Scan) { s.Spec.Outcome, s.Spec.CompletedAt = outcome, ptr.To(metav1.NewTime(noon)) }
+	}
+	cases := []struct {
+		reason string
+		object client.Object
+		want   shelf
+	}{
+		{"a closed finding", finding(asIs), closedFindings},
+		{"an open one", finding(func(f *v1alpha1.Finding) { f.Spec.Closed = nil }), ""},
+		{"one confirmed by a person is confirmed again when it comes back", finding(func(f *v1alpha1.Finding) {
+			f.Spec.Triage.UserStatus = v1alpha1.UserStatusActive
+		}), closedFindings},
+		{"a muted one", finding(func(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted }), triagedFindings},
+		{"a commented one", finding(func(f *v1alpha1.Finding) { f.Spec.Triage.Comments = "see #4" }), triagedFindings},
+		{"one that has its closure still to be told", finding(func(f *v1alpha1.Finding) { f.Status.EmittedSeq = 1 }), ""},
+		{"one whose controller has not seen its closure", finding(func(f *v1alpha1.Finding) { f.Generation = 3 }), ""},
+		{"one that no controller has seen", finding(func(f *v1alpha1.Finding) { f.Status = v1alpha1.FindingStatus{} }), ""},
+		{"one that goes anyhow", finding(func(f *v1alpha1.Finding) { f.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }), ""},
+
+		{"a running scan", scan(scanAsIs), ""},
+		{"one that succeeded", scan(ended(v1alpha1.ScanSucceeded)), finishedScans},
+		{"one that failed", scan(ended(v1alpha1.ScanFailed)), finishedScans},
+		{"one given up", scan(func(s *v1alpha1.Scan) { s.Status.Phase = v1alpha1.ScanPhaseFailed }), finishedScans},
+		{"one that has its end still to be told", scan(func(s *v1alpha1.Scan) {
+			ended(v1alpha1.ScanSucceeded)(s)
+			s.Status.Transitions = []v1alpha1.Transition{{Seq: 1}}
+		}), ""},
+		{"one whose end its controller has not seen", scan(func(s *v1alpha1.Scan) {
+			ended(v1alpha1.ScanSucceeded)(s)
+			s.Generation = 2
+		}), ""},
+
+		{"a delivery on its way", delivery(v1alpha1.WebhookDeliveryPending, deliveryAsIs), ""},
+		{"one that no controller has seen", delivery("", deliveryAsIs), ""},
+		{"one delivered", delivery(v1alpha1.WebhookDeliveryDelivered, deliveryAsIs), finishedDeliveries},
+		{"one given up", delivery(v1alpha1.WebhookDeliveryFailed, deliveryAsIs), finishedDeliveries},
+		{"one by the last attempt", delivery(v1alpha1.WebhookDeliveryFailed, func(d *v1alpha1.WebhookDelivery) {
+			d.Status.FinishedAt = nil
+			d.Status.Attempts = []v1alpha1.WebhookAttempt{{At: metav1.NewTime(noon.Add(-time.Hour))}, {At: metav1.NewTime(noon)}}
+		}), finishedDeliveries},
+		{"one never tried", delivery(v1alpha1.WebhookDeliveryFailed, func(d *v1alpha1.WebhookDelivery) {
+			d.Status.FinishedAt = nil
+			d.CreationTimestamp = metav1.NewTime(noon)
+		}), finishedDeliveries},
+		{"one that is wanted again", delivery(v1alpha1.WebhookDeliveryFailed, func(d *v1alpha1.WebhookDelivery) {
+			d.Annotations = map[string]string{v1alpha1.RedeliverAnnotation: "now"}
+		}), ""},
+		{"one that was sent again", delivery(v1alpha1.WebhookDeliveryDelivered, func(d *v1alpha1.WebhookDelivery) {
+			d.Annotations = map[string]string{v1alpha1.RedeliverAnnotation: "now"}
+			d.Status.Redelivery = &v1alpha1.WebhookRedelivery{Value: "now"}
+		}), finishedDeliveries},
+
+		{"no kind of ours", builder.Project("p").Build(), ""},
+	}
+	for _, c := range cases {
+		at, on, ok := finished(c.object)
+		if on != c.want || ok != (c.want != "") || ok && !at.Equal(noon) {
+			t.Errorf("%s: got %q since %s, want %q since %s", c.reason, on, at, c.want, noon)
+		}
+	}
+}
+
+func TestTermsOf(t *testing.T) {
+	hour, day := &metav1.Duration{Duration: time.Hour}, &metav1.Duration{Duration: 24 * time.Hour}
+	deliveries := term{finishedDeliveries, DefaultDeliveries}
+	cases := []struct {
+		reason  string
+		figures *v1alpha1.Retention
+		want    []term
+	}{
+		{"nothing said: everything is kept but deliveries", nil, []term{deliveries}},
+		{"nothing named", &v1alpha1.Retention{}, []term{deliveries}},
+		{"triaged findings stay", &v1alpha1.Retention{ClosedFindings: hour}, []term{{closedFindings, time.Hour}, deliveries}},
+		{"unless it is said", &v1alpha1.Retention{ClosedFindings: hour, IncludeTriaged: true},
+			[]term{{closedFindings, time.Hour}, {triagedFindings, time.Hour}, deliveries}},
+		{"that alone names no time", &v1alpha1.Retention{IncludeTriaged: true}, []term{deliveries}},
+		{"each figure", &v1alpha1.Retention{FinishedScans: hour, FinishedDeliveries: day},
+			[]term{{finishedScans, time.Hour}, {finishedDeliveries, 24 * time.Hour}}},
+		{"no time at all is a time", &v1alpha1.Retention{FinishedDeliveries: &metav1.Duration{}}, []term{{finishedDeliveries, 0}}},
+	}
+	for _, c := range cases {
+		got := termsOf(c.figures)
+		if len(got) != len(c.want) {
+			t.Errorf("%s: got %v, want %v", c.reason, got, c.want)
+			continue
+		}
+		for i := range got {
+			if got[i] != c.want[i] {
+				t.Errorf("%s: got %v, want %v", c.reason, got, c.want)
+			}
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package retention
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/scans"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
+)
+
+// Cache indexes.
+const (
+	// scanSeries holds scans by what they are the same sort of scan of.
+	scanSeries = "retention.series"
+	// owedScans holds findings by the scans that they still have something to tell of.
+	owedScans = "retention.owed"
+)
+
+// seriesOf is the repository, project, tool and category of a scan: what the importer goes by.
+func seriesOf(object client.Object) []string {
+	spec := &object.(*v1alpha1.Scan).Spec
+	// The tool comes last: it alone may hold any character.
+	return []string{strings.Join([]string{
+		string(spec.RepositoryRef.Name), string(spec.ProjectRef.Name), string(spec.Category), spec.Tool,
+	}, "/")}
+}
+
+// owedScansOf are the scans that the finding has transitions of which are not emitted, or that
+// have written what its controller has yet to see.
+func owedScansOf(object client.Object) []string {
+	finding := object.(*v1alpha1.Finding)
+	var out []string
+	add := func(scan string) {
+		if scan != "" && !slices.Contains(out, scan) {
+			out = append(out, scan)
+		}
+	}
+	for i := range finding.Status.Transitions {
+		if t := &finding.Status.Transitions[i]; t.Seq > finding.Status.EmittedSeq {
+			add(t.Scan)
+		}
+	}
+	if finding.Generation != finding.Status.ObservedGeneration {
+		if finding.Spec.Scan != nil {
+			add(finding.Spec.Scan.ScanID)
+		}
+		if finding.Spec.Closed != nil {
+			add(finding.Spec.Closed.ScanID)
+		}
+	}
+	return out
+}
+
+// held reports whether another object still wants this finished one.
+func (r *Reconciler) held(ctx context.Context, object client.Object) (bool, error) {
+	switch o := object.(type) {
+	case *v1alpha1.Scan:
+		return r.scanHeld(ctx, o)
+	case *v1alpha1.WebhookDelivery:
+		return r.deliveryHeld(ctx, o)
+	}
+	return false, nil
+}
+
+// scanHeld reports whether the scan is the last of its series in any sense, or findings have
+// still to tell of it. By the last scan the importer knows an older one, and projects and
+// repositories say when they were last scanned.
+func (r *Reconciler) scanHeld(ctx context.Context, scan *v1alpha1.Scan) (bool, error) {
+	series := &v1alpha1.ScanList{}
+	if err := r.client.List(ctx, series, client.InNamespace(scan.Namespace),
+		client.MatchingFields{scanSeries: seriesOf(scan)[0]}, client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("list the scans like %s: %w", scan.Name, err)
+	}
+	if scans.IsLast(scan, series.Items) {
+		return true, nil
+	}
+	owing := &v1alpha1.FindingList{}
+	if err := r.client.List(ctx, owing, client.InNamespace(scan.Namespace),
+		client.MatchingFields{owedScans: scan.Name}, client.Limit(1), client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("look for findings that have still to tell of scan %s: %w", scan.Name, err)
+	}
+	return len(owing.Items) > 0, nil
+}
+
+// deliveryHeld reports whether what the delivery tells of has not caught up. Until it has, the
+// delivery's being there is what keeps it from being made again.
+func (r *Reconciler) deliveryHeld(ctx context.Context, delivery *v1alpha1.WebhookDelivery) (bool, error) {
+	for _, subject := range subjectsOf(delivery) {
+		object := newSubject(subject.Kind)
+		if object == nil {
+			continue
+		}
+		err := r.client.Get(ctx, client.ObjectKey{Namespace: delivery.Namespace, Name: string(subject.Name)}, object, client.UnsafeDisableDeepCopy)
+		switch {
+		case client.IgnoreNotFound(err) != nil:
+			return false, fmt.Errorf("look at %s %s, which delivery %s tells of: %w", subject.Kind, subject.Name, delivery.Name, err)
+		case err == nil && !caughtUp(object):
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// newSubject is nil for a kind that records no transitions.
+func newSubject(kind string) client.Object {
+	switch kind {
+	case "Finding":
+		return &v1alpha1.Finding{}
+	case "Scan":
+		return &v1alpha1.Scan{}
+	case "Review":
+		return &v1alpha1.Review{}
+	case "ReviewIssue":
+		return &v1alpha1.ReviewIssue{}
+	}
+	return nil
+}
+
+// subjectsOf are what the delivery tells of: its subject, and of a page each finding in it.
+func subjectsOf(delivery *v1alpha1.WebhookDelivery) []v1alpha1.WebhookEventSubject {
+	out := []v1alpha1.WebhookEventSubject{delivery.Spec.Event.Subject}
+	for _, entry := range webhooks.Covered(delivery) {
+		out = append(out, v1alpha1.WebhookEventSubject{Kind: "Finding", Name: v1alpha1.ResourceName(entry.FindingID)})
+	}
+	return out
+}

@@ -1,0 +1,50 @@
+package retention
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+func TestOwedScansOf(t *testing.T) {
+	transitions := []v1alpha1.Transition{{Seq: 1, Scan: "s-1"}, {Seq: 2, Scan: "s-2"}, {Seq: 3}, {Seq: 4, Scan: "s-2"}, {Seq: 5, Scan: "s-3"}}
+	cases := []struct {
+		reason  string
+		finding *v1alpha1.Finding
+		want    []string
+	}{
+		{"everything is told", finding(func(f *v1alpha1.Finding) { f.Status.Transitions, f.Status.EmittedSeq = transitions, 5 }), nil},
+		{"what is not told, each scan once", finding(func(f *v1alpha1.Finding) { f.Status.Transitions, f.Status.EmittedSeq = transitions, 1 }), []string{"s-2", "s-3"}},
+		{"what its controller has not seen", finding(func(f *v1alpha1.Finding) {
+			f.Generation = 3
+			f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "s-9"}
+		}), []string{"s-9", "s"}},
+	}
+	for _, c := range cases {
+		if diff := cmp.Diff(c.want, owedScansOf(c.finding)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+		}
+	}
+}
+
+// A page tells of many findings: each of them holds it.
+func TestSubjectsOfAPage(t *testing.T) {
+	endpoint := builder.WebhookEndpoint("e").In("org-x").Build()
+	var entries []webhooks.PageEntry
+	for _, name := range []string{"f-1", "f-2"} {
+		f := finding(func(f *v1alpha1.Finding) { f.Name = name })
+		entries = append(entries, webhooks.PageEntryOf(f, f.Status.Transitions[1]))
+	}
+	pages, err := webhooks.Pages(builder.Scan("s-1", noon).In("org-x").Build(), endpoint, entries)
+	if err != nil || len(pages) != 1 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	want := []v1alpha1.WebhookEventSubject{{Kind: "Scan", Name: "s-1"}, {Kind: "Finding", Name: "f-1"}, {Kind: "Finding", Name: "f-2"}}
+	if diff := cmp.Diff(want, subjectsOf(pages[0])); diff != "" {
+		t.Error(diff)
+	}
+}

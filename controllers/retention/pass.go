@@ -1,0 +1,150 @@
+package retention
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// pass is one walk over everything that an organization has on its shelves and that is due.
+type pass struct {
+	// reached is the last entry of each shelf that was looked at.
+	reached map[shelf]entry
+	retired map[shelf]int
+	// held says that something due was wanted by another object, changed that something had
+	// changed since the cache saw it: both are worth another look.
+	held, changed bool
+}
+
+func newPass() *pass { return &pass{reached: map[shelf]entry{}, retired: map[shelf]int{}} }
+
+// fate is what became of an object that was due.
+type fate int
+
+const (
+	// gone already, or not due any more. A watch brings it back if need be.
+	fateGone fate = iota
+	fateRetired
+	fateHeld
+	fateChanged
+)
+
+// work does a turn's work on the pass and reports whether the pass is over.
+func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organization, p *pass) (bool, error) {
+	left, looks := r.batch, mostLooked
+	for _, t := range termsOf(organization.Spec.Retention) {
+		from := place{organization.Status.Namespace, t.shelf}
+		for _, e := range r.agenda.due(from, p.upTo(t.shelf), t.cutoff(r.clock.Now()), looks) {
+			if left == 0 {
+				return false, nil
+			}
+			outcome, err := r.retire(ctx, from, e, t)
+			if err != nil {
+				return false, err
+			}
+			p.note(t.shelf, e, outcome)
+			looks--
+			if outcome == fateRetired {
+				left--
+			}
+		}
+		if looks == 0 {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// upTo is the last entry of the shelf that was looked at.
+func (p *pass) upTo(on shelf) entry {
+	if e, begun := p.reached[on]; begun {
+		return e
+	}
+	return first
+}
+
+func (p *pass) note(on shelf, e entry, outcome fate) {
+	p.reached[on] = e
+	switch outcome {
+	case fateRetired:
+		p.retired[on]++
+	case fateHeld:
+		p.held = true
+	case fateChanged:
+		p.changed = true
+	case fateGone:
+	}
+}
+
+// retire removes the object of the entry, if it is still as the entry says and nothing holds it.
+func (r *Reconciler) retire(ctx context.Context, from place, e entry, t term) (fate, error) {
+	object := newObject(t.shelf)
+	if err := r.client.Get(ctx, client.ObjectKey{Namespace: from.namespace, Name: e.name}, object, client.UnsafeDisableDeepCopy); err != nil {
+		return fateGone, client.IgnoreNotFound(err)
+	}
+	if is, ok := entryOf(object); !ok || is != (standing{from, e}) {
+		return fateGone, nil // the cache is ahead of the agenda, which hears of it in a moment
+	}
+	if held, err := r.held(ctx, object); err != nil || held {
+		return fateHeld, err
+	}
+	if err := r.limiter.Wait(ctx); err != nil {
+		return fateGone, fmt.Errorf("wait for a turn to remove %s %s: %w", t.shelf.kind(), e.name, err)
+	}
+	// As it was when that was decided: it may have been reopened or triaged since.
+	asSeen := client.Preconditions{UID: ptr.To(object.GetUID()), ResourceVersion: ptr.To(object.GetResourceVersion())}
+	err := r.client.Delete(ctx, object, asSeen)
+	switch {
+	case apierrors.IsNotFound(err):
+		return fateGone, nil
+	case apierrors.IsConflict(err):
+		return fateChanged, nil
+	case err != nil:
+		return fateGone, fmt.Errorf("remove %s %s: %w", t.shelf.kind(), e.name, err)
+	}
+	r.agenda.forget(from, e)
+	retired.WithLabelValues(t.shelf.kind()).Inc()
+	return fateRetired, nil
+}
+
+func newObject(on shelf) client.Object {
+	switch on {
+	case finishedScans:
+		return &v1alpha1.Scan{}
+	case finishedDeliveries:
+		return &v1alpha1.WebhookDelivery{}
+	case closedFindings, triagedFindings:
+	}
+	return &v1alpha1.Finding{}
+}
+
+// announce tells people what the pass has removed, if anything.
+func (r *Reconciler) announce(ctx context.Context, organization *v1alpha1.Organization, p *pass) {
+	findings := p.retired[closedFindings] + p.retired[triagedFindings]
+	scans, deliveries := p.retired[finishedScans], p.retired[finishedDeliveries]
+	if findings+scans+deliveries == 0 {
+		return
+	}
+	ctrl.LoggerFrom(ctx).Info("retired", "closedFindings", findings, "finishedScans", scans, "finishedDeliveries", deliveries)
+	r.recorder.Eventf(organization, nil, corev1.EventTypeNormal, "Retired", "Retire",
+		"Removed by spec.retention: closed findings %d, finished scans %d, finished deliveries %d.", findings, scans, deliveries)
+}
+
+// namespaceChanged lets through that an organization has got its namespace, or lost it.
+var namespaceChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.(*v1alpha1.Organization).Status.Namespace != e.ObjectNew.(*v1alpha1.Organization).Status.Namespace
+	},
+	// Create and Delete are the other predicate's to judge.
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+}

@@ -1,0 +1,223 @@
+package bench_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers"
+	"github.com/appsec-dev/findings-operator/controllers/finding"
+	"github.com/appsec-dev/findings-operator/controllers/organization"
+	"github.com/appsec-dev/findings-operator/controllers/project"
+	"github.com/appsec-dev/findings-operator/controllers/repository"
+	"github.com/appsec-dev/findings-operator/controllers/retention"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// cluster is an organization with one repository of one project, of which the controllers see
+// many findings. But for the findings everything is in a real API server.
+type cluster struct {
+	name, namespace string
+	// reconcilers by the name of the controller.
+	reconcilers map[string]reconcile.Reconciler
+}
+
+// newCluster has n findings in the controllers' cache, a fifth of them closed long ago. They are
+// added to what the API server lists, since to store 50,000 takes minutes. They have the status
+// that their controller gives them, so that nothing is to be written.
+func newCluster(t testing.TB, n int) *cluster {
+	t.Helper()
+	c := &cluster{name: fmt.Sprintf("bench-%d-%d", n, time.Now().UnixNano()), reconcilers: map[string]reconcile.Reconciler{}}
+	c.namespace = v1alpha1.NamespacePrefix + c.name
+	create(t, builder.Organization(c.name).Mutate(func(o *v1alpha1.Organization) {
+		o.Spec.Retention = &v1alpha1.Retention{ClosedFindings: &metav1.Duration{Duration: 24 * time.Hour}}
+	}).Build())
+
+	// First without them, until one finding is settled: it is what all are copied from.
+	stop := c.start(t, nil)
+	c.eventually(t, func(g Gomega) {
+		o := &v1alpha1.Organization{}
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Name: c.name}, o)).To(Succeed())
+		g.Expect(o.Status.Namespace).To(Equal(c.namespace))
+	})
+	one := builder.Finding("f-one").In(c.namespace).Tool("gosec", v1alpha1.CategoryCode).Build()
+	create(t, builder.Repository("repo").In(c.namespace).Build(), builder.Project("proj").In(c.namespace).Build(),
+		builder.Scan("s-1", time.Now().Add(-time.Hour)).In(c.namespace).Ended(time.Now(), v1alpha1.ScanSucceeded).Build(), one)
+	c.eventually(t, func(g Gomega) {
+		// The finding's controller is not started: see start.
+		_, err := c.reconcilers["finding"].Reconcile(t.Context(), c.request("finding"))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(one), one)).To(Succeed())
+		g.Expect(v1alpha1.IsConditionTrue(one.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
+	})
+	stop()
+
+	c.start(t, copies(one, n-1))
+	open := n - (n-1)/5
+	c.eventually(t, func(g Gomega) {
+		repo, proj := &v1alpha1.Repository{}, &v1alpha1.Project{}
+		o := &v1alpha1.Organization{}
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Namespace: c.namespace, Name: "repo"}, repo)).To(Succeed())
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Namespace: c.namespace, Name: "proj"}, proj)).To(Succeed())
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Name: c.name}, o)).To(Succeed())
+		g.Expect([]int32{repo.Status.Counts.Findings, proj.Status.FindingsCount, o.Status.Counts.Findings}).To(HaveEach(BeEquivalentTo(open)))
+	})
+	return c
+}
+
+// request names what the controller is to reconcile.
+func (c *cluster) request(controller string) reconcile.Request {
+	switch controller {
+	case "organization", "retention":
+		return reconcile.Request{NamespacedName: types.NamespacedName{Name: c.name}}
+	}
+	name := map[string]string{"finding": "f-one", "project": "proj", "repository": "repo"}[controller]
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: c.namespace, Name: name}}
+}
+
+func (c *cluster) eventually(t testing.TB, assertions func(g Gomega)) {
+	t.Helper()
+	NewWithT(t).Eventually(assertions).WithContext(t.Context()).
+		WithTimeout(patience).WithPolling(100 * time.Millisecond).Should(Succeed())
+}
+
+// start runs the controllers with those findings in their cache, beside the real ones.
+func (c *cluster) start(t testing.TB, findings []runtime.Object) (stop func()) {
+	t.Helper()
+	return run(t, findings, func(ctx context.Context, mgr ctrl.Manager) error {
+		for name, setup := range map[string]setup{
+			"finding": finding.SetupWithManager, "organization": organization.SetupWithManager,
+			"project": project.SetupWithManager, "repository": repository.SetupWithManager,
+			"retention": func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+				return retention.SetupWithManager(ctx, mgr, options, retention.Settings{})
+			},
+		} {
+			if err := setup(ctx, &catcher{mgr, c, name}, controller.Options{}); err != nil {
+				return fmt.Errorf("set up %s: %w", name, err)
+			}
+		}
+		return nil
+	})
+}
+
+type setup = func(context.Context, ctrl.Manager, controller.Options) error
+
+// run runs a manager, as the controllers' service account and with the cache that the real one
+// has, in which there are those findings beside the real ones.
+func run(t testing.TB, findings []runtime.Object, add func(context.Context, ctrl.Manager) error) (stop func()) {
+	t.Helper()
+	identity, err := env.Controller(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := controllers.CacheOptions()
+	options.NewInformer = func(lw toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+		if _, ok := kind.(*v1alpha1.Finding); ok {
+			lw = padded{lw, findings}
+		}
+		return toolscache.NewSharedIndexInformer(lw, kind, resync, indexers)
+	}
+	mgr, err := ctrl.NewManager(identity, manager.Options{
+		Scheme: env.Scheme, Cache: options,
+		Client:     client.Options{FieldOwner: v1alpha1.ControllerFieldManager},
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	if err := add(ctx, mgr); err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the manager stopped with %v", err)
+		}
+	}
+	t.Cleanup(stop)
+	if !mgr.GetCache().WaitForCacheSync(ctx) {
+		t.Fatal("the cache did not sync")
+	}
+	return stop
+}
+
+// catcher keeps hold of the controller that is added to the manager, so that it can be asked to
+// reconcile. The one of findings is not started: it would go through all of them, and what is
+// measured is one.
+type catcher struct {
+	ctrl.Manager
+	cluster *cluster
+	name    string
+}
+
+func (c *catcher) Add(runnable manager.Runnable) error {
+	if reconciler, ok := runnable.(reconcile.Reconciler); ok {
+		c.cluster.reconcilers[c.name] = reconciler
+		if c.name == "finding" {
+			return nil
+		}
+	}
+	return c.Manager.Add(runnable)
+}
+
+// padded lists more than the API server has.
+type padded struct {
+	toolscache.ListerWatcher
+	more []runtime.Object
+}
+
+func (p padded) List(options metav1.ListOptions) (runtime.Object, error) {
+	list, err := p.ListerWatcher.List(options) //nolint:staticcheck // it is what is wrapped
+	if err != nil {
+		return nil, err
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return nil, err
+	}
+	return list, meta.SetList(list, append(items, p.more...))
+}
+
+// IsWatchListSemanticsUnSupported has the reflector call List.
+func (p padded) IsWatchListSemanticsUnSupported() bool { return true }
+
+// copies are n findings like the one, every fifth closed an hour ago.
+func copies(one *v1alpha1.Finding, n int) []runtime.Object {
+	out := make([]runtime.Object, n)
+	for i := range out {
+		f := one.DeepCopy()
+		f.Name, f.UID = fmt.Sprintf("f-copy-%06d", i), types.UID(fmt.Sprint("copy-", i))
+		if i%5 == 4 {
+			f.Spec.Closed = &v1alpha1.FindingClosure{At: builder.Time(time.Now().Add(-time.Hour)), ScanID: "s-1"}
+		}
+		out[i] = f
+	}
+	return out
+}

@@ -1,0 +1,162 @@
+package bench_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/project"
+	"github.com/appsec-dev/findings-operator/controllers/repository"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+const (
+	// removedDefault is how many findings the repository that is removed has, unless
+	// FINDINGS_REMOVED_COUNT says otherwise.
+	removedDefault = 5_000
+	// removedLeast is how many must go a second, even on a busy machine: 50,000 in 17 minutes. A
+	// quiet one removes some 600.
+	removedLeast = 50
+)
+
+// Removing a repository takes minutes and not hours, says how far it is, and writes little for it.
+func TestRemovingARepositoryWithManyFindings(t *testing.T) {
+	n := count(t, "FINDINGS_REMOVED_COUNT", removedDefault)
+	run(t, nil, func(ctx context.Context, mgr ctrl.Manager) error {
+		// As many workers as they have by default.
+		return errors.Join(repository.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: 2}),
+			project.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: 4}))
+	})
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "removal-"}}
+	repo := builder.Repository("repo").Build()
+	create(t, ns)
+	repo.Namespace = ns.Name
+	create(t, repo, builder.Project("one").In(ns.Name).Build(), builder.Project("two").In(ns.Name).Build())
+	load(t, ns.Name, n)
+
+	g := NewWithT(t)
+	g.Eventually(func(g Gomega) {
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(repo), repo)).To(Succeed())
+		g.Expect(repo.Status.Counts.Findings).To(BeEquivalentTo(n - n/10))
+	}).WithTimeout(patience).WithPolling(time.Second).Should(Succeed())
+	writes := follow(t, repo)
+	began := time.Now()
+	g.Expect(env.Client.Delete(t.Context(), repo)).To(Succeed())
+	seen := writes(patience + time.Duration(n/removedLeast)*time.Second)
+	took := time.Since(began)
+	t.Logf("%d findings were removed in %s, %.0f a second; status.removal.remaining was %v", n, took.Round(time.Second/10), float64(n)/took.Seconds(), seen.told)
+
+	g.Expect(seen.total).To(BeEquivalentTo(n+2), "the findings, closed ones too, and two projects")
+	g.Expect(seen.told).NotTo(BeEmpty())
+	g.Expect(seen.told[0]).To(BeNumerically(">", n/2))
+	for i := 1; i < len(seen.told); i++ {
+		g.Expect(seen.told[i]).To(BeNumerically("<", seen.told[i-1]), "told anew without anything to tell")
+	}
+	// Conditions and finalizers change too: some six times.
+	g.Expect(seen.writes).To(BeNumerically("<=", n/5_000+int(took/(10*time.Second))+8), "a removal must not write for each batch")
+	left := &v1alpha1.FindingList{}
+	g.Expect(env.Client.List(t.Context(), left, client.InNamespace(ns.Name), client.Limit(1))).To(Succeed())
+	g.Expect(left.Items).To(BeEmpty())
+}
+
+// count is the figure of that environment variable.
+func count(t *testing.T, variable string, or int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return or
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("%s=%s is no number of findings", variable, text)
+	}
+	return n
+}
+
+// load makes n findings, half of them in each project, every tenth closed.
+func load(t *testing.T, ns string, n int) {
+	t.Helper()
+	group, ctx := errgroup.WithContext(t.Context())
+	group.SetLimit(16)
+	for i := range n {
+		group.Go(func() error {
+			f := builder.Finding(fmt.Sprintf("f-%06d", i)).In(ns).Project("repo", []string{"one", "two"}[i%2]).Tool("gosec", v1alpha1.CategoryCode)
+			if i%10 == 9 {
+				f.Closed(time.Now(), "s")
+			}
+			return env.Client.Create(ctx, f.Build())
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// followed is what was seen of a removal.
+type followed struct {
+	// writes of the repository.
+	writes int
+	// told are the values of status.removal.remaining, and total the last of status.removal.total.
+	told  []int32
+	total int32
+}
+
+// follow watches the repository. The function returned waits until it has gone.
+func follow(t *testing.T, repo *v1alpha1.Repository) func(time.Duration) followed {
+	t.Helper()
+	watcher, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	events, err := watcher.Watch(ctx, &v1alpha1.RepositoryList{}, &client.ListOptions{
+		Namespace: repo.Namespace, Raw: &metav1.ListOptions{ResourceVersion: repo.ResourceVersion},
+	})
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	return func(within time.Duration) followed {
+		defer cancel()
+		defer events.Stop()
+		var out followed
+		deadline := time.After(within)
+		for {
+			select {
+			case e := <-events.ResultChan():
+				if e.Type == watch.Deleted {
+					return out
+				}
+				out.see(e.Object.(*v1alpha1.Repository))
+			case <-deadline:
+				t.Fatalf("the repository is still there after %s: %+v", within, out)
+			}
+		}
+	}
+}
+
+func (f *followed) see(repo *v1alpha1.Repository) {
+	f.writes++
+	removal := repo.Status.Removal
+	if removal == nil {
+		return
+	}
+	f.total = removal.Total
+	if n := len(f.told); n == 0 || f.told[n-1] != removal.Remaining {
+		f.told = append(f.told, removal.Remaining)
+	}
+}
