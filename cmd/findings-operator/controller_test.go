@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,7 +19,9 @@ import (
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
@@ -39,6 +44,11 @@ func TestMain(m *testing.M) {
 const patience = 60 * time.Second
 
 func eventually(t *testing.T, assertions func(g Gomega)) {
+	t.Helper()
+	within(t, patience, assertions)
+}
+
+func within(t *testing.T, patience time.Duration, assertions func(g Gomega)) {
 	t.Helper()
 	NewWithT(t).Eventually(assertions).WithContext(t.Context()).
 		WithTimeout(patience).WithPolling(100 * time.Millisecond).Should(Succeed())
@@ -111,13 +121,68 @@ func status(t *testing.T, url string) int {
 	return response.StatusCode
 }
 
-// A settled cluster sees no write to the API group: not while the controllers run, and not
-// when they start anew and look at everything again.
-func TestSettledClusterSeesNoWrite(t *testing.T) {
-	const findings = 25
-	reconciles := reconcileTotals(t)
-	stop := startController(t, controllerFlags(t, "0", "--leader-elect")...)
+// Environment variables that make TestSettledClusterSeesNoWrite a trial at size.
+const (
+	// settledCountVariable says how many of each kind there are. Default: 10.
+	settledCountVariable = "FINDINGS_SETTLED_COUNT"
+	// settledForVariable says for how long the settled cluster is looked at. Default: until
+	// everything has been quiet for three seconds.
+	settledForVariable = "FINDINGS_SETTLED_FOR"
+)
 
+// A settled cluster sees no write to the API group, though there are many of each kind: not while
+// the controllers run, and not when they start anew and look at everything again.
+func TestSettledClusterSeesNoWrite(t *testing.T) {
+	n, watched := settledSize(t)
+	flags := controllerFlags(t, "0", "--leader-elect", "--webhook-allow-cidr", "127.0.0.0/8")
+	reconciles := reconcileTotals(t)
+	stop := startController(t, flags...)
+	ns := populate(t, n)
+	settle(t, reconciles, n)
+	before := groupWrites(t)
+	t.Logf("settled: %s; %v writes to group %s so far", strings.Join(population(t, ns), ", "), before, v1alpha1.GroupName)
+	NewWithT(t).Expect(before).To(BeNumerically(">", 10*n), "the counter must count, or this test shows nothing")
+
+	time.Sleep(watched) // this is what is tried, not waited for
+	if after := groupWrites(t); after != before {
+		t.Errorf("%v writes to group %s in %s while nothing had changed:\n%s", after-before, v1alpha1.GroupName, watched, describeWrites(t))
+	}
+
+	stop()
+	reconciles = reconcileTotals(t)
+	startController(t, flags...)
+	settle(t, reconciles, n)
+	if after := groupWrites(t); after != before {
+		t.Errorf("%v writes to group %s after a restart while nothing had changed:\n%s", after-before, v1alpha1.GroupName, describeWrites(t))
+	}
+	t.Logf("%v writes to group %s after %s and a restart", groupWrites(t)-before, v1alpha1.GroupName, watched)
+
+	lease := &coordinationv1.Lease{}
+	NewWithT(t).Expect(env.Client.Get(t.Context(),
+		types.NamespacedName{Namespace: testenv.SystemNamespace, Name: leaseName}, lease)).To(Succeed(), "the Lease of the leader")
+}
+
+func settledSize(t *testing.T) (n int, watched time.Duration) {
+	t.Helper()
+	n = 10
+	var err error
+	if text := os.Getenv(settledCountVariable); text != "" {
+		if n, err = strconv.Atoi(text); err != nil || n < 2 {
+			t.Fatalf("%s=%s is no number above 1", settledCountVariable, text)
+		}
+	}
+	if text := os.Getenv(settledForVariable); text != "" {
+		if watched, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n, watched
+}
+
+// populate makes n of each kind, in every state that lasts, and waits until the controllers have
+// done with them what they do. It returns the namespace of what is namespaced.
+func populate(t *testing.T, n int) string {
+	t.Helper()
 	organization := builder.Organization("settled").Build()
 	create(t, organization)
 	eventually(t, func(g Gomega) {
@@ -125,8 +190,11 @@ func TestSettledClusterSeesNoWrite(t *testing.T) {
 		g.Expect(v1alpha1.IsConditionTrue(organization.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
 	})
 	ns, now := organization.Status.Namespace, time.Now()
-	key := builder.APIKey("key").In(ns).Build()
-	create(t, key, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(),
+	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(receiver.Close)
+
+	objects := []client.Object{
+		builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(),
 		builder.Scan("s-done", now.Add(-time.Minute)).In(ns).Ended(now, v1alpha1.ScanSucceeded).Build(),
 		builder.Scan("s-running", now).In(ns).Build(),
 		builder.Scan("s-abandoned", now.Add(-2*time.Hour)).In(ns).Build(),
@@ -135,43 +203,98 @@ func TestSettledClusterSeesNoWrite(t *testing.T) {
 		builder.Review("r-lost").In(ns).PullRequest("nowhere", 1).Build(),
 		builder.ReviewIssue("i-open").In(ns).SeenIn("a", "b").Build(),
 		builder.ReviewIssue("i-resolved").In(ns).SeenIn("a").Build(),
-		builder.ReviewIssue("i-lost").In(ns).Review("nowhere").SeenIn("a").Build())
-	for i := range findings {
-		create(t, builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Tool("gosec", v1alpha1.CategoryCode).Build())
+		builder.ReviewIssue("i-lost").In(ns).Review("nowhere").SeenIn("a").Build(),
+		builder.WebhookDelivery("d-lost", now).In(ns).Endpoint("nowhere").Build(),
 	}
-	eventually(t, func(g Gomega) {
-		repository, project := &v1alpha1.Repository{}, &v1alpha1.Project{}
-		g.Expect(env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "repo"}, repository)).To(Succeed())
-		g.Expect(env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "proj"}, project)).To(Succeed())
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
-		g.Expect(repository.Status.Counts.Findings).To(BeEquivalentTo(findings))
-		g.Expect(project.Status.FindingsCount).To(BeEquivalentTo(findings))
-		g.Expect(project.Status.LastScan).To(Equal(&v1alpha1.ProjectLastScan{ID: "s-running", Status: v1alpha1.ScanPhaseRunning}))
-		g.Expect(v1alpha1.IsConditionTrue(key.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
-		list := &v1alpha1.FindingList{}
-		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(ns))).To(Succeed())
-		for _, finding := range list.Items {
-			g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))
+	for i := range n {
+		name := fmt.Sprint(i)
+		// One endpoint is sent what happens, the others their ping alone.
+		events := v1alpha1.WebhookEventPattern("webhook.ping")
+		if i == 0 {
+			events = "*"
 		}
-		review := &v1alpha1.Review{}
-		g.Expect(env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "review"}, review)).To(Succeed())
-		g.Expect([]int32{review.Status.OpenIssueCount, review.Status.ClosedIssueCount}).To(Equal([]int32{1, 1}))
-	})
-	settle(t, reconciles, findings)
-	before := groupWrites(t)
-
-	stop()
-	reconciles = reconcileTotals(t)
-	startController(t, controllerFlags(t, "0", "--leader-elect")...)
-	settle(t, reconciles, findings)
-	if after := groupWrites(t); after != before {
-		t.Errorf("%v writes to group %s while nothing had changed", after-before, v1alpha1.GroupName)
+		objects = append(objects,
+			builder.Finding("f-"+name).In(ns).Tool("gosec", v1alpha1.CategoryCode).Build(),
+			builder.APIKey("key-"+name).In(ns).Build(),
+			builder.Organization("settled-"+name).Build(),
+			builder.Repository("repo-"+name).In(ns).Build(),
+			builder.Project("proj-"+name).In(ns).Repository("repo-"+name).Build(),
+			builder.Scan("s-"+name, now.Add(-time.Hour)).In(ns).Project("repo-"+name, "proj-"+name).Ended(now.Add(-time.Minute), v1alpha1.ScanSucceeded).Build(),
+			builder.Review("review-"+name).In(ns).PullRequest("repo-"+name, 1).Reviewed("a", now).Build(),
+			builder.ReviewIssue("i-"+name).In(ns).Review("review-"+name).SeenIn("a").Build())
+		// Before all else: nothing is sent that is older than the endpoint.
+		create(t, builder.WebhookEndpoint("e-"+name).In(ns).URL(receiver.URL).Events(events).Build())
 	}
-	NewWithT(t).Expect(before).To(BeNumerically(">", findings), "the counter must count, or this test shows nothing")
+	group, ctx := errgroup.WithContext(t.Context())
+	group.SetLimit(8)
+	for _, object := range objects {
+		group.Go(func() error { return env.Client.Create(ctx, object) })
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	within(t, patience+time.Duration(n)*time.Second, func(g Gomega) { isPopulated(t, g, ns, n) })
+	return ns
+}
 
-	lease := &coordinationv1.Lease{}
-	NewWithT(t).Expect(env.Client.Get(t.Context(),
-		types.NamespacedName{Namespace: testenv.SystemNamespace, Name: leaseName}, lease)).To(Succeed(), "the Lease of the leader")
+// isPopulated looks at what takes the longest way through the controllers, the cheapest first.
+func isPopulated(t *testing.T, g Gomega, ns string, n int) {
+	t.Helper()
+	list := func(into client.ObjectList) {
+		g.Expect(env.Client.List(t.Context(), into, client.InNamespace(ns))).To(Succeed())
+	}
+	repository, project, review := &v1alpha1.Repository{}, &v1alpha1.Project{}, &v1alpha1.Review{}
+	for name, object := range map[string]client.Object{"repo": repository, "proj": project, "review": review} {
+		g.Expect(env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: name}, object)).To(Succeed())
+	}
+	g.Expect(repository.Status.Counts.Findings).To(BeEquivalentTo(n))
+	g.Expect(project.Status.FindingsCount).To(BeEquivalentTo(n))
+	g.Expect(project.Status.LastScan).To(Equal(&v1alpha1.ProjectLastScan{ID: "s-running", Status: v1alpha1.ScanPhaseRunning}))
+	g.Expect([]int32{review.Status.OpenIssueCount, review.Status.ClosedIssueCount}).To(Equal([]int32{1, 1}))
+	keys, findings := &v1alpha1.APIKeyList{}, &v1alpha1.FindingList{}
+	list(keys)
+	for i := range keys.Items {
+		g.Expect(v1alpha1.IsConditionTrue(keys.Items[i].Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
+	}
+	list(findings)
+	for i := range findings.Items {
+		g.Expect(findings.Items[i].Status.ObservedGeneration).To(Equal(findings.Items[i].Generation))
+	}
+	deliveries := &v1alpha1.WebhookDeliveryList{}
+	list(deliveries)
+	// A ping each, each finding's creation, and what waits for an endpoint that is not there.
+	g.Expect(len(deliveries.Items)).To(BeNumerically(">", 2*n))
+	for i := range deliveries.Items {
+		if d := &deliveries.Items[i]; d.Name != "d-lost" {
+			g.Expect(d.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryDelivered), d.Spec.Event.Type)
+		}
+	}
+	organizations := &v1alpha1.OrganizationList{}
+	g.Expect(env.Client.List(t.Context(), organizations)).To(Succeed())
+	for i := range organizations.Items {
+		g.Expect(v1alpha1.IsConditionTrue(organizations.Items[i].Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
+	}
+}
+
+// population says how many there are of each kind.
+func population(t *testing.T, ns string) []string {
+	t.Helper()
+	var out []string
+	for _, kind := range []string{
+		"Organization", "APIKey", "Repository", "Project", "Scan", "Finding", "Review", "ReviewIssue", "WebhookEndpoint", "WebhookDelivery",
+	} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind + "List"))
+		var in []client.ListOption
+		if kind != "Organization" {
+			in = append(in, client.InNamespace(ns))
+		}
+		if err := env.Client.List(t.Context(), list, in...); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, fmt.Sprintf("%d %s", len(list.Items), kind))
+	}
+	return out
 }
 
 func create(t *testing.T, objects ...client.Object) {
@@ -185,20 +308,22 @@ func create(t *testing.T, objects ...client.Object) {
 
 // settle waits until every controller has reconciled what there is since the totals were
 // taken, and has nothing left to do now.
-func settle(t *testing.T, since map[string]float64, findings int) {
+func settle(t *testing.T, since map[string]float64, n int) {
 	t.Helper()
-	eventually(t, func(g Gomega) {
+	bound := patience + time.Duration(n)*time.Second
+	within(t, bound, func(g Gomega) {
 		totals := reconcileTotals(t)
-		for name, least := range map[string]int{
-			"apikey": 1, "finding": findings + 1, "organization": 1, "project": 1, "repository": 1, "review": 2, "reviewissue": 3, "scan": 3,
+		for _, name := range []string{
+			"apikey", "finding", "organization", "project", "repository", "retention", "review", "reviewissue", "scan",
+			"webhookdelivery", "webhookendpoint",
 		} {
-			g.Expect(totals[name]-since[name]).To(BeNumerically(">=", least), name)
+			g.Expect(totals[name]-since[name]).To(BeNumerically(">=", n), name)
 		}
 	})
 	// Nothing waits, nothing is at work, and that for as long as a count may be held back.
 	quietSince := time.Now()
 	last := reconcileTotals(t)
-	eventually(t, func(g Gomega) {
+	within(t, bound, func(g Gomega) {
 		if totals := reconcileTotals(t); fmt.Sprint(totals) != fmt.Sprint(last) {
 			quietSince, last = time.Now(), totals
 		}
@@ -233,6 +358,26 @@ func reconcileTotals(t *testing.T) map[string]float64 {
 // were anything but reads. A write that changes nothing counts too.
 func groupWrites(t *testing.T) float64 {
 	t.Helper()
+	total := 0.0
+	for _, value := range writesBySeries(t) {
+		total += value
+	}
+	return total
+}
+
+// describeWrites says which writes there have been in all, to see of what kind some were too many.
+func describeWrites(t *testing.T) string {
+	t.Helper()
+	var out []string
+	for series, value := range writesBySeries(t) {
+		out = append(out, fmt.Sprintf("%v %s", value, series))
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n")
+}
+
+func writesBySeries(t *testing.T) map[string]float64 {
+	t.Helper()
 	clientset, err := kubernetes.NewForConfig(env.Config)
 	if err != nil {
 		t.Fatal(err)
@@ -241,7 +386,7 @@ func groupWrites(t *testing.T) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	total := 0.0
+	out := map[string]float64{}
 	for lines := bufio.NewScanner(bytes.NewReader(body)); lines.Scan(); {
 		line := lines.Text()
 		if !strings.HasPrefix(line, "apiserver_request_total{") || !strings.Contains(line, `group="`+v1alpha1.GroupName+`"`) {
@@ -250,13 +395,12 @@ func groupWrites(t *testing.T) float64 {
 		if strings.Contains(line, `verb="GET"`) || strings.Contains(line, `verb="LIST"`) || strings.Contains(line, `verb="WATCH"`) {
 			continue
 		}
-		value, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
-		if err != nil {
+		series, figure, _ := strings.Cut(line, "} ")
+		if out[series], err = strconv.ParseFloat(figure, 64); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
-		total += value
 	}
-	return total
+	return out
 }
 
 // The second replica is ready while it waits, does nothing, and takes over when the first ends.
@@ -342,18 +486,24 @@ func TestFindingsPlaneAwayFromTheLease(t *testing.T) {
 func TestValidateNamesEveryMistake(t *testing.T) {
 	cases := []struct {
 		reason string
-		o      controllerOptions
+		args   []string
 		want   []string
 	}{
-		{"the defaults are good", controllerOptions{namespace: "findings-system"}, nil},
-		{"a controller that is not there", controllerOptions{namespace: "x", concurrency: map[string]int{"findings": 3}},
-			[]string{`no controller "findings"`, "repository"}},
-		{"no worker at all", controllerOptions{namespace: "x", concurrency: map[string]int{"scan": 0}}, []string{"scan=0"}},
-		{"no namespace", controllerOptions{namespace: "Not One"}, []string{`"Not One"`}},
-		{"two mistakes at once", controllerOptions{namespace: "", concurrency: map[string]int{"scan": 0}}, []string{"--namespace", "scan=0"}},
+		{"the defaults are good", nil, nil},
+		{"a controller that is not there", []string{"--concurrency", "findings=3"}, []string{`no controller "findings"`, "repository"}},
+		{"no worker at all", []string{"--concurrency", "scan=0"}, []string{"scan=0"}},
+		{"no namespace", []string{"--namespace", "Not One"}, []string{`"Not One"`}},
+		{"no rate", []string{"--retention-rate", "0"}, []string{"--retention-rate 0"}},
+		{"two mistakes at once", []string{"--namespace", "", "--concurrency", "scan=0"}, []string{"--namespace", "scan=0"}},
 	}
 	for _, c := range cases {
-		err := c.o.validate()
+		o := &controllerOptions{}
+		flags := pflag.NewFlagSet("controller", pflag.ContinueOnError)
+		o.addFlags(flags)
+		if err := flags.Parse(c.args); err != nil {
+			t.Fatal(err)
+		}
+		err := o.validate()
 		if (err != nil) != (len(c.want) > 0) {
 			t.Errorf("%s: got %v", c.reason, err)
 			continue
