@@ -12,6 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
@@ -34,6 +35,29 @@ func (o *organization) delivery(name string, expires *metav1.Time) (signature st
 		At: metav1.Time{Time: at}, Outcome: v1alpha1.WebhookAttemptSucceeded, Code: 200,
 		Signatures: []v1alpha1.WebhookSignature{{Digest: signed[0].Digest(), SecretID: secret.ID(), ExpiresAt: expires}},
 	}}
+	if err := controller.Status().Update(o.t.Context(), delivery); err != nil {
+		o.t.Fatal(err)
+	}
+	return signatures.Header(signed)
+}
+
+// sends adds an attempt at that time, signed with those secrets, and returns the header's value.
+func (o *organization) sends(delivery *v1alpha1.WebhookDelivery, at time.Time, secrets ...signatures.Expiring) string {
+	o.t.Helper()
+	signed, err := signatures.Sign(delivery.Name, at, payload, secrets)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	attempt := v1alpha1.WebhookAttempt{At: metav1.Time{Time: at}, Outcome: v1alpha1.WebhookAttemptFailed, Code: 500}
+	for _, signature := range signed {
+		entry := v1alpha1.WebhookSignature{Digest: signature.Digest(), SecretID: signature.Secret().ID()}
+		if end := signature.Secret().ExpiresAt; end != nil {
+			entry.ExpiresAt = &metav1.Time{Time: *end}
+		}
+		attempt.Signatures = append(attempt.Signatures, entry)
+	}
+	webhooks.AddAttempt(&delivery.Status, attempt)
+	delivery.Status.Phase = v1alpha1.WebhookDeliveryPending
 	if err := controller.Status().Update(o.t.Context(), delivery); err != nil {
 		o.t.Fatal(err)
 	}
@@ -104,4 +128,42 @@ func TestADeliveryIsVerified(t *testing.T) {
 	c.post(verifyPath("d-good"), received(strings.Repeat("a", 1<<20-100), good)).wants(200, "a body of nearly 1 MiB")
 	o.key("reader", v1alpha1.ScopeFindingsRead).post(verifyPath("d-good"), received(payload, good)).wantsError(403, "Forbidden", "another scope")
 	o.key("verifier", v1alpha1.ScopeWebhooksVerify).post(verifyPath("d-good"), received(payload, good)).wants(200, "the scope")
+}
+
+// A delivery that was tried again and again, with a secret that was rotated meanwhile, and then
+// redelivered: what arrived with any of them verifies, as long as its secret is valid.
+func TestEachAttemptOfADeliveryIsVerified(t *testing.T) {
+	o := newOrganization(t)
+	c := o.key("ci")
+	now := time.Now().Truncate(time.Second)
+	over, later := now.Add(-time.Minute), now.Add(time.Hour)
+	first, _ := signatures.NewSecret()
+	second, _ := signatures.NewSecret()
+	third, _ := signatures.NewSecret()
+	delivery := builder.WebhookDelivery("d-again", now).In(o.namespace).Payload(payload).Build()
+	o.create(delivery)
+
+	lost := o.sends(delivery, now.Add(-3*time.Hour), signatures.Expiring{Secret: first, ExpiresAt: &over})
+	overlapping := o.sends(delivery, now.Add(-2*time.Hour),
+		signatures.Expiring{Secret: second, ExpiresAt: &later}, signatures.Expiring{Secret: first, ExpiresAt: &over})
+	delivery.Status.Redelivery = &v1alpha1.WebhookRedelivery{Value: "1", At: metav1.Time{Time: now}}
+	again := o.sends(delivery, now, signatures.Expiring{Secret: third}, signatures.Expiring{Secret: second, ExpiresAt: &later})
+	newest, older, _ := strings.Cut(overlapping, " ")
+
+	for _, test := range []struct{ reason, payload, signature, status string }{
+		{"the first attempt, by a secret that has ended", payload, lost, "secret_expired"},
+		{"the second, by the secret that was new then", payload, newest, "verified"},
+		{"the second, by the one before it, which has ended", payload, older, "secret_expired"},
+		{"the second's whole header value: one that holds is enough", payload, overlapping, "verified"},
+		{"the redelivery's whole header value", payload, again, "verified"},
+		{"one signature of the redelivery", payload, strings.Fields(again)[0], "verified"},
+		{"signatures of two attempts", payload, strings.Fields(again)[1] + " " + lost, "verified"},
+		{"the redelivery with another payload", payload + " ", again, "payload_mismatch"},
+		{"the first with another payload", payload + " ", lost, "payload_mismatch"},
+	} {
+		verdict := decoded[openapi.WebhookVerification](c.post(verifyPath("d-again"), received(test.payload, test.signature)).wants(200, test.reason))
+		if string(verdict.Status) != test.status || verdict.Valid != (test.status == "verified") {
+			t.Errorf("%s: got %+v", test.reason, verdict)
+		}
+	}
 }

@@ -44,6 +44,10 @@ func (g *generator) value(schema *apiextensionsv1.JSONSchemaProps, path string, 
 	}
 }
 
+// insteadOf are members that a rule does not let stand beside another of the same object: the
+// smaller of the two, and that other.
+var insteadOf = map[string]string{"rotation": "secretRef"}
+
 func (g *generator) wants(path string, required bool) bool {
 	return g.full || required || path == g.target || strings.HasPrefix(g.target, path+".")
 }
@@ -62,6 +66,11 @@ func (g *generator) object(schema *apiextensionsv1.JSONSchemaProps, path string,
 		return out
 	}
 	for name, member := range schema.Properties {
+		if other, alone := insteadOf[name]; alone && g.full {
+			if _, there := schema.Properties[other]; there {
+				continue
+			}
+		}
 		if g.wants(path+"."+name, slices.Contains(schema.Required, name)) {
 			out[name] = g.value(&member, path+"."+name, index)
 		}
