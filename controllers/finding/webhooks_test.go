@@ -541,7 +541,7 @@ func TestAFullStatusIsEmittedWhateverTheBacklog(t *testing.T) {
 	sent := sentTo(t, g, ns, "busy", "f-1")
 	g.Expect(int64(len(sent))).To(Equal(finding.Status.EmittedSeq), "what counts as emitted was made")
 	g.Expect(sent).NotTo(BeEmpty())
-	g.Expect(last - finding.Status.EmittedSeq).To(BeNumerically(">", 0), "the next ones are held back again")
+	g.Expect(last-finding.Status.EmittedSeq).To(BeNumerically(">", 0), "the next ones are held back again")
 
 	setBacklogged(t, busy, false)
 	caughtUp(t, finding, last)

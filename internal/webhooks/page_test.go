@@ -146,7 +146,7 @@ func TestNamesOfPages(t *testing.T) {
 		}
 		return out
 	}
-	make := func(s *v1alpha1.Scan, e *v1alpha1.WebhookEndpoint, list []PageEntry) []string {
+	makeNames := func(s *v1alpha1.Scan, e *v1alpha1.WebhookEndpoint, list []PageEntry) []string {
 		pages, err := Pages(s, e, list)
 		if err != nil {
 			t.Fatal(err)
@@ -154,18 +154,18 @@ func TestNamesOfPages(t *testing.T) {
 		return names(pages)
 	}
 	all := entries(300)
-	first := make(scan(), endpoint(), all)
-	if diff := cmp.Diff(first, make(scan(), endpoint(), all)); diff != "" {
+	first := makeNames(scan(), endpoint(), all)
+	if diff := cmp.Diff(first, makeNames(scan(), endpoint(), all)); diff != "" {
 		t.Errorf("not the same twice:\n%s", diff)
 	}
-	if diff := cmp.Diff(first[1:], make(scan(), endpoint(), all[128:])); diff != "" {
+	if diff := cmp.Diff(first[1:], makeNames(scan(), endpoint(), all[128:])); diff != "" {
 		t.Errorf("after the first page was made:\n%s", diff)
 	}
 	otherScan, otherEndpoint := scan(), endpoint()
 	otherScan.UID, otherEndpoint.UID = "another", "another"
-	rest := make(otherScan, endpoint(), all)
-	rest = append(rest, make(scan(), otherEndpoint, all)...)
-	rest = append(rest, make(scan(), endpoint(), []PageEntry{entry("f-0000", 2)})...)
+	rest := makeNames(otherScan, endpoint(), all)
+	rest = append(rest, makeNames(scan(), otherEndpoint, all)...)
+	rest = append(rest, makeNames(scan(), endpoint(), []PageEntry{entry("f-0000", 2)})...)
 	rest = append(rest, DeliveryName("s-uid", 1, "e-uid"))
 	for _, name := range rest {
 		if slices.Contains(first, name) {
