@@ -1,0 +1,218 @@
+// Package keys_test tries the life of API keys on the controllers and two replicas of the REST
+// API at once, over a real API server.
+package keys_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver"
+	"github.com/appsec-dev/findings-operator/controllers"
+	"github.com/appsec-dev/findings-operator/controllers/apikey"
+	"github.com/appsec-dev/findings-operator/internal/tokens"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+var env *testenv.Environment
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	testenv.Main(m, &env)
+}
+
+// patience is how long a condition may take on a busy machine.
+const patience = 90 * time.Second
+
+// runUntilDone has the test end what it started.
+func runUntilDone(t *testing.T, run func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("stopped with %v", err)
+		}
+	})
+}
+
+func startControllers(t *testing.T) {
+	t.Helper()
+	config, err := env.Controller(t.Context())
+	must(t, err)
+	mgr, err := ctrl.NewManager(config, manager.Options{
+		Scheme:  env.Scheme,
+		Cache:   controllers.CacheOptions(),
+		Client:  client.Options{FieldOwner: v1alpha1.ControllerFieldManager},
+		Metrics: metricsserver.Options{BindAddress: "0"},
+	})
+	must(t, err)
+	must(t, apikey.SetupWithManager(t.Context(), mgr, controller.Options{SkipNameValidation: ptr.To(true)}, testenv.SystemNamespace))
+	runUntilDone(t, mgr.Start)
+}
+
+func startFacade(t *testing.T) *apiserver.Server {
+	t.Helper()
+	config, err := env.Facade(t.Context())
+	must(t, err)
+	server, err := apiserver.New(apiserver.Options{
+		Config: config, BindAddress: "127.0.0.1:0", HealthBindAddress: "127.0.0.1:0",
+		Namespace: testenv.SystemNamespace, KeyStaleness: time.Minute, Log: slog.New(slog.DiscardHandler),
+	})
+	must(t, err)
+	runUntilDone(t, server.Run)
+	return server
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ask sends a request with the token, and returns the status of the answer.
+func ask(t *testing.T, server *apiserver.Server, token string) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+server.Address()+"/v1/findings", http.NoBody)
+	must(t, err)
+	request.Header.Set("Authorization", "Bearer "+token)
+	response, err := http.DefaultClient.Do(request)
+	must(t, err)
+	must(t, response.Body.Close())
+	return response.StatusCode
+}
+
+func tokenOf(t *testing.T, key *v1alpha1.APIKey) string {
+	t.Helper()
+	secret := &corev1.Secret{}
+	err := env.Client.Get(t.Context(), client.ObjectKey{Namespace: key.Namespace, Name: apikey.SecretName(key.Name)}, secret)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	return string(secret.Data[v1alpha1.APIKeyTokenKey])
+}
+
+func eventually(t *testing.T, assertions func(g Gomega)) {
+	t.Helper()
+	NewWithT(t).Eventually(assertions).WithContext(t.Context()).WithTimeout(patience).WithPolling(50 * time.Millisecond).Should(Succeed())
+}
+
+// Clients go on with the token that they have, and each replica takes the new one from the
+// moment that it can be read.
+func TestSigningKeyIsRotatedUnderTraffic(t *testing.T) {
+	startControllers(t)
+	replicas := []*apiserver.Server{startFacade(t), startFacade(t)}
+	namespace, err := env.NewOrganization(t.Context(), "rotated")
+	must(t, err)
+	key := builder.APIKey("ci").In(namespace).Mutate(func(k *v1alpha1.APIKey) {
+		k.Spec.RateLimit = &v1alpha1.RateLimit{RequestsPerMinute: ptr.To[int32](100_000)}
+	}).Build()
+	must(t, env.Client.Create(t.Context(), key))
+	var before string
+	eventually(t, func(g Gomega) {
+		before = tokenOf(t, key)
+		g.Expect(before).NotTo(BeEmpty())
+		for _, replica := range replicas {
+			g.Expect(ask(t, replica, before)).To(Equal(http.StatusOK))
+		}
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
+	})
+	settled := key.Status.DeepCopy()
+
+	const overlap = 8 * time.Second
+	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.SystemNamespace, Name: tokens.SigningKeysConfigMap}}
+	ask1 := client.RawPatch("application/merge-patch+json",
+		[]byte(`{"metadata":{"annotations":{"appsec.dev/rotate-signing-key":"1","appsec.dev/signing-key-overlap":"8s"}}}`))
+	must(t, env.Client.Patch(t.Context(), configMap, ask1))
+
+	after := waitForAnother(t, key, before, replicas)
+	handedOut := time.Now()
+	for i, replica := range replicas {
+		if status := ask(t, replica, after); status != http.StatusOK {
+			t.Fatalf("replica %d answers %d to a token that has just been handed out", i, status)
+		}
+	}
+	refusedAt := waitUntilRefused(t, before, after, replicas)
+	// The overlap is counted in whole seconds, and from a moment after this one.
+	if lasted := refusedAt.Sub(handedOut); lasted < overlap-2*time.Second {
+		t.Errorf("the token before was good for another %v, want %v", lasted, overlap)
+	}
+	eventually(t, func(g Gomega) {
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(configMap), configMap)).To(Succeed())
+		g.Expect(configMap.Data).To(HaveLen(1))
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
+		g.Expect(configMap.Data).To(HaveKey(key.Status.SigningKeyID + ".pem"))
+	})
+	// A rotation that nobody asked of the key changes nothing of it: neither its life nor its name.
+	g := NewWithT(t)
+	g.Expect(key.Status.SigningKeyID).NotTo(Equal(settled.SigningKeyID))
+	g.Expect(key.Status.KeyID).To(Equal(settled.KeyID))
+	g.Expect(key.Status.ExpiresAt).To(Equal(settled.ExpiresAt))
+	g.Expect(key.Status.IssuedAt).To(Equal(settled.IssuedAt))
+}
+
+// waitForAnother keeps using the token until the Secret holds another, which it returns.
+func waitForAnother(t *testing.T, key *v1alpha1.APIKey, before string, replicas []*apiserver.Server) (after string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		if after = tokenOf(t, key); after != before {
+			return after
+		}
+		for i, replica := range replicas {
+			if status := ask(t, replica, before); status != http.StatusOK {
+				t.Fatalf("replica %d answers %d while there is no other token", i, status)
+			}
+		}
+	}
+	t.Fatal("the token is not signed anew")
+	return ""
+}
+
+// waitUntilRefused keeps using both until every replica refuses the first, and returns when
+// the first of them did.
+func waitUntilRefused(t *testing.T, before, after string, replicas []*apiserver.Server) (first time.Time) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		refused := 0
+		for i, replica := range replicas {
+			if status := ask(t, replica, after); status != http.StatusOK {
+				t.Fatalf("replica %d answers %d to the new token", i, status)
+			}
+			switch status := ask(t, replica, before); status {
+			case http.StatusOK:
+			case http.StatusUnauthorized:
+				refused++
+				if first.IsZero() {
+					first = time.Now()
+				}
+			default:
+				t.Fatalf("replica %d answers %d to the token before", i, status)
+			}
+		}
+		if refused == len(replicas) {
+			return first
+		}
+	}
+	t.Fatal("the token before is still accepted")
+	return first
+}
