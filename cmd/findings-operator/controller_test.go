@@ -81,7 +81,13 @@ func startController(t *testing.T, args ...string) (stop func()) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- o.run(ctx) }()
+	go func() {
+		err := o.run(ctx)
+		if ctx.Err() == nil {
+			t.Errorf("the controllers ended by themselves, with %v", err) // while the test waits for them
+		}
+		done <- err
+	}()
 	stopped := false
 	stop = func() {
 		if stopped {
@@ -134,7 +140,8 @@ const (
 // the controllers run, and not when they start anew and look at everything again.
 func TestSettledClusterSeesNoWrite(t *testing.T) {
 	n, watched := settledSize(t)
-	flags := controllerFlags(t, "0", "--leader-elect", "--webhook-allow-cidr", "127.0.0.0/8")
+	// Not with --leader-elect: at size, a busy machine may be too late to renew a Lease.
+	flags := controllerFlags(t, "0", "--webhook-allow-cidr", "127.0.0.0/8")
 	reconciles := reconcileTotals(t)
 	stop := startController(t, flags...)
 	ns := populate(t, n)
@@ -143,7 +150,10 @@ func TestSettledClusterSeesNoWrite(t *testing.T) {
 	t.Logf("settled: %s; %v writes to group %s so far", strings.Join(population(t, ns), ", "), before, v1alpha1.GroupName)
 	NewWithT(t).Expect(before).To(BeNumerically(">", 10*n), "the counter must count, or this test shows nothing")
 
-	time.Sleep(watched) // this is what is tried, not waited for
+	select { // this long is what is tried: there is nothing to wait for
+	case <-time.After(watched):
+	case <-t.Context().Done():
+	}
 	if after := groupWrites(t); after != before {
 		t.Errorf("%v writes to group %s in %s while nothing had changed:\n%s", after-before, v1alpha1.GroupName, watched, describeWrites(t))
 	}
@@ -156,10 +166,6 @@ func TestSettledClusterSeesNoWrite(t *testing.T) {
 		t.Errorf("%v writes to group %s after a restart while nothing had changed:\n%s", after-before, v1alpha1.GroupName, describeWrites(t))
 	}
 	t.Logf("%v writes to group %s after %s and a restart", groupWrites(t)-before, v1alpha1.GroupName, watched)
-
-	lease := &coordinationv1.Lease{}
-	NewWithT(t).Expect(env.Client.Get(t.Context(),
-		types.NamespacedName{Namespace: testenv.SystemNamespace, Name: leaseName}, lease)).To(Succeed(), "the Lease of the leader")
 }
 
 func settledSize(t *testing.T) (n int, watched time.Duration) {

@@ -11,7 +11,8 @@ var retired = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Help: "Objects removed because the organization keeps them no longer, by kind.",
 }, []string{"kind"})
 
-func init() { //nolint:gochecknoinits // controller-runtime's registry is filled so
+// init fills the registry of controller-runtime, which is the process's.
+func init() {
 	metrics.Registry.MustRegister(retired)
 	for _, s := range []shelf{closedFindings, finishedScans, finishedDeliveries} {
 		retired.WithLabelValues(s.kind()) // shown as 0 rather than as missing

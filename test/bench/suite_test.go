@@ -1,4 +1,4 @@
-// Package bench measures what the controllers cost as the number of findings grows.
+// Package bench_test measures what the controllers cost as the number of findings grows.
 package bench_test
 
 import (
