@@ -87,7 +87,7 @@ func wantedSerial(key *v1alpha1.APIKey) int64 {
 // hand says where the token is, or prints it if that is asked for: the token alone on standard
 // output, all else beside it.
 func (i *issuance) hand(ctx context.Context, s *session, key *v1alpha1.APIKey, what string) error {
-	fmt.Fprintf(i.streams.ErrOut, "%s, valid until %s\n", what, instant(key.Status.ExpiresAt))
+	fmt.Fprintln(i.streams.ErrOut, what)
 	name := string(key.Status.SecretRef.Name)
 	if !i.showToken {
 		fmt.Fprintf(i.streams.ErrOut, "The token is in Secret %s; who may read it gets it with:\n  kubectl get secret %s -n %s -o go-template='{{.data.%s | base64decode}}'\n",

@@ -81,7 +81,7 @@ func (o *keyCreateOptions) run(ctx context.Context, name string) error {
 	if err := o.untilIssued(ctx, session, key); err != nil {
 		return err
 	}
-	return o.hand(ctx, session, key, "API key "+name+" was made")
+	return o.hand(ctx, session, key, fmt.Sprintf("API key %s was made, valid until %s", name, instant(key.Status.ExpiresAt)))
 }
 
 func (o *keyCreateOptions) create(ctx context.Context, s *session, key *v1alpha1.APIKey) error {

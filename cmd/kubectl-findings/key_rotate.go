@@ -104,9 +104,9 @@ func rotation(key *v1alpha1.APIKey, overlap time.Duration) (client.Patch, error)
 }
 
 func rotated(key *v1alpha1.APIKey) string {
-	what := "API key " + key.Name + " has a new token"
+	before := "is refused"
 	if p := key.Status.Previous; p != nil {
-		return what + "; the one before works until " + instant(&p.ExpiresAt) + ", the new one is"
+		before = "works until " + instant(&p.ExpiresAt)
 	}
-	return what + " and the one before is refused; the new one is"
+	return fmt.Sprintf("API key %s has a new token, valid until %s; the one before %s", key.Name, instant(key.Status.ExpiresAt), before)
 }

@@ -33,6 +33,7 @@ func newRootCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		newHistoryCommand(kubeconfig, streams),
 		newKeyCommand(kubeconfig, streams),
 		newRotateKeyCommand("rotate-key", kubeconfig, streams),
+		newRedeliverCommand(kubeconfig, streams),
 	)
 	addCompletion(root, kubeconfig)
 	return root

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+const redeliverLong = `Send webhook deliveries again.
+
+Whatever became of them: the same event is sent with the same webhook-id, so a receiver that has
+it already knows it again. Name the deliveries, or choose them: --failed is all that no attempt
+is left for. Those chosen are shown first, and nothing is sent without a yes, or --yes.
+
+With --wait the command ends when every delivery has been delivered or has failed again.`
+
+const redeliverExample = `  # One delivery, and see what becomes of it
+  kubectl findings redeliver d-6c2ogq5d4kq2ztyinkx7m5ya2e --wait
+
+  # The receiver is back: everything that it missed
+  kubectl findings redeliver --endpoint dashboard --failed
+
+  # See first what that is
+  kubectl findings redeliver --endpoint dashboard --failed --dry-run`
+
+// Fields of a delivery that the API server selects by.
+const (
+	fieldEndpoint = "spec.endpointRef.name"
+	fieldPhase    = "status.phase"
+)
+
+type redeliverOptions struct {
+	streams    genericiooptions.IOStreams
+	kubeconfig *connectionFlags
+
+	endpoint       string
+	failed         bool
+	labels, fields string
+	dryRun         bool
+	yes, wait      bool
+	timeout        time.Duration
+	concurrency    int
+	output         string
+	quiet          bool
+}
+
+func newRedeliverCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &redeliverOptions{streams: streams, kubeconfig: kubeconfig}
+	cmd := &cobra.Command{
+		Use:     "redeliver (NAME... | --endpoint NAME --failed | -l SELECTOR)",
+		Short:   "Send webhook deliveries again",
+		Long:    redeliverLong,
+		Example: redeliverExample,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return o.run(cmd.Context(), names)
+		},
+		ValidArgsFunction: completeNames(kubeconfig, "WebhookDelivery", deliveryDescription),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.endpoint, "endpoint", "", "only deliveries to this WebhookEndpoint")
+	flags.BoolVar(&o.failed, "failed", false, "only deliveries that no attempt is left for")
+	addSelectorFlags(flags, &o.labels, &o.fields)
+	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be sent again and do nothing")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	flags.BoolVar(&o.wait, "wait", false, "wait until each has been delivered or has failed")
+	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait in all")
+	flags.IntVar(&o.concurrency, "concurrency", defaultConcurrency, "how many deliveries are written at the same time")
+	flags.StringVarP(&o.output, "output", "o", "", "format of the summary: json, yaml or name; text if not given")
+	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress and no preview")
+	completeFlagNames(cmd, "endpoint", kubeconfig, "WebhookEndpoint")
+	return cmd
+}
+
+func (o *redeliverOptions) run(ctx context.Context, names []string) error {
+	unfiltered := o.endpoint+o.labels+o.fields == "" && !o.failed
+	err := errors.Join(checkSelection(names, unfiltered, "deliveries"), checkConcurrency(o.concurrency), checkBulkOutput(o.output))
+	if err != nil {
+		return err
+	}
+	session, err := o.kubeconfig.open()
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		deliveries, err := o.choose(ctx, session)
+		if err != nil {
+			return err
+		}
+		if agreed, err := o.agree(ctx, session.namespace, deliveries); !agreed || err != nil {
+			return err
+		}
+		for _, d := range deliveries {
+			names = append(names, d.name)
+		}
+	}
+	return o.redeliver(ctx, session, names)
+}
+
+// delivery is as much of a WebhookDelivery as a preview needs.
+type delivery struct {
+	name, endpoint, event, subject, phase string
+	attempts                              int
+}
+
+// choose returns the deliveries that match.
+func (o *redeliverOptions) choose(ctx context.Context, s *session) ([]delivery, error) {
+	var terms []fields.Selector
+	if o.endpoint != "" {
+		terms = append(terms, fields.OneTermEqualSelector(fieldEndpoint, o.endpoint))
+	}
+	if o.failed {
+		terms = append(terms, fields.OneTermEqualSelector(fieldPhase, string(v1alpha1.WebhookDeliveryFailed)))
+	}
+	options, err := selectors(s.namespace, o.labels, o.fields, terms...)
+	if err != nil {
+		return nil, err
+	}
+	var chosen []delivery
+	_, err = s.eachPage(ctx, "WebhookDelivery", 0, options, func(items []unstructured.Unstructured) error {
+		for _, item := range items {
+			d, err := decode[v1alpha1.WebhookDelivery](item)
+			if err != nil {
+				return fmt.Errorf("read delivery %s: %w", item.GetName(), err)
+			}
+			chosen = append(chosen, delivery{
+				d.Name, string(d.Spec.EndpointRef.Name), d.Spec.Event.Type, string(d.Spec.Event.Subject.Name), string(d.Status.Phase), len(d.Status.Attempts),
+			})
+		}
+		return nil
+	})
+	return chosen, s.explain(err, need{what: "list webhook deliveries", role: roleViewer})
+}
+
+// agree shows what would be sent again and asks for leave to do it.
+func (o *redeliverOptions) agree(ctx context.Context, namespace string, chosen []delivery) (bool, error) {
+	if len(chosen) > 0 && !o.quiet {
+		if err := previewDeliveries(o.streams.ErrOut, chosen); err != nil {
+			return false, err
+		}
+	}
+	if len(chosen) == 0 || o.dryRun {
+		return true, nil
+	}
+	agreed, err := confirm(ctx, o.streams, o.yes, fmt.Sprintf("redeliver %d deliveries in namespace %s", len(chosen), namespace))
+	if !agreed && err == nil {
+		fmt.Fprintln(o.streams.ErrOut, "nothing is sent")
+	}
+	return agreed, err
+}
+
+func previewDeliveries(to io.Writer, chosen []delivery) error {
+	var rows []row
+	for _, d := range chosen[:min(len(chosen), mostPreviewed)] {
+		rows = append(rows, row{d.name, d.endpoint, d.event, d.subject, d.phase, strconv.Itoa(d.attempts)})
+	}
+	columns := []column{{name: "Name"}, {name: "Endpoint"}, {name: "Event"}, {name: "Subject"}, {name: "Phase"}, {name: "Attempts"}}
+	if err := printTable(to, columns, rows, printers.PrintOptions{}); err != nil {
+		return err
+	}
+	if more := len(chosen) - len(rows); more > 0 {
+		fmt.Fprintf(to, "... and %d more\n", more)
+	}
+	return nil
+}
+
+// redeliver asks for all first, then waits for each: one that hangs holds up no other.
+func (o *redeliverOptions) redeliver(ctx context.Context, s *session, names []string) error {
+	summary := &bulkSummary{
+		Action: "asked for", Namespace: s.namespace, what: "redeliveries", resource: "webhookdelivery.appsec.dev",
+	}
+	value := uuid.NewString()
+	progress := newProgress(o.streams.ErrOut, o.quiet, "deliveries")
+	endings := forEach(ctx, len(names), o.concurrency, progress.at, func(i int) (bool, error) {
+		return true, o.ask(ctx, s, names[i], value)
+	})
+	progress.finish()
+	if o.dryRun {
+		summary.DryRun = dryRunClient
+	} else if o.wait {
+		summary.Action = "delivered"
+		o.await(ctx, s, names, endings, value)
+	}
+	summary.count(names, endings)
+	return errors.Join(summary.print(o.streams.Out, o.output), o.explain(ctx, s, names, endings, summary.err()))
+}
+
+// ask puts a value on the delivery that it has never had; the controller does the rest.
+func (o *redeliverOptions) ask(ctx context.Context, s *session, name, value string) error {
+	d := &v1alpha1.WebhookDelivery{}
+	if o.dryRun {
+		return s.get(ctx, name, d)
+	}
+	data, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.RedeliverAnnotation: value}},
+	})
+	if err != nil {
+		return err
+	}
+	d.Namespace, d.Name = s.namespace, name
+	return patiently(ctx, func() error { return s.patch(ctx, d, client.RawPatch(types.MergePatchType, data)) })
+}
+
+// await waits for what has been asked for, and turns the endings into what became of it.
+func (o *redeliverOptions) await(ctx context.Context, s *session, names []string, endings []ending, value string) {
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	var waiting []int
+	for i, e := range endings {
+		if e.tried && e.err == nil {
+			waiting = append(waiting, i)
+		}
+	}
+	became := forEach(ctx, len(waiting), o.concurrency, func(int, int) {}, func(i int) (bool, error) {
+		return true, awaitDelivery(ctx, s, names[waiting[i]], value)
+	})
+	for i, e := range became {
+		if !e.tried {
+			e = ending{tried: true, err: errStillPending}
+		}
+		endings[waiting[i]] = e
+	}
+}
+
+var errStillPending = errors.New("asked for, and not delivered yet; it goes on without this command")
+
+func awaitDelivery(ctx context.Context, s *session, name, value string) error {
+	d := &v1alpha1.WebhookDelivery{}
+	d.Name = name
+	err := s.await(ctx, d, &v1alpha1.WebhookDeliveryList{}, func() (bool, error) { return isRedelivered(d, value) })
+	if ctx.Err() != nil {
+		return errStillPending
+	}
+	return err
+}
+
+// isRedelivered says whether what that value asked for is over, and fails if it was in vain.
+func isRedelivered(d *v1alpha1.WebhookDelivery, value string) (bool, error) {
+	if asked := d.Status.Redelivery; asked == nil || asked.Value != value {
+		return false, nil
+	}
+	switch d.Status.Phase {
+	case v1alpha1.WebhookDeliveryDelivered:
+		return true, nil
+	case v1alpha1.WebhookDeliveryFailed:
+		return false, fmt.Errorf("it failed again: %s", lastAttempt(d))
+	}
+	return false, nil
+}
+
+func lastAttempt(d *v1alpha1.WebhookDelivery) string {
+	if len(d.Status.Attempts) == 0 {
+		return "no attempt was made"
+	}
+	last := d.Status.Attempts[len(d.Status.Attempts)-1]
+	if last.Code != 0 {
+		return fmt.Sprintf("the receiver answered %d %s", last.Code, last.Message)
+	}
+	return last.Message
+}
+
+func (o *redeliverOptions) explain(ctx context.Context, s *session, names []string, endings []ending, err error) error {
+	if err == nil {
+		return nil
+	}
+	for i, e := range endings {
+		if e.err != nil {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), suggestTimeout)
+			defer cancel()
+			next := s.notFound(ctx, e.err, need{what: "redeliver webhooks", role: roleTriager, kind: "WebhookDelivery", name: names[i]})
+			return fmt.Errorf("%w: %w", err, next)
+		}
+	}
+	return err
+}

@@ -1,0 +1,121 @@
+package plugin_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// delivered makes deliveries to endpoints, each in the phase given.
+func (o *organization) delivered(phases map[string]v1alpha1.WebhookDeliveryPhase) {
+	o.Helper()
+	for name, phase := range phases {
+		endpoint, _, _ := strings.Cut(name, "-")
+		d := builder.WebhookDelivery(name, time.Now()).In(o.namespace).Endpoint(endpoint).Build()
+		o.must(env.Client.Create(o.Context(), d))
+		d.Status.Phase = phase
+		o.must(controller.Status().Update(o.Context(), d))
+	}
+}
+
+// asked are the values of the annotation by delivery, of those that have one.
+func (o *organization) asked() map[string]string {
+	o.Helper()
+	list := &v1alpha1.WebhookDeliveryList{}
+	o.must(env.Client.List(o.Context(), list, client.InNamespace(o.namespace)))
+	asked := map[string]string{}
+	for _, d := range list.Items {
+		if value := d.Annotations[v1alpha1.RedeliverAnnotation]; value != "" {
+			asked[d.Name] = value
+		}
+	}
+	return asked
+}
+
+func keys[V any](m map[string]V) map[string]bool {
+	out := map[string]bool{}
+	for name := range m {
+		out[name] = true
+	}
+	return out
+}
+
+var inAllPhases = map[string]v1alpha1.WebhookDeliveryPhase{
+	"one-1": v1alpha1.WebhookDeliveryFailed, "one-2": v1alpha1.WebhookDeliveryFailed, "one-3": v1alpha1.WebhookDeliveryDelivered,
+	"one-4": v1alpha1.WebhookDeliveryPending, "other-1": v1alpha1.WebhookDeliveryFailed,
+}
+
+func TestWhatFailedIsRedelivered(t *testing.T) {
+	o := newOrganization(t, "redeliver")
+	o.delivered(inAllPhases)
+	g := &gateway{}
+	triager := o.as(g.through(o, o.token(testenv.Triager)))
+
+	triager.findings("redeliver", "--endpoint", "one", "--failed").fails("refusing to redeliver 2 deliveries in namespace "+o.namespace, "--yes")
+	triager.findings("redeliver", "--endpoint", "one", "--failed", "--dry-run").wants("one-1", "one-2", "dry run", "2 asked for")
+	if asked := o.asked(); len(asked) != 0 {
+		t.Fatalf("asked for %v without leave", asked)
+	}
+	triager.findings("redeliver", "--endpoint", "one", "--failed", "--yes").wants("redeliveries: 2 asked for, 0 unchanged, 0 failed")
+	first := o.asked()
+	if diff := cmp.Diff(map[string]bool{"one-1": true, "one-2": true}, keys(first)); diff != "" {
+		t.Errorf("asked for (-want +got):\n%s", diff)
+	}
+	if lists := g.sent(http.MethodGet, "/webhookdeliveries"); listed(lists) != 2*len(lists) {
+		t.Errorf("%d lists with %d deliveries, want 2 each", len(lists), listed(lists))
+	}
+
+	triager.findings("redeliver", "one-1", "one-3").wants("2 asked for")
+	if again := o.asked(); again["one-1"] == first["one-1"] || again["one-3"] == "" {
+		t.Errorf("asked for %v after %v: each time takes another value", again, first)
+	}
+	triager.findings("redeliver", "one-5").fails("Did you mean")
+	triager.findings("redeliver").fails("which deliveries?")
+	triager.findings("redeliver", "one-1", "--failed").fails("not both")
+	o.member(testenv.Viewer).findings("redeliver", "one-1").fails("forbidden", "redeliver webhooks", "findings-triager")
+}
+
+func TestARedeliveryIsWaitedFor(t *testing.T) {
+	o := newOrganization(t, "redeliver-wait")
+	o.delivered(inAllPhases)
+	done := make(chan *answer)
+	triager := o.member(testenv.Triager)
+	go func() { done <- triager.findings("redeliver", "--failed", "--wait", "--yes", "--timeout", "5m") }()
+	eventually(t, func(g Gomega) { g.Expect(o.asked()).To(HaveLen(3)) })
+	for name, phase := range map[string]v1alpha1.WebhookDeliveryPhase{
+		"one-1": v1alpha1.WebhookDeliveryDelivered, "one-2": v1alpha1.WebhookDeliveryFailed, "other-1": v1alpha1.WebhookDeliveryDelivered,
+	} {
+		o.ends(name, phase)
+	}
+	(<-done).fails("redeliveries: 2 delivered, 0 unchanged, 1 failed", "failed one-2: it failed again: the receiver answered 503")
+
+	triager.findings("redeliver", "one-4", "--wait", "--timeout", "300ms").fails("not delivered yet")
+}
+
+// ends takes the redelivery up and sends it, as the controllers would.
+func (o *organization) ends(name string, phase v1alpha1.WebhookDeliveryPhase) {
+	o.Helper()
+	d := &v1alpha1.WebhookDelivery{}
+	o.must(env.Client.Get(o.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, d))
+	d.Status.Redelivery = &v1alpha1.WebhookRedelivery{
+		Value: d.Annotations[v1alpha1.RedeliverAnnotation], At: builder.Time(time.Now()), Attempts: 1,
+	}
+	d.Status.Phase = v1alpha1.WebhookDeliveryPending
+	o.must(controller.Status().Update(o.Context(), d))
+	code := int32(http.StatusNoContent)
+	if phase == v1alpha1.WebhookDeliveryFailed {
+		code = http.StatusServiceUnavailable
+	}
+	d.Status.Phase = phase
+	d.Status.Attempts = []v1alpha1.WebhookAttempt{{At: builder.Time(time.Now()), Outcome: v1alpha1.WebhookAttemptFailed, Code: code}}
+	o.must(controller.Status().Update(o.Context(), d))
+}
