@@ -1,6 +1,7 @@
 package webhookdelivery
 
 import (
+	"context"
 	"net/http"
 	"runtime"
 	"strconv"
@@ -302,5 +303,64 @@ func TestTheOldestAttemptsMakeRoom(t *testing.T) {
 			want = webhooks.SignatureMismatch
 		}
 		g.Expect(webhooks.Verify(d, m.body, m.header.Get("webhook-signature"), h.clock.Now())).To(Equal(want), "attempt %d", i)
+	}
+}
+
+// dying is a client whose process ends where it would make a certain write of a status.
+type dying struct {
+	client.Client
+	dies func(client.Object) bool
+	kill context.CancelFunc
+}
+
+type dyingStatus struct {
+	client.SubResourceWriter
+	*dying
+}
+
+func (d *dying) Status() client.SubResourceWriter { return dyingStatus{d.Client.Status(), d} }
+
+func (d dyingStatus) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+	if d.dies(object) {
+		d.kill()
+		return ctx.Err()
+	}
+	return d.SubResourceWriter.Patch(ctx, object, patch, options...)
+}
+
+// A crash between the two records of how an attempt ended loses neither that an event has
+// arrived, which would send it again, nor that an endpoint has failed or is gone.
+func TestACrashBetweenTheRecordsOfAnAttemptLosesTheLesserOne(t *testing.T) {
+	for _, c := range []struct {
+		reason  string
+		status  int
+		outcome v1alpha1.WebhookAttemptOutcome
+	}{
+		{"a success", http.StatusOK, v1alpha1.WebhookAttemptSucceeded},
+		{"a failure", http.StatusInternalServerError, v1alpha1.WebhookAttemptStarted},
+		{"gone", http.StatusGone, v1alpha1.WebhookAttemptStarted},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			h, ns, g := newByHand(t, loopback), namespace(t), NewWithT(t)
+			endpoint := h.ready(ns, "team", newReceiver(t, answers(c.status)).URL)
+			d := h.delivery(ns, "d-1", "team")
+			ctx, kill := context.WithCancel(t.Context())
+			defer kill()
+			// The first write says that the attempt begins, the second how it ended; the third is lost.
+			writes := 0
+			h.client = &dying{Client: h.client, kill: kill, dies: func(client.Object) bool { writes++; return writes > 2 }}
+			_, err := h.attempt(ctx, client.ObjectKeyFromObject(d))
+			g.Expect(err).To(HaveOccurred())
+
+			g.Expect(get(t, g, d).Status.Attempts[0].Outcome).To(Equal(c.outcome))
+			status := get(t, g, endpoint).Status
+			if c.outcome == v1alpha1.WebhookAttemptSucceeded {
+				g.Expect(status.LastSuccessAt).To(BeNil())
+				return
+			}
+			g.Expect(status.ConsecutiveFailures).To(Equal(int32(1)))
+			g.Expect(status.FailingSince).NotTo(BeNil())
+			g.Expect(endpoint.IsDisabled()).To(Equal(c.status == http.StatusGone))
+		})
 	}
 }

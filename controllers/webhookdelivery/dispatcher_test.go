@@ -242,10 +242,17 @@ func TestFailingEndpointsLeaveRoomForTheOthers(t *testing.T) {
 	if got := b.next(1); got["new"] != 1 {
 		t.Errorf("began %v", got)
 	}
-	// Those that hang have not given up their places.
+	// Those that fail and hang stay among themselves.
+	all := failingLimit + endpointLimit + 1
+	b.until(func() bool { return b.clock.Waiters() == all })
 	b.clock.Step(10 * slowAfter)
+	b.wantsRunning(all, "time makes no more of them")
 	b.release(types.NamespacedName{Name: "healthy/0"}, standingProven)
-	b.next(1)
+	for began := range b.next(1) {
+		if began != "healthy" {
+			t.Errorf("%s began", began)
+		}
+	}
 	if b.hasRoom(types.NamespacedName{Name: "dead-201"}, standingFailing) {
 		t.Error("there is room for one more that fails")
 	}
