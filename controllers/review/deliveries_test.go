@@ -3,6 +3,7 @@ package review
 import (
 	"slices"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -105,6 +106,9 @@ func TestWhatABackloggedEndpointIsOwedIsMadeWhenItHasCaughtUp(t *testing.T) {
 	emitted(t, review, 1, 0)
 	mergePatch(t, review, `{"spec":{"prStatus":"closed"}}`)
 	emitted(t, review, 2, 0)
+	owes := time.Now()
+	// It looks once more by itself, soon after it began to owe: this is about being woken.
+	eventually(t, func(g Gomega) { g.Expect(time.Since(owes)).To(BeNumerically(">", 3*time.Second)) })
 	g := NewWithT(t)
 	g.Expect(deliveries(t, g, ns)).To(BeEmpty())
 
@@ -136,27 +140,32 @@ func TestAFullStatusIsEmptiedThoughTheEndpointIsBacklogged(t *testing.T) {
 	g.Expect(deliveries(t, g, ns)).To(Equal(names(review, endpoint, status.EmittedSeq)))
 }
 
+// Without issues there is one look alone before it goes, with them there are several.
 func TestAReviewThatIsRemovedEmitsWhatItOwes(t *testing.T) {
 	stop := start(t, SetupWithManager)
 	ns := namespace(t)
 	endpoint := builder.WebhookEndpoint("slow").In(ns).Build()
 	create(t, builder.Repository("repo").In(ns).Build(), endpoint)
 	setBacklogged(t, endpoint, true)
-	review := builder.Review("review").In(ns).Build()
-	create(t, review, builder.ReviewIssue("i-1").In(ns).Build())
+	bare, full := builder.Review("bare").In(ns).PullRequest("repo", 2).Build(), builder.Review("review").In(ns).Build()
+	create(t, bare, full, builder.ReviewIssue("i-1").In(ns).Build())
 	eventually(t, func(g Gomega) {
-		status := get(t, g, review).Status
-		g.Expect(status.OpenIssueCount).To(BeEquivalentTo(1))
-		g.Expect(review.Finalizers).NotTo(BeEmpty())
+		g.Expect(get(t, g, full).Status.OpenIssueCount).To(BeEquivalentTo(1))
+		g.Expect(get(t, g, bare).Status.Transitions).NotTo(BeEmpty())
 	})
-	owed := int64(len(review.Status.Transitions))
+	want := append(names(bare, endpoint, int64(len(bare.Status.Transitions))), names(full, endpoint, int64(len(full.Status.Transitions)))...)
+	slices.Sort(want)
 	stop()
 	g := NewWithT(t)
-	g.Expect(env.Client.Delete(t.Context(), review)).To(Succeed())
+	for _, review := range []*v1alpha1.Review{bare, full} {
+		g.Expect(review.Finalizers).NotTo(BeEmpty())
+		g.Expect(env.Client.Delete(t.Context(), review)).To(Succeed())
+	}
 	setBacklogged(t, endpoint, false)
 	start(t, SetupWithManager)
-	gone(t, review)
-	g.Expect(deliveries(t, g, ns)).To(Equal(names(review, endpoint, owed)), "and its removal is no event")
+	gone(t, bare)
+	gone(t, full)
+	g.Expect(deliveries(t, g, ns)).To(Equal(want), "and its removal is no event")
 }
 
 func TestABacklogDoesNotHoldAReviewThatIsRemoved(t *testing.T) {

@@ -1,0 +1,218 @@
+package e2e
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// oneInFails is of how many events one is refused at its first attempt.
+const oneInFails = 50
+
+// receiver is what somebody else's program would be: it knows the secrets and the specification
+// of Standard Webhooks 1.0.0, and nothing of ours. It refuses a few events once.
+type receiver struct {
+	url string
+	// isFirst reports whether an event is at its first attempt, as far as the sender knows. One
+	// that a kill has cut off must not be refused too, or the next attempt is minutes away.
+	isFirst func(id string) bool
+	seed    uint64
+
+	mutex    sync.Mutex
+	keys     map[string][]byte
+	events   map[string]*receivedEvent
+	requests int
+	refused  int
+	problems []string
+}
+
+// receivedEvent is what came under one webhook-id.
+type receivedEvent struct {
+	endpoint string
+	payload  string
+	requests int
+	accepted bool
+}
+
+func newReceiver(t *testing.T, seed uint64) *receiver {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &receiver{
+		url: "http://" + listener.Addr().String(), seed: seed,
+		keys: map[string][]byte{}, events: map[string]*receivedEvent{},
+	}
+	server := &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
+	var serving sync.WaitGroup
+	serving.Go(func() { server.Serve(listener) }) //nolint:errcheck // it ends by Close
+	t.Cleanup(func() {
+		server.Close() //nolint:errcheck // nothing is left to lose
+		serving.Wait()
+	})
+	return r
+}
+
+// expect gives the secret of an endpoint, as its owner reads it: "whsec_" and base64.
+func (r *receiver) expect(t *testing.T, endpoint, secret string) {
+	t.Helper()
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	if err != nil || !strings.HasPrefix(secret, "whsec_") || len(key) < 24 {
+		t.Fatalf("the secret of %s is none by the specification: %v", endpoint, err)
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.keys[endpoint] = key
+}
+
+// ServeHTTP takes an event: 204, and for some the first time 500 or no answer at all.
+func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	endpoint := strings.TrimPrefix(request.URL.Path, "/")
+	body, err := io.ReadAll(io.LimitReader(request.Body, 1<<20))
+	if err != nil {
+		return // The sender was killed while it wrote.
+	}
+	id := request.Header.Get("webhook-id")
+	draw := fnv.New64a()
+	fmt.Fprintf(draw, "%d %s", r.seed, id)
+	fate := draw.Sum64()
+	refuse := fate%oneInFails == 0 && r.isFirst(id)
+	if !r.note(endpoint, request.Header, string(body), refuse) {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	switch {
+	case !refuse:
+		w.WriteHeader(http.StatusNoContent)
+	case fate/oneInFails%2 == 0:
+		w.WriteHeader(http.StatusInternalServerError)
+	default:
+		panic(http.ErrAbortHandler) // net/http closes the connection.
+	}
+}
+
+// note reports whether the request is in order.
+func (r *receiver) note(endpoint string, header http.Header, body string, refuse bool) bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.requests++
+	if err := verifyWebhook(r.keys[endpoint], header, body, time.Now()); err != nil {
+		r.problems = append(r.problems, fmt.Sprintf("%s at %s: %v", header.Get("webhook-id"), endpoint, err))
+		return false
+	}
+	id := header.Get("webhook-id")
+	event, known := r.events[id]
+	if !known {
+		event = &receivedEvent{endpoint: endpoint, payload: body}
+		r.events[id] = event
+	}
+	if event.payload != body || event.endpoint != endpoint {
+		r.problems = append(r.problems, fmt.Sprintf("%s came with two payloads or to two endpoints: %s at %s, %s at %s",
+			id, event.payload, event.endpoint, body, endpoint))
+	}
+	event.requests++
+	if refuse {
+		r.refused++
+	} else {
+		event.accepted = true
+	}
+	return true
+}
+
+// counts are how many requests came, how many were refused on purpose and how many events are in.
+func (r *receiver) counts() (requests, refused, events int) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	for _, event := range r.events {
+		if event.accepted {
+			events++
+		}
+	}
+	return r.requests, r.refused, events
+}
+
+// all are the events received so far, by webhook-id, and what was wrong with any request.
+func (r *receiver) all() (map[string]receivedEvent, []string) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	out := make(map[string]receivedEvent, len(r.events))
+	for id, event := range r.events {
+		out[id] = *event
+	}
+	return out, append([]string{}, r.problems...)
+}
+
+// verifyWebhook checks a request by the specification: the base64 of the HMAC-SHA256 over id,
+// timestamp and body, with dots between, is among the signatures of version v1, and the
+// timestamp is not more than five minutes off.
+func verifyWebhook(key []byte, header http.Header, body string, now time.Time) error {
+	if len(key) == 0 {
+		return errors.New("nothing is expected there")
+	}
+	id, stamp := header.Get("webhook-id"), header.Get("webhook-timestamp")
+	if id == "" {
+		return errors.New("no webhook-id")
+	}
+	seconds, err := strconv.ParseInt(stamp, 10, 64)
+	if err != nil {
+		return fmt.Errorf("the timestamp: %w", err)
+	}
+	if off := now.Sub(time.Unix(seconds, 0)).Abs(); off > 5*time.Minute {
+		return fmt.Errorf("the timestamp is %s off", off)
+	}
+	mac := hmac.New(sha256.New, key)
+	io.WriteString(mac, id+"."+stamp+"."+body) //nolint:errcheck // a hash takes everything
+	want := mac.Sum(nil)
+	for _, signature := range strings.Split(header.Get("webhook-signature"), " ") {
+		version, encoded, _ := strings.Cut(signature, ",")
+		given, err := base64.StdEncoding.DecodeString(encoded)
+		if version == "v1" && err == nil && hmac.Equal(given, want) {
+			return nil
+		}
+	}
+	return errors.New("no signature holds")
+}
+
+// The verifier itself, on the example of the specification's authors.
+func TestVerifyWebhook(t *testing.T) {
+	t.Parallel()
+	key, err := base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const body, signature = `{"test": 2432232314}`, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+	now := time.Unix(1614265330, 0)
+	header := func(signature string) http.Header {
+		return http.Header{"Webhook-Id": {"msg_p5jXN8AQM9LWM0D4loKWxJek"}, "Webhook-Timestamp": {"1614265330"}, "Webhook-Signature": {signature}}
+	}
+	cases := []struct {
+		reason, body, signature string
+		now                     time.Time
+		holds                   bool
+	}{
+		{"the example", body, signature, now, true},
+		{"one of two", body, "v1,AAAA " + signature, now, true},
+		{"another body", body + " ", signature, now, false},
+		{"another version", body, "v2" + signature[2:], now, false},
+		{"none", body, "", now, false},
+		{"too old", body, signature, now.Add(6 * time.Minute), false},
+		{"from the future", body, signature, now.Add(-6 * time.Minute), false},
+	}
+	for _, c := range cases {
+		if err := verifyWebhook(key, header(c.signature), c.body, c.now); (err == nil) != c.holds {
+			t.Errorf("%s: %v", c.reason, err)
+		}
+	}
+}

@@ -1,0 +1,649 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+const (
+	hooksOrganization = "hooks"
+	// foundFindings are in the scan, of which a rescan misses some, and people triage others.
+	foundFindings, missedFindings, triagedFindings = 1000, 100, 120
+	pullRequests, issuesOfEach                     = 3, 4
+	controllerKills                                = 5
+	// trialTimeout bounds each wait of the trial. An event that was cut off by two kills in a row is
+	// tried again after six minutes.
+	trialTimeout = 8 * time.Minute
+)
+
+// subscriptions are what each endpoint of the trial asks for. Everything goes one by one.
+var subscriptions = map[string][]v1alpha1.WebhookEventPattern{
+	"everything": nil,
+	"some":       {"finding.triaged", "review_issue.*", "scan.completed"},
+}
+
+// Every change that a status records reaches those who ask for it under one webhook-id, and
+// nothing else does: over an import, rescans that close and reopen, triage and reviews, with a
+// controller that is killed again and again, and a receiver that refuses some. Once the
+// deliveries are retired, a controller that starts anew sends nothing again.
+func TestEachRecordedChangeReachesTheReceiverUnderOneID(t *testing.T) {
+	t.Parallel()
+	trial := newWebhookTrial(t)
+
+	work, ctx := errgroup.WithContext(t.Context())
+	work.Go(func() error { return trial.scanAndRescan(ctx) })
+	work.Go(func() error { return trial.review(ctx) })
+	for range controllerKills {
+		trial.killAmongEvents(t)
+	}
+	if err := work.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	trial.waitUntilAllIsSent(t)
+
+	recorded := trial.recorded(t)
+	trial.checkWork(t, recorded)
+	sent := trial.checkOneDeliveryEach(t, recorded)
+	trial.checkReceived(t, sent)
+	trial.checkNothingIsSentAgain(t, len(recorded))
+}
+
+// webhookTrial is a run with an organization, a project and the endpoints of one receiver.
+type webhookTrial struct {
+	*run
+	client    client.Client
+	namespace string
+	receiver  *receiver
+	random    *rand.Rand
+	endpoints map[string]types.UID
+	folder    string
+}
+
+func newWebhookTrial(t *testing.T) *webhookTrial {
+	t.Helper()
+	seed := rand.Uint64()
+	t.Logf("seed of what is refused and when the controller is killed: %d", seed)
+	trial := &webhookTrial{
+		run:       start(t, t.TempDir(), "SAMPLES=false"),
+		namespace: v1alpha1.NamespacePrefix + hooksOrganization,
+		receiver:  newReceiver(t, seed),
+		random:    rand.New(rand.NewPCG(seed, seed)),
+		endpoints: map[string]types.UID{},
+		folder:    t.TempDir(),
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", trial.env["KUBECONFIG"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	if trial.client, err = client.New(config, client.Options{Scheme: testenv.NewScheme()}); err != nil {
+		t.Fatal(err)
+	}
+	trial.receiver.isFirst = trial.isFirstAttempt
+	trial.prepare(t)
+	return trial
+}
+
+// prepare makes what findings belong to and those who hear of them, these first: an endpoint
+// gets nothing that is older than itself.
+func (w *webhookTrial) prepare(t *testing.T) {
+	t.Helper()
+	w.create(t, builder.Organization(hooksOrganization).Build())
+	w.eventually(t, "the organization has its namespace", func(ctx context.Context) (bool, error) {
+		err := w.client.Get(ctx, client.ObjectKey{Name: w.namespace}, &corev1.Namespace{})
+		return err == nil, client.IgnoreNotFound(err)
+	})
+	for name, events := range subscriptions {
+		w.create(t, builder.WebhookEndpoint(name).In(w.namespace).URL(w.receiver.url+"/"+name).Events(events...).
+			Mutate(func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true }).Build())
+		secret := &corev1.Secret{}
+		w.eventually(t, name+" has a secret", func(ctx context.Context) (bool, error) {
+			err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name + "-webhook"}, secret)
+			return err == nil, client.IgnoreNotFound(err)
+		})
+		w.receiver.expect(t, name, string(secret.Data[v1alpha1.WebhookSecretKey]))
+		// Only now is there somebody who can check what comes.
+		endpoint := &v1alpha1.WebhookEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+		w.must(t, w.client.Patch(t.Context(), endpoint, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"disabled":false}}`))))
+		w.endpoints[name] = endpoint.UID
+	}
+	w.eventually(t, "each endpoint is greeted", func(context.Context) (bool, error) {
+		_, _, events := w.receiver.counts()
+		return events == len(subscriptions), nil
+	})
+	w.create(t, builder.Repository("shop").In(w.namespace).Build())
+	w.create(t, builder.Project("api").In(w.namespace).Repository("shop").Build())
+}
+
+// scanAndRescan imports a scan, one that misses findings and one that has them again, while
+// people triage others.
+func (w *webhookTrial) scanAndRescan(ctx context.Context) error {
+	whole, part := w.writeScan("whole", foundFindings), w.writeScan("part", foundFindings-missedFindings)
+	if err := w.importScan(ctx, whole); err != nil {
+		return err
+	}
+	// One that closes before the first look at it was never seen open.
+	if err := w.poll(ctx, "every finding is seen", func(ctx context.Context) (bool, error) {
+		findings := &v1alpha1.FindingList{}
+		err := w.client.List(ctx, findings, client.InNamespace(w.namespace), client.MatchingFields{"status.state": "open"})
+		return len(findings.Items) == foundFindings, err
+	}); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return w.triage(ctx) })
+	group.Go(func() error {
+		if err := w.importUntilClosed(ctx, part); err != nil {
+			return err
+		}
+		return w.importScan(ctx, whole)
+	})
+	return group.Wait()
+}
+
+// importUntilClosed imports a scan that misses findings until all of them are seen closed. One
+// that somebody else writes at that moment is left open by an import; and one that closes and
+// opens between two looks of the controller has not changed.
+func (w *webhookTrial) importUntilClosed(ctx context.Context, path string) error {
+	return w.poll(ctx, "the missed findings are closed", func(ctx context.Context) (bool, error) {
+		findings := &v1alpha1.FindingList{}
+		if err := w.client.List(ctx, findings, client.InNamespace(w.namespace)); err != nil {
+			return false, err
+		}
+		closed, seen := 0, 0
+		for i := range findings.Items {
+			if findings.Items[i].Spec.Closed != nil {
+				closed++
+			}
+			if findings.Items[i].Status.State == v1alpha1.FindingStateClosed {
+				seen++
+			}
+		}
+		if closed < missedFindings {
+			return false, w.importScan(ctx, path)
+		}
+		return seen == missedFindings, nil
+	})
+}
+
+func (w *webhookTrial) importScan(ctx context.Context, path string) error {
+	_, err := w.command(ctx, w.importer(), "import", path, "--namespace="+w.namespace, "--repository=shop", "--project=api")
+	return err
+}
+
+// triage mutes findings, and then confirms every other one.
+func (w *webhookTrial) triage(ctx context.Context) error {
+	findings := &v1alpha1.FindingList{}
+	if err := w.client.List(ctx, findings, client.InNamespace(w.namespace)); err != nil {
+		return err
+	}
+	for i := range triagedFindings {
+		for _, status := range []string{"muted", "active"}[:1+i%2] {
+			patch := []byte(`{"spec":{"triage":{"userStatus":"` + status + `"}}}`)
+			if err := w.client.Patch(ctx, &findings.Items[i], client.RawPatch(types.MergePatchType, patch)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// review records three commits of each pull request: all issues, half of them, all again.
+func (w *webhookTrial) review(ctx context.Context) error {
+	all, half := w.writeScan("all", issuesOfEach), w.writeScan("half", issuesOfEach/2)
+	for n := 1; n <= pullRequests; n++ {
+		for i, report := range []string{all, half, all} {
+			commit := fmt.Sprintf("%038d%d%d", 0, n, i)
+			if _, err := w.command(ctx, w.importer(), "review", report, "--namespace="+w.namespace,
+				"--repository=shop", "--pr="+strconv.Itoa(n), "--commit="+commit); err != nil {
+				return err
+			}
+			want := map[string]int{"open": issuesOfEach}
+			if i == 1 {
+				want = map[string]int{"open": issuesOfEach / 2, "resolved": issuesOfEach - issuesOfEach/2}
+			}
+			if err := w.poll(ctx, "the issues are "+fmt.Sprint(want), func(ctx context.Context) (bool, error) {
+				states, err := w.issueStates(ctx, n)
+				return maps.Equal(states, want), err
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := w.command(ctx, w.importer(), "review", "--namespace="+w.namespace, "--repository=shop", "--pr=1", "--status=merged")
+	return err
+}
+
+func (w *webhookTrial) issueStates(ctx context.Context, pullRequest int) (map[string]int, error) {
+	reviews, issues := &v1alpha1.ReviewList{}, &v1alpha1.ReviewIssueList{}
+	if err := errors.Join(w.client.List(ctx, reviews, client.InNamespace(w.namespace)),
+		w.client.List(ctx, issues, client.InNamespace(w.namespace))); err != nil {
+		return nil, err
+	}
+	states := map[string]int{}
+	for i := range issues.Items {
+		for j := range reviews.Items {
+			if int(reviews.Items[j].Spec.PRNumber) == pullRequest && string(issues.Items[i].Spec.ReviewRef.Name) == reviews.Items[j].Name {
+				states[string(issues.Items[i].Status.State)]++
+			}
+		}
+	}
+	return states, nil
+}
+
+// writeScan writes a SARIF file with that many results and returns its path. The first of a
+// longer one are those of a shorter one.
+func (w *webhookTrial) writeScan(name string, results int) string {
+	type object = map[string]any
+	list := make([]any, results)
+	for i := range list {
+		list[i] = object{
+			"ruleId": "R" + strconv.Itoa(i%7), "level": "error", "message": object{"text": fmt.Sprintf("problem %d", i)},
+			"locations": []any{object{"physicalLocation": object{
+				"artifactLocation": object{"uri": fmt.Sprintf("src/file%d.go", i)}, "region": object{"startLine": i + 1},
+			}}},
+		}
+	}
+	content, err := json.Marshal(object{"version": "2.1.0", "runs": []any{object{
+		"tool": object{"driver": object{"name": "lint", "version": "1.0"}}, "results": list,
+	}}})
+	path := filepath.Join(w.folder, name+".sarif")
+	if err = errors.Join(err, os.WriteFile(path, content, 0o600)); err != nil {
+		panic(err) // The test's own folder and text.
+	}
+	return path
+}
+
+// killAmongEvents kills the controller some events after the last kill, wherever it then is.
+func (w *webhookTrial) killAmongEvents(t *testing.T) {
+	t.Helper()
+	_, _, before := w.receiver.counts()
+	target := before + 20 + w.random.IntN(160)
+	w.eventually(t, fmt.Sprintf("%d events are received", target), func(context.Context) (bool, error) {
+		_, _, events := w.receiver.counts()
+		return events >= target, nil
+	})
+	w.restartController(t)
+}
+
+func (w *webhookTrial) restartController(t *testing.T) {
+	t.Helper()
+	pid := w.pid(t, "controller")
+	w.must(t, syscall.Kill(pid, syscall.SIGKILL))
+	w.eventually(t, "the controller is started again", func(context.Context) (bool, error) {
+		return w.pid(t, "controller") != pid, nil
+	})
+}
+
+// isFirstAttempt reports whether a delivery has had no attempt before this one.
+func (w *webhookTrial) isFirstAttempt(id string) bool {
+	delivery := &v1alpha1.WebhookDelivery{}
+	err := w.client.Get(context.Background(), client.ObjectKey{Namespace: w.namespace, Name: id}, delivery)
+	return err == nil && delivery.Spec.Event.Type != "webhook.ping" && len(delivery.Status.Attempts) == 1
+}
+
+// waitUntilAllIsSent waits until no object owes anything and no delivery waits.
+func (w *webhookTrial) waitUntilAllIsSent(t *testing.T) {
+	t.Helper()
+	var left string
+	err := w.poll(t.Context(), "", func(ctx context.Context) (bool, error) {
+		left = ""
+		for _, o := range w.observed(t) {
+			if o.seen != o.generation || o.emitted != o.last() {
+				left = fmt.Sprintf("%s %s (generation %d of %d, emitted %d of %d)", o.kind, o.name, o.seen, o.generation, o.emitted, o.last())
+				return false, nil
+			}
+		}
+		for _, d := range w.deliveries(t) {
+			if d.Status.Phase != v1alpha1.WebhookDeliveryDelivered {
+				left = fmt.Sprintf("delivery %s of %s: %+v", d.Name, d.Spec.Event.Type, d.Status)
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	if err != nil {
+		t.Fatalf("not all is sent: %s: %v", left, err)
+	}
+}
+
+// observedObject is what an object's status records of it.
+type observedObject struct {
+	kind, prefix, name string
+	uid                types.UID
+	generation, seen   int64
+	emitted            int64
+	transitions        []v1alpha1.Transition
+}
+
+func (o *observedObject) last() int64 {
+	if n := len(o.transitions); n > 0 {
+		return o.transitions[n-1].Seq
+	}
+	return 0
+}
+
+// observed reads all objects that record what becomes of them.
+func (w *webhookTrial) observed(t *testing.T) []observedObject {
+	t.Helper()
+	findings, reviews := &v1alpha1.FindingList{}, &v1alpha1.ReviewList{}
+	issues, scans := &v1alpha1.ReviewIssueList{}, &v1alpha1.ScanList{}
+	for _, list := range []client.ObjectList{findings, reviews, issues, scans} {
+		w.must(t, w.client.List(t.Context(), list, client.InNamespace(w.namespace)))
+	}
+	var out []observedObject
+	add := func(kind, prefix string, m *metav1.ObjectMeta, seen, emitted int64, transitions []v1alpha1.Transition) {
+		out = append(out, observedObject{kind, prefix, m.Name, m.UID, m.Generation, seen, emitted, transitions})
+	}
+	for i := range findings.Items {
+		f := &findings.Items[i]
+		add("Finding", "finding.", &f.ObjectMeta, f.Status.ObservedGeneration, f.Status.EmittedSeq, f.Status.Transitions)
+	}
+	for i := range reviews.Items {
+		r := &reviews.Items[i]
+		add("Review", "review.", &r.ObjectMeta, r.Status.ObservedGeneration, r.Status.EmittedSeq, r.Status.Transitions)
+	}
+	for i := range issues.Items {
+		s := &issues.Items[i]
+		add("ReviewIssue", "review_issue.", &s.ObjectMeta, s.Status.ObservedGeneration, s.Status.EmittedSeq, s.Status.Transitions)
+	}
+	for i := range scans.Items {
+		s := &scans.Items[i]
+		add("Scan", "scan.", &s.ObjectMeta, s.Status.ObservedGeneration, s.Status.EmittedSeq, s.Status.Transitions)
+	}
+	return out
+}
+
+// change names a recorded transition, whoever hears of it.
+type change struct {
+	kind, name, uid string
+	seq             int64
+}
+
+// recorded are all recorded transitions by what names them. A history that has no number 1 has
+// dropped its oldest, which the trial is too short for.
+func (w *webhookTrial) recorded(t *testing.T) map[change]string {
+	t.Helper()
+	out := map[change]string{}
+	for _, o := range w.observed(t) {
+		for i, transition := range o.transitions {
+			if transition.Seq != int64(i+1) {
+				t.Fatalf("%s %s records transition %d as its %d.", o.kind, o.name, transition.Seq, i+1)
+			}
+			out[change{o.kind, o.name, string(o.uid), transition.Seq}] = o.prefix + string(transition.Type)
+		}
+	}
+	return out
+}
+
+// checkWork looks whether the trial did what it is for.
+func (w *webhookTrial) checkWork(t *testing.T, recorded map[change]string) {
+	t.Helper()
+	counts := map[string]int{}
+	for _, event := range recorded {
+		counts[event]++
+	}
+	scans := &v1alpha1.ScanList{}
+	w.must(t, w.client.List(t.Context(), scans, client.InNamespace(w.namespace)))
+	half := pullRequests * (issuesOfEach - issuesOfEach/2)
+	for event, want := range map[string]int{
+		"finding.created": foundFindings, "finding.closed": missedFindings, "finding.reopened": missedFindings,
+		"scan.completed": len(scans.Items), "review_issue.opened": pullRequests*issuesOfEach + half, "review_issue.resolved": half,
+	} {
+		if counts[event] != want {
+			t.Errorf("%d transitions %s are recorded; want %d", counts[event], event, want)
+		}
+	}
+	// Two changes between two looks are one: how often a kill makes it so is not known.
+	for event, least := range map[string]int{"finding.triaged": triagedFindings, "review.updated": 3 * pullRequests} {
+		if counts[event] < least {
+			t.Errorf("%d transitions %s are recorded; want %d at least", counts[event], event, least)
+		}
+	}
+	t.Logf("recorded over %d kills: %v", controllerKills, counts)
+}
+
+func (w *webhookTrial) deliveries(t *testing.T) []v1alpha1.WebhookDelivery {
+	t.Helper()
+	list := &v1alpha1.WebhookDeliveryList{}
+	w.must(t, w.client.List(t.Context(), list, client.InNamespace(w.namespace)))
+	return list.Items
+}
+
+// checkOneDeliveryEach looks whether for each endpoint and each recorded transition that it asks
+// for there is one delivery, and no other. It returns the deliveries by webhook-id.
+func (w *webhookTrial) checkOneDeliveryEach(t *testing.T, recorded map[change]string) map[string]v1alpha1.WebhookDelivery {
+	t.Helper()
+	sent := map[string]v1alpha1.WebhookDelivery{}
+	of := map[string]map[change][]string{} // the webhook-ids of each change, by endpoint
+	pings := map[string]int{}
+	for _, d := range w.deliveries(t) {
+		endpoint, event := string(d.Spec.EndpointRef.Name), d.Spec.Event
+		if other, twice := sent[event.ID]; twice {
+			t.Errorf("%s and %s have one webhook-id", other.Name, d.Name)
+		}
+		sent[event.ID] = d
+		if event.Type == "webhook.ping" {
+			pings[endpoint]++
+			continue
+		}
+		var payload struct {
+			Type string
+			Data struct {
+				UID string
+				Seq int64
+			}
+		}
+		w.must(t, json.Unmarshal([]byte(d.Spec.Payload), &payload))
+		what := change{event.Subject.Kind, string(event.Subject.Name), payload.Data.UID, payload.Data.Seq}
+		if recorded[what] != event.Type || payload.Type != event.Type || !asksFor(subscriptions[endpoint], event.Type) {
+			t.Errorf("%s is sent to %s: %s; %+v is recorded as %q", event.Type, endpoint, d.Spec.Payload, what, recorded[what])
+		}
+		if of[endpoint] == nil {
+			of[endpoint] = map[change][]string{}
+		}
+		of[endpoint][what] = append(of[endpoint][what], event.ID)
+	}
+	for endpoint, patterns := range subscriptions {
+		if pings[endpoint] != 1 {
+			t.Errorf("%s got %d pings", endpoint, pings[endpoint])
+		}
+		for what, event := range recorded {
+			if asksFor(patterns, event) && len(of[endpoint][what]) != 1 {
+				t.Errorf("%s has the webhook-ids %v for %s of %+v; want one", endpoint, of[endpoint][what], event, what)
+			}
+		}
+	}
+	return sent
+}
+
+// asksFor is what the documentation says of patterns: a type, or a group of them; none are all.
+func asksFor(patterns []v1alpha1.WebhookEventPattern, event string) bool {
+	group, _, _ := strings.Cut(event, ".")
+	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p v1alpha1.WebhookEventPattern) bool {
+		return string(p) == event || string(p) == group+".*"
+	})
+}
+
+// checkReceived compares what was received with what was to be sent, byte for byte.
+func (w *webhookTrial) checkReceived(t *testing.T, sent map[string]v1alpha1.WebhookDelivery) {
+	t.Helper()
+	got, problems := w.receiver.all()
+	for _, problem := range problems {
+		t.Errorf("the receiver: %s", problem)
+	}
+	for id, d := range sent {
+		event, there := got[id]
+		switch {
+		case !there || !event.accepted:
+			t.Errorf("%s, %s, was not received", id, d.Spec.Event.Type)
+		case event.payload != d.Spec.Payload || event.endpoint != string(d.Spec.EndpointRef.Name):
+			t.Errorf("%s is %s for %s, and %s was received at %s", id, d.Spec.Payload, d.Spec.EndpointRef.Name, event.payload, event.endpoint)
+		}
+	}
+	for id, event := range got {
+		if _, there := sent[id]; !there {
+			t.Errorf("%s was received and has no delivery: %s", id, event.payload)
+		}
+	}
+	requests, refused, _ := w.receiver.counts()
+	t.Logf("%d events in %d requests, of which the receiver refused %d", len(got), requests, refused)
+	if refused == 0 {
+		t.Error("nothing was refused, so no retry was tried")
+	}
+}
+
+// checkNothingIsSentAgain takes all deliveries away, as retention does, and starts the
+// controller anew.
+func (w *webhookTrial) checkNothingIsSentAgain(t *testing.T, recorded int) {
+	t.Helper()
+	w.must(t, w.client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(w.namespace)))
+	w.eventually(t, "the deliveries are gone", func(context.Context) (bool, error) { return len(w.deliveries(t)) == 0, nil })
+	requests, _, _ := w.receiver.counts()
+	creates := w.creates(t)
+	if creates < float64(recorded) {
+		t.Fatalf("the API server counts %v creates of deliveries for %d transitions: the metric is another", creates, recorded)
+	}
+	w.restartController(t)
+	objects := map[string]int{}
+	for _, o := range w.observed(t) {
+		objects[strings.ToLower(o.kind)]++
+	}
+	w.eventually(t, "the new controller has looked at everything", func(ctx context.Context) (bool, error) {
+		return w.controllerHasSettled(ctx, t, objects), nil
+	})
+	if again := w.creates(t); again != creates {
+		t.Errorf("%v deliveries were created anew", again-creates)
+	}
+	for _, d := range w.deliveries(t) {
+		t.Errorf("%s is there again: %s", d.Name, d.Spec.Payload)
+	}
+	if again, _, _ := w.receiver.counts(); again != requests {
+		t.Errorf("%d requests came again", again-requests)
+	}
+}
+
+// creates is how often the API server was asked to create a delivery, by its own metrics.
+func (w *webhookTrial) creates(t *testing.T) float64 {
+	t.Helper()
+	return metric(w.kubectl(t, "get", "--raw", "/metrics"), "apiserver_request_total", `resource="webhookdeliveries"`, `verb="POST"`)
+}
+
+// controllerHasSettled says that the controllers' caches are full, that each has reconciled as
+// many objects as there are of its kind, and that they have nothing left to do.
+func (w *webhookTrial) controllerHasSettled(ctx context.Context, t *testing.T, objects map[string]int) bool {
+	t.Helper()
+	ready, _ := fetch(ctx, "http://"+w.controllerFlag(t, "--health-probe-bind-address")+"/readyz")
+	if ready != http.StatusOK {
+		return false
+	}
+	status, metrics := fetch(ctx, "http://"+w.controllerFlag(t, "--metrics-bind-address")+"/metrics")
+	if status != http.StatusOK {
+		return false
+	}
+	for name, count := range objects {
+		if metric(metrics, "controller_runtime_reconcile_total", `controller="`+name+`"`) < float64(count) {
+			return false
+		}
+	}
+	return metric(metrics, "workqueue_depth") == 0 && metric(metrics, "controller_runtime_active_workers") == 0
+}
+
+// controllerFlag is the value of a flag that the controller runs with.
+func (w *webhookTrial) controllerFlag(t *testing.T, name string) string {
+	t.Helper()
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", w.pid(t, "controller")))
+	if err != nil {
+		t.Fatalf("the controller's flags: %v", err)
+	}
+	for argument := range strings.SplitSeq(string(line), "\x00") {
+		if value, found := strings.CutPrefix(argument, name+"="); found {
+			return value
+		}
+	}
+	return ""
+}
+
+func fetch(ctx context.Context, url string) (int, string) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, ""
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, ""
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, ""
+	}
+	return response.StatusCode, string(body)
+}
+
+// metric adds up the values of a metric, of those of its series that have the labels.
+func metric(exposition, name string, labels ...string) float64 {
+	var sum float64
+	for line := range strings.Lines(exposition) {
+		series, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
+		family, has, _ := strings.Cut(series, "{")
+		if family != name || slices.ContainsFunc(labels, func(label string) bool { return !strings.Contains(has, label) }) {
+			continue
+		}
+		if number, err := strconv.ParseFloat(value, 64); err == nil {
+			sum += number
+		}
+	}
+	return sum
+}
+
+func (w *webhookTrial) create(t *testing.T, object client.Object) {
+	t.Helper()
+	w.must(t, w.client.Create(t.Context(), object))
+}
+
+func (w *webhookTrial) must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *webhookTrial) eventually(t *testing.T, what string, condition wait.ConditionWithContextFunc) {
+	t.Helper()
+	w.must(t, w.poll(t.Context(), what, condition))
+}
+
+// poll looks seldom: some of what it looks at is long, and the machine has other work.
+func (w *webhookTrial) poll(ctx context.Context, what string, condition wait.ConditionWithContextFunc) error {
+	if err := wait.PollUntilContextTimeout(ctx, 10*checkInterval, trialTimeout, true, condition); err != nil {
+		return fmt.Errorf("wait until %s: %w", what, err)
+	}
+	return nil
+}
