@@ -93,6 +93,99 @@ func TestOrganizationBoundsTheLifeOfItsKeys(t *testing.T) {
 	}
 }
 
+func TestKeySaysThatTheOrganizationBoundsItsLife(t *testing.T) {
+	start(t)
+	namespace := newOrganization(t, "shortened")
+	key := builder.APIKey("ci").In(namespace).Build()
+	create(t, key)
+	waitUntilIssued(t, key)
+	message := func() string {
+		return v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady).Message
+	}
+	if strings.Contains(message(), "maxLifetime") {
+		t.Fatalf("without a maximum: %q", message())
+	}
+	organization := get(t, NewWithT(t), builder.Organization("shortened").Build())
+	setMaximum := func(maximum time.Duration) {
+		t.Helper()
+		organization.Spec.APIKeys = &v1alpha1.OrganizationAPIKeys{MaxLifetime: &metav1.Duration{Duration: maximum}}
+		if err := env.Client.Update(t.Context(), organization); err != nil {
+			t.Fatal(err)
+		}
+	}
+	setMaximum(time.Hour)
+	eventually(t, func(g Gomega) {
+		get(t, g, key)
+		g.Expect(key.Status.ExpiresAt.Sub(key.Status.IssuedAt.Time)).To(Equal(time.Hour))
+		g.Expect(message()).To(ContainSubstring("spec.apiKeys.maxLifetime"))
+	})
+	// A key whose life the maximum has ended: as if it had been issued two hours ago.
+	claims := heldClaims(t, key)
+	claims.IssuedAt = claims.IssuedAt.Add(-2 * time.Hour)
+	replaceToken(t, key, claims)
+	waitForReason(t, key, v1alpha1.ReasonExpired)
+	if !strings.Contains(message(), "the organization's spec.apiKeys.maxLifetime has ended") {
+		t.Errorf("says %q, want who has ended the key's life", message())
+	}
+	eventually(t, func(g Gomega) {
+		events := &eventsv1.EventList{}
+		g.Expect(env.Client.List(t.Context(), events, client.InNamespace(namespace))).To(Succeed())
+		said := map[string]int{}
+		for _, event := range events.Items {
+			said[event.Reason]++
+		}
+		g.Expect(said).To(HaveKeyWithValue("LifetimeShortened", BeNumerically(">=", 1)))
+		g.Expect(said).To(HaveKeyWithValue("Expired", 1))
+	})
+}
+
+func heldClaims(t *testing.T, key *v1alpha1.APIKey) tokens.Claims {
+	t.Helper()
+	_, claims := read(t, NewWithT(t), key)
+	return claims
+}
+
+// replaceToken signs other claims, as the controller would have at another time.
+func replaceToken(t *testing.T, key *v1alpha1.APIKey, claims tokens.Claims) {
+	t.Helper()
+	token, err := heldRing(t).Signer.Sign(claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func(g Gomega) {
+		secret := get(t, g, tokenSecret(key))
+		secret.Data[v1alpha1.APIKeyTokenKey] = []byte(token)
+		g.Expect(env.Client.Update(t.Context(), secret)).To(Succeed())
+	})
+}
+
+// The signing key that was lost must not give a key whose life is over another life.
+func TestLostSigningKeyRevivesNoExpiredKey(t *testing.T) {
+	start(t)
+	namespace := newOrganization(t, "unrevived")
+	key := builder.APIKey("late").In(namespace).Build()
+	create(t, key)
+	_, claims := waitUntilIssued(t, key)
+	claims.ExpiresAt = claims.IssuedAt.Add(time.Second)
+	replaceToken(t, key, claims)
+	waitForReason(t, key, v1alpha1.ReasonExpired)
+	if err := env.Client.Delete(t.Context(), signingSecret()); err != nil {
+		t.Fatal(err)
+	}
+	marker := builder.APIKey("marker").In(namespace).Build()
+	create(t, marker)
+	waitUntilIssued(t, marker)
+	// Of the reconciles that the new signing key asked for, this key's is done when its status says so.
+	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Description = "looked at" })
+	eventually(t, func(g Gomega) { g.Expect(get(t, g, key).Status.ObservedGeneration).To(Equal(key.Generation)) })
+	if ready := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonExpired || key.Status.KeyID != claims.ID {
+		t.Errorf("the key has token %s and is %s, want it expired as it was", key.Status.KeyID, ready.Reason)
+	}
+	// Until one is asked for.
+	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1} })
+	waitForReason(t, key, v1alpha1.ReasonReconciled)
+}
+
 func TestExpiryComesAtItsTime(t *testing.T) {
 	start(t)
 	namespace := newOrganization(t, "expiring")

@@ -172,11 +172,12 @@ func apply[S any](ctx context.Context, im *Importer, manager, kind string, metad
 	if err != nil {
 		return fmt.Errorf("encode %s %s: %w", kind, metadata.Name, err)
 	}
-	return Retry(ctx, func(ctx context.Context) error {
+	err = Retry(ctx, func(ctx context.Context) error {
 		out.SetName(metadata.Name)
 		out.SetNamespace(metadata.Namespace)
 		return im.client.Patch(ctx, out, client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(manager), client.ForceOwnership)
 	})
+	return explainQuota(err, kind)
 }
 
 // fieldManager of a tool's imports: at most 128 bytes, of characters that the API server takes.

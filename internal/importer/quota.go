@@ -1,0 +1,18 @@
+package importer
+
+import (
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// explainQuota says what to do about a write that the organization's quota refused, and leaves
+// any other error as it is. Such a write ends an import before it closes anything.
+func explainQuota(err error, kind string) error {
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "exceeded quota") {
+		return err
+	}
+	return fmt.Errorf("the organization has used up its quota of objects of kind %s: delete what is no longer needed, or have spec.quotas "+
+		"of the Organization raised, and import again: what has been written will be found as it is (%w)", kind, err)
+}

@@ -1,0 +1,100 @@
+package import_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/importer"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// An import that meets the quota says what to do, closes nothing, and is made good by another.
+func TestAnImportThatMeetsTheQuotaClosesNothing(t *testing.T) {
+	env.StartControllerManager(t, "resourcequota-controller")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Of its own: the quota would hold up every other test.
+	tight, err := env.NewOrganization(t.Context(), "tight")
+	must(err)
+	config, err := env.Member(t.Context(), tight, "scanner", testenv.Scanner)
+	must(err)
+	must(env.Client.Create(t.Context(), builder.Repository(repositoryName).In(tight).URL("https://github.com/acme/shop").Build()))
+	must(env.Client.Create(t.Context(), builder.Project("app").In(tight).Repository(repositoryName).Build()))
+	c, err := importer.NewClient(config)
+	must(err)
+	imports := func(results ...result) (*importer.Summary, error) {
+		im := importer.New(c, importer.Target{Namespace: tight, Repository: repositoryName, Project: "app"}, importer.Options{Force: true})
+		summaries, err := im.Import(t.Context(), collect(t, importer.Choices{}, document(results...)))
+		return summaries[0], err
+	}
+	// The first of these is not among the second, and would be closed.
+	all := numbered(9)
+	_, err = imports(all[:3]...)
+	must(err)
+
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: tight, Name: "findings-quota"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/findings.appsec.dev": resource.MustParse("5")}},
+	}
+	must(env.Client.Create(t.Context(), quota))
+	untilInForce := func(limit string) {
+		t.Helper()
+		for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+			must(env.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota))
+			if hard, there := quota.Status.Hard["count/findings.appsec.dev"]; there && hard.String() == limit {
+				return
+			}
+			if time.Since(begun) > time.Minute {
+				t.Fatalf("the quota of %s is not in force: %+v", limit, quota.Status)
+			}
+		}
+	}
+	untilInForce("5")
+
+	_, err = imports(all[1:]...)
+	if err == nil || !strings.Contains(err.Error(), "used up its quota") || !strings.Contains(err.Error(), "spec.quotas") {
+		t.Fatalf("error is %v; want one that says that the quota is used up, and where to raise it", err)
+	}
+	findings := &appsecv1alpha1.FindingList{}
+	must(env.Client.List(t.Context(), findings, client.InNamespace(tight)))
+	for _, f := range findings.Items {
+		if f.Spec.Closed != nil {
+			t.Errorf("finding %s was closed by half an import", f.Name)
+		}
+	}
+	if n := len(findings.Items); n != 5 {
+		t.Errorf("%d findings, want as many as there may be", n)
+	}
+	scans := &appsecv1alpha1.ScanList{}
+	must(env.Client.List(t.Context(), scans, client.InNamespace(tight)))
+	failed := 0
+	for _, scan := range scans.Items {
+		if scan.Spec.Outcome == appsecv1alpha1.ScanFailed && strings.Contains(scan.Spec.Message, "quota") {
+			failed++
+		}
+	}
+	if failed != 1 {
+		t.Errorf("%d scans have failed for the quota, want 1", failed)
+	}
+
+	raise := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"hard":{"count/findings.appsec.dev":"50"}}}`))
+	must(env.Client.Patch(t.Context(), quota, raise))
+	untilInForce("50")
+	summary, err := imports(all[1:]...)
+	must(err)
+	if summary.Created != 4 || summary.Closed != 1 {
+		t.Errorf("%+v, want the four that were missing created and the first closed", *summary)
+	}
+}
