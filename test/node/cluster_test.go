@@ -1,0 +1,131 @@
+//go:build node
+
+package node
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// eventually is how long anything in the cluster gets; what goes well takes seconds.
+const eventually = 3 * time.Minute
+
+// kubectl and helm are the project's own, against the node.
+func kubectl(t *testing.T, arguments ...string) string {
+	t.Helper()
+	out, err := output(filepath.Join(root, "bin/k8s/kubectl"), arguments...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(out)
+}
+
+func helm(t *testing.T, arguments ...string) string {
+	t.Helper()
+	out, err := output(filepath.Join(root, "bin/helm"), append(arguments, "--namespace", namespace)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func waitFor(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(eventually); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+		if done() {
+			return
+		}
+	}
+	t.Fatalf("waited %v in vain for %s", eventually, what)
+}
+
+// succeeds reports whether kubectl does.
+func succeeds(arguments ...string) bool {
+	_, err := output(filepath.Join(root, "bin/k8s/kubectl"), arguments...)
+	return err == nil
+}
+
+// apply applies manifests, again until what they need is there.
+func apply(t *testing.T, arguments ...string) {
+	t.Helper()
+	waitFor(t, "kubectl apply "+strings.Join(arguments, " "), func() bool {
+		return succeeds(append([]string{"apply"}, arguments...)...)
+	})
+}
+
+// installed is what `helm install` and `helm upgrade` say of the release, and more values.
+func installed(values ...string) []string {
+	arguments := []string{
+		release, filepath.Join(root, "charts/findings-operator"), "--wait", "--timeout", "5m",
+		"--set", "image.repository=" + image, "--set", "image.tag=" + imageTag, "--set", "image.pullPolicy=Never",
+		"--set", "api.redis.urlSecret=redis",
+		"--set", "controller.webhookAllowCIDRs={" + hostAddress + "/32}",
+	}
+	for _, value := range values {
+		arguments = append(arguments, "--set", value)
+	}
+	return arguments
+}
+
+// address is that of the REST API's Service.
+func address(t *testing.T) string {
+	t.Helper()
+	return "http://" + kubectl(t, "-n", namespace, "get", "service", release+"-api", "-o", "jsonpath={.spec.clusterIP}")
+}
+
+// sampleKey is the API key of the sample organization.
+func sampleKey(t *testing.T) string {
+	t.Helper()
+	kubectl(t, "-n", "org-sample", "wait", "--for=condition=Ready", "apikey/sample", "--timeout=2m")
+	secret := kubectl(t, "-n", "org-sample", "get", "apikey", "sample", "-o", "jsonpath={.status.secretRef.name}")
+	encoded := kubectl(t, "-n", "org-sample", "get", "secret", secret, "-o", "jsonpath={.data.token}")
+	token, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(token)
+}
+
+// pods are the names of a component's pods that are not on their way out.
+func pods(t *testing.T, component string) []string {
+	t.Helper()
+	var list struct {
+		Items []struct {
+			Metadata struct {
+				Name              string
+				DeletionTimestamp *string
+			}
+		}
+	}
+	out := kubectl(t, "-n", namespace, "get", "pods", "-l", "app.kubernetes.io/component="+component, "-o", "json")
+	if err := json.Unmarshal([]byte(out), &list); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, pod := range list.Items {
+		if pod.Metadata.DeletionTimestamp == nil {
+			names = append(names, pod.Metadata.Name)
+		}
+	}
+	return names
+}
+
+// startRedis runs a Redis on the machine where pods can reach it, until the tests end.
+func startRedis() (stop func(), err error) {
+	redis := exec.Command("redis-server", "--bind", hostAddress, "--port", "6379", "--protected-mode", "no", "--save", "", "--appendonly", "no")
+	redis.Dir = os.TempDir()
+	if err := redis.Start(); err != nil {
+		return nil, fmt.Errorf("start redis-server (Debian: apt-get install redis-server): %w", err)
+	}
+	return func() {
+		_ = redis.Process.Kill()
+		_ = redis.Wait()
+	}, nil
+}

@@ -1,0 +1,195 @@
+//go:build node
+
+package node
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// The tests build on each other, in this order: a cluster's life from install to uninstall.
+
+func TestTheChartInstallsAndIsReady(t *testing.T) {
+	kubectl(t, "create", "namespace", namespace)
+	kubectl(t, "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+	kubectl(t, "-n", namespace, "create", "secret", "generic", "redis", "--from-literal=url=redis://"+hostAddress+":6379/0")
+	helm(t, append([]string{"install"}, installed()...)...)
+	for _, component := range []string{"controller", "api"} {
+		waitFor(t, "two pods of "+component, func() bool { return len(pods(t, component)) == 2 })
+		kubectl(t, "-n", namespace, "rollout", "status", "deployment/"+release+"-"+component, "--timeout=2m")
+	}
+}
+
+func TestTheSamplesAreServedThroughTheService(t *testing.T) {
+	samples, err := filepath.Glob(filepath.Join(root, "config/samples/*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply(t, "-f", filepath.Join(root, "config/samples/organization.yaml"))
+	kubectl(t, "wait", "--for=condition=Ready", "organization/sample", "--timeout=2m")
+	kubectl(t, "patch", "organization", "sample", "--type=merge", "-p", `{"spec":{"rateLimit":{"requestsPerMinute":1000000}}}`)
+	for _, sample := range samples {
+		if filepath.Base(sample) != "organization.yaml" {
+			apply(t, "-f", sample)
+		}
+	}
+	url, key := address(t)+"/v1/findings", sampleKey(t)
+	waitFor(t, "an answer", func() bool {
+		return call(&http.Client{Timeout: callTimeout}, url, key) == nil
+	})
+}
+
+func TestHelmTest(t *testing.T) {
+	helm(t, "test", release, "--timeout", "2m")
+}
+
+func TestConformanceThroughTheService(t *testing.T) {
+	err := command("go", "test", "-count=1", "-timeout=15m", "./test/conformance",
+		"-base-url="+address(t), "-kubeconfig="+adminKubeconfig(), "-receiver-address="+hostAddress, "-require-all")
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAnUpgradeUnderLoadFailsNoRequest(t *testing.T) {
+	load := startLoad(t, address(t)+"/v1/findings", sampleKey(t))
+	helm(t, append([]string{"upgrade"}, installed("api.podAnnotations.upgraded=yes", "controller.podAnnotations.upgraded=yes")...)...)
+	waitFor(t, "the old pods to go", func() bool { return len(pods(t, "api")) == 2 })
+	answered, failures := load.end()
+	t.Logf("%d requests answered", answered)
+	if len(failures) > 0 {
+		t.Errorf("%d requests failed: %s", len(failures), strings.Join(failures[:min(5, len(failures))], "; "))
+	}
+	if answered == 0 {
+		t.Error("no request was answered")
+	}
+}
+
+func TestARollingRestartFailsNoRequest(t *testing.T) {
+	load := startLoad(t, address(t)+"/v1/findings", sampleKey(t))
+	kubectl(t, "-n", namespace, "rollout", "restart", "deployment/"+release+"-api")
+	kubectl(t, "-n", namespace, "rollout", "status", "deployment/"+release+"-api", "--timeout=4m")
+	if answered, failures := load.end(); len(failures) > 0 || answered == 0 {
+		t.Errorf("%d requests answered, %d failed: %v", answered, len(failures), failures[:min(5, len(failures))])
+	}
+}
+
+// What is in flight on the killed replica is lost, and nothing after it.
+func TestAKilledReplicaFailsOnlyWhatItHadInHand(t *testing.T) {
+	before := pods(t, "api")
+	load := startLoad(t, address(t)+"/v1/findings", sampleKey(t))
+	waitFor(t, "some load", func() bool { load.mu.Lock(); defer load.mu.Unlock(); return load.answered > 20 })
+	killProcessOf(t, before[0])
+	waitFor(t, "two ready replicas", func() bool {
+		return kubectl(t, "-n", namespace, "get", "deployment", release+"-api", "-o", "jsonpath={.status.readyReplicas}") == "2" &&
+			restarted(t, before[0])
+	})
+	answered, failures := load.end()
+	t.Logf("%d requests answered, %d failed: %v", answered, len(failures), failures)
+	// One in hand for each caller; and until the kubelet has seen the death and kube-proxy has
+	// heard of it, new connections are still sent there and refused.
+	for _, failure := range failures {
+		if !strings.Contains(failure, "connection refused") && !strings.Contains(failure, "EOF") && !strings.Contains(failure, "reset by peer") {
+			t.Errorf("a request failed in another way: %s", failure)
+		}
+	}
+}
+
+func TestAKilledNodeComesBackWithEverything(t *testing.T) {
+	const finding = "manual-review-session-guessable"
+	url, key := address(t)+"/v1/findings", sampleKey(t)
+	kubectl(t, "-n", "org-sample", "patch", "finding", finding, "--type=merge",
+		"-p", `{"spec":{"triage":{"userStatus":"muted","comments":"kept over the node's death"}}}`)
+	if err := stop(); err != nil { // it kills
+		t.Fatal(err)
+	}
+	if err := up(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the REST API to answer with the old key", func() bool {
+		return call(&http.Client{Timeout: callTimeout}, url, key) == nil
+	})
+	if got := kubectl(t, "-n", "org-sample", "get", "finding", finding, "-o", "jsonpath={.spec.triage.comments}"); got != "kept over the node's death" {
+		t.Errorf("the comment is %q", got)
+	}
+	for _, component := range []string{"controller", "api"} {
+		kubectl(t, "-n", namespace, "rollout", "status", "deployment/"+release+"-"+component, "--timeout=3m")
+	}
+}
+
+func TestUninstallLeavesWhatTheDocumentsSay(t *testing.T) {
+	helm(t, "uninstall", release, "--wait", "--timeout", "3m")
+	waitFor(t, "the pods to go", func() bool {
+		return kubectl(t, "-n", namespace, "get", "pods", "-o", "name") == ""
+	})
+	for _, kinds := range []string{
+		"clusterroles,clusterrolebindings", "validatingadmissionpolicies,validatingadmissionpolicybindings",
+		"mutatingadmissionpolicies,mutatingadmissionpolicybindings",
+	} {
+		for _, name := range strings.Fields(kubectl(t, "get", kinds, "-o", "name")) {
+			if strings.Contains(name, "findings") || strings.Contains(name, "appsec.dev") {
+				t.Errorf("%s is left behind", name)
+			}
+		}
+	}
+	if got := kubectl(t, "get", "findings", "-A", "-o", "name"); got == "" {
+		t.Error("the findings are gone with the release")
+	}
+}
+
+func TestTheMachineIsAsItWas(t *testing.T) {
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	after, err := lookAtMachine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(before, after) {
+		t.Errorf("before: %+v\nafter:  %+v", before, after)
+	}
+	if running := processesOf(t, dir); len(running) > 0 {
+		t.Errorf("still running: %v", running)
+	}
+}
+
+// killProcessOf kills the one process of a pod, from the machine, as the kernel might.
+func killProcessOf(t *testing.T, pod string) {
+	t.Helper()
+	id := kubectl(t, "-n", namespace, "get", "pod", pod, "-o", "jsonpath={.status.containerStatuses[0].containerID}")
+	_, id, _ = strings.Cut(id, "://")
+	initPID, err := os.ReadFile(filepath.Join(dir, "state", "init.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := output("nsenter", "-t", strings.TrimSpace(string(initPID)), "-m", "-n", "-p",
+		"ctr", "-n", "k8s.io", "task", "kill", "-s", "SIGKILL", id); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func restarted(t *testing.T, pod string) bool {
+	t.Helper()
+	return kubectl(t, "-n", namespace, "get", "pod", pod, "-o", "jsonpath={.status.containerStatuses[0].restartCount}") != "0"
+}
+
+// processesOf are those that were started with the folder in their arguments.
+func processesOf(t *testing.T, folder string) []string {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running []string
+	for _, file := range files {
+		arguments, err := os.ReadFile(file)
+		if err == nil && strings.Contains(string(arguments), folder+"/") {
+			running = append(running, strings.ReplaceAll(string(arguments), "\x00", " "))
+		}
+	}
+	return running
+}

@@ -1,0 +1,58 @@
+//go:build node
+
+package node
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// machine is what of the machine a node could change.
+type machine struct {
+	routes, links, groups, settings []string
+}
+
+// settings that the kubelet and kube-proxy would like to write.
+var settings = []string{
+	"/proc/sys/vm/overcommit_memory", "/proc/sys/vm/panic_on_oom",
+	"/proc/sys/kernel/panic", "/proc/sys/kernel/panic_on_oops",
+	"/proc/sys/kernel/keys/root_maxkeys", "/proc/sys/kernel/keys/root_maxbytes",
+	"/proc/sys/net/ipv4/ip_forward",
+}
+
+func lookAtMachine() (machine, error) {
+	var m machine
+	routes, err := output("ip", "route")
+	if err != nil {
+		return m, err
+	}
+	m.routes = strings.Split(strings.TrimSpace(routes), "\n")
+	links, err := os.ReadDir("/sys/class/net")
+	if err != nil {
+		return m, err
+	}
+	for _, link := range links {
+		m.links = append(m.links, link.Name())
+	}
+	// Kubernetes' groups lie this deep at least; others may come and go further down.
+	for _, pattern := range []string{"/sys/fs/cgroup/*", "/sys/fs/cgroup/*/*"} {
+		groups, err := filepath.Glob(pattern)
+		if err != nil {
+			return m, err
+		}
+		m.groups = append(m.groups, slices.DeleteFunc(groups, func(path string) bool {
+			info, err := os.Stat(path)
+			return err != nil || !info.IsDir()
+		})...)
+	}
+	for _, path := range settings {
+		value, err := os.ReadFile(path)
+		if err != nil && !os.IsNotExist(err) {
+			return m, err
+		}
+		m.settings = append(m.settings, path+"="+strings.TrimSpace(string(value)))
+	}
+	return m, nil
+}

@@ -1,0 +1,137 @@
+//go:build node
+
+// Package node installs the chart into a real cluster of one node and tries what only such a
+// cluster shows: pods, Services, rolling updates, and what a node's death leaves. `make e2e`
+// runs it; it needs root.
+package node
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+const (
+	// hostAddress is the machine's end of the link to the node: what pods can reach.
+	hostAddress = "10.243.0.1"
+	release     = "findings"
+	namespace   = "findings-system"
+	// image is the reference under which `make image` is brought in.
+	image    = "findings.test/findings-operator"
+	imageTag = "e2e"
+	// commandTimeout bounds a command where nothing else does.
+	commandTimeout = 10 * time.Minute
+)
+
+var (
+	// root is the project's folder, dir the node's.
+	root, dir string
+	// before is the machine as it was.
+	before machine
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	if err := start(); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		_ = stop()
+		return 1
+	}
+	stopRedis, err := startRedis()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		_ = stop()
+		return 1
+	}
+	defer stopRedis()
+	code := m.Run()
+	// The last test has ended the node where all went well.
+	if err := stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
+	return code
+}
+
+// start brings up a node without a past.
+func start() error {
+	var err error
+	if root, err = filepath.Abs("../.."); err != nil {
+		return err
+	}
+	dir = os.Getenv("FINDINGS_NODE_DIR")
+	if dir == "" {
+		dir = filepath.Join(root, ".node")
+	}
+	if before, err = lookAtMachine(); err != nil {
+		return err
+	}
+	tarball := os.Getenv("FINDINGS_IMAGE")
+	if tarball == "" {
+		return errors.New("FINDINGS_IMAGE names no image: run `make e2e`")
+	}
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(filepath.Join(dir, "images"), 0o755)); err != nil {
+		return err
+	}
+	if err := copyFile(tarball, filepath.Join(dir, "images", "findings-operator.tar")); err != nil {
+		return err
+	}
+	return up()
+}
+
+func up() error {
+	fmt.Println("e2e: starting the node ...")
+	return command("hack/node/up.sh", dir)
+}
+
+func stop() error { return command("hack/node/down.sh", dir) }
+
+// command runs a program in the project's folder and shows what it prints.
+func command(name string, arguments ...string) error {
+	_, err := execute(os.Stdout, name, arguments...)
+	return err
+}
+
+// output runs a program and returns what it prints.
+func output(name string, arguments ...string) (string, error) {
+	return execute(io.Discard, name, arguments...)
+}
+
+func execute(show io.Writer, name string, arguments ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, arguments...)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+adminKubeconfig())
+	var out, failure bytes.Buffer
+	cmd.Stdout = io.MultiWriter(&out, show)
+	cmd.Stderr = io.MultiWriter(&failure, show)
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("%s %v: %w: %s", filepath.Base(name), arguments, err, bytes.TrimSpace(failure.Bytes()))
+	}
+	return out.String(), nil
+}
+
+func adminKubeconfig() string { return filepath.Join(dir, "pki", "admin.kubeconfig") }
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
