@@ -74,6 +74,17 @@ image: ## Build the image for amd64 and arm64 into bin/image, without an engine 
 	@bin/findings-image --root . --out bin/image --version $(VERSION) \
 	  --revision "$$(git rev-parse HEAD)" --created "$$(git log -1 --format=%ct)"
 
+.PHONY: e2e
+e2e: ## Run the chart's life in a real cluster of one node: install to uninstall (Linux, root, 15 minutes).
+	@hack/node/check.sh
+	@$(MAKE) --no-print-directory helm controlplane
+	@mkdir -p bin/e2e && (cd hack/image && go build -o ../../bin/findings-image .)
+	@echo "e2e: building the image ..."
+	@bin/findings-image --root . --out bin/e2e --architectures $$(go env GOARCH) --repository findings.test/findings-operator --version e2e
+	@FINDINGS_IMAGE=$(CURDIR)/bin/e2e/findings-operator-$$(go env GOARCH).tar $(TOOL) gotestsum --format=testname \
+	  --post-run-command 'bash -c "echo $$((TESTS_TOTAL-TESTS_FAILED-TESTS_SKIPPED)) passed, $$((TESTS_FAILED+TESTS_ERRORS)) failed"' \
+	  -- -tags=node -count=1 -timeout=60m ./test/node
+
 .PHONY: bench
 bench: controlplane ## Run the benchmarks.
 	@packages=$$(git ls-files '*_test.go' | xargs grep -l '^func Benchmark' | xargs -r -n1 dirname | sort -u | sed 's|^|./|'); \
@@ -86,6 +97,7 @@ lint: ## Run the linters (cold: building golangci-lint takes about 2 minutes).
 .PHONY: verify
 verify: verify-generated verify-modules verify-scripts verify-openapi lint ## Check that nothing is stale, untidy or against the rules.
 	go vet ./...
+	go vet -tags=node ./test/node
 
 .PHONY: verify-generated
 verify-generated: generate
