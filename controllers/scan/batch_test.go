@@ -285,6 +285,9 @@ func TestWhatDoesNotGoInPages(t *testing.T) {
 	want := []string{"by-nobody finding.created", "of-an-unknown-scan finding.created", "triaged finding.triaged"}
 	eventually(t, func(g Gomega) { g.Expect(alone(t, g, ns, "paged")).To(Equal(want)) })
 
+	// A finding that owes is looked at once more by itself; then only the watch wakes it.
+	from := time.Now()
+	eventually(t, func(g Gomega) { g.Expect(time.Since(from)).To(BeNumerically(">", 3*time.Second)) })
 	// Nobody will make pages of a scan that is gone.
 	g.Expect(env.Client.Delete(t.Context(), scan)).To(Succeed())
 	settled(t, ns)
@@ -316,4 +319,31 @@ func TestAFullStatusDoesNotWaitForItsPage(t *testing.T) {
 	g.Expect(alone(t, g, ns, "paged")).To(ContainElement("f-1 finding.created"))
 	_, entries := pagesOf(t, g, ns)
 	g.Expect(entries).To(Equal([]string{"f-2 1"}))
+}
+
+// An endpoint that asks for pages from now on gets none of what it has by itself, though the
+// finding still owes it to another.
+func TestWhatAnEndpointHasByItselfIsInNoPage(t *testing.T) {
+	start(t, SetupWithManager, finding.SetupWithManager)
+	ns := namespace(t)
+	scan := places(t, ns)
+	g := NewWithT(t)
+	paged, busy := builder.WebhookEndpoint("paged").In(ns).Build(), builder.WebhookEndpoint("busy").In(ns).Build()
+	create(t, paged, busy)
+	as, err := env.NewClient(controllerConfig(t))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(as.Status().Patch(t.Context(), busy, client.RawPatch(types.MergePatchType, []byte(`{"status":{"conditions":[
+		{"type":"Backlogged","status":"True","reason":"TooManyPending","message":"x","lastTransitionTime":"2026-03-01T12:00:00Z"}]}}`)))).To(Succeed())
+	create(t, scanned(ns, "f-1"))
+	eventually(t, func(g Gomega) {
+		g.Expect(alone(t, g, ns, "paged")).To(Equal([]string{"f-1 finding.created"}))
+	})
+	g.Expect(env.Client.Patch(t.Context(), paged, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"batch":"PerScan"}}`)))).To(Succeed())
+	create(t, scanned(ns, "f-2"))
+	recorded(t, ns, 2)
+	finish(t, scan)
+	eventually(t, func(g Gomega) {
+		_, entries := pagesOf(t, g, ns)
+		g.Expect(entries).To(Equal([]string{"f-2 1"}))
+	})
 }
