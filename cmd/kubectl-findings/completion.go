@@ -128,9 +128,6 @@ var errEnough = errors.New("enough")
 // offer lists the names that begin so and are not given yet. What goes wrong only makes it offer
 // less: there is nowhere to say it.
 func offer(ctx context.Context, kubeconfig *connectionFlags, kind, begun string, given []string, describe describe) ([]string, cobra.ShellCompDirective) {
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
 	session, err := kubeconfig.open()

@@ -46,7 +46,7 @@ func TestADecisionNamesOnlyWhatDiffers(t *testing.T) {
 }
 
 func TestOnlyAYesIsAYes(t *testing.T) {
-	for line, want := range map[string]bool{"y\n": true, "YES\r\n": true, " y \n": true, "": false, "\n": false, "n\n": false, "yy\n": false, "yesno\n": false} {
+	for line, want := range map[string]bool{"y\n": true, "YES\r\n": true, "  Yes\n": true, "": false, "\n": false, "n\n": false, "yy\n": false, "yesno\n": false} {
 		if got := isYes(line); got != want {
 			t.Errorf("%q counts as %v", line, got)
 		}

@@ -85,7 +85,7 @@ func (s *session) notFound(ctx context.Context, err error, n need) error {
 	if near := similar(n.name, names); listErr == nil && len(near) > 0 {
 		return fmt.Errorf("%w\nDid you mean %s?", err, strings.Join(near, " or "))
 	}
-	return fmt.Errorf("%w\nIt is not in namespace %s; another organization is chosen with --organization.", err, s.namespace)
+	return fmt.Errorf("%w\nIt is not in namespace %s; another organization is chosen with --organization", err, s.namespace)
 }
 
 // mostSimilar is how many names are suggested.
