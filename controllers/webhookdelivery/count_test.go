@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -70,4 +72,20 @@ func TestCount(t *testing.T) {
 
 func failedWith(code int32) result {
 	return result{outcome: v1alpha1.WebhookAttemptFailed, code: code}
+}
+
+func TestAttemptsAreCountedByOutcomeAlone(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	c := newAttemptsCounter(registry)
+	if n, err := testutil.GatherAndCount(registry); err != nil || n != 3 {
+		t.Errorf("%d series before the first attempt, %v: an alert needs a 0 to rise from", n, err)
+	}
+	c.count(v1alpha1.WebhookAttemptFailed)
+	c.count(v1alpha1.WebhookAttemptFailed)
+	c.count(v1alpha1.WebhookAttemptUnknown)
+	for outcome, want := range map[string]float64{"succeeded": 0, "failed": 2, "unknown": 1} {
+		if got := testutil.ToFloat64(c.WithLabelValues(outcome)); got != want {
+			t.Errorf("%v %s, want %v", got, outcome, want)
+		}
+	}
 }
