@@ -275,3 +275,21 @@ func TestCRDsAreKept(t *testing.T) {
 		t.Errorf("the chart has %d CRDs, config/crd %d: run `make generate`", count, len(files))
 	}
 }
+
+func TestTheNotesEndWithTheAddressToAsk(t *testing.T) {
+	for set, want := range map[string]string{
+		"api.replicas=2":     "http://127.0.0.1:8080/v1/findings",
+		"api.tls.secret=tls": "https://127.0.0.1:8080/v1/findings",
+		"ingress.enabled=true,ingress.host=findings.example.com":                       "http://findings.example.com/v1/findings",
+		"ingress.enabled=true,ingress.host=findings.example.com,ingress.tlsSecret=tls": "https://findings.example.com/v1/findings",
+		"planeOnly=true": "docs/operations.md says how.",
+	} {
+		out, err := Helm(t, "install", "findings", Folder(), "--dry-run=client", "--set", set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines := strings.Split(strings.TrimSpace(out), "\n"); !strings.HasSuffix(lines[len(lines)-1], want) {
+			t.Errorf("--set %s: the last line is %q, want it to end with %s", set, lines[len(lines)-1], want)
+		}
+	}
+}
