@@ -1,0 +1,80 @@
+package api_test
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/apiserver"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// Who runs the facade and who owns the key learn why it is refused; who sends it does not.
+func TestARefusedKeyShowsInMetricsAndEventsAndNotInTheAnswer(t *testing.T) {
+	o := newOrganization(t)
+	o.server = ownServer(t, apiserver.Options{}, nil)
+	c := o.key("ci")
+	if n := o.server.refusals(t, "disabled"); n != 0 {
+		t.Errorf("%d refusals are counted before there was any", n)
+	}
+	key := builder.APIKey("ci").In(o.namespace).Build()
+	if err := env.Client.Patch(t.Context(), key, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"disabled":true}}`))); err != nil {
+		t.Fatal(err)
+	}
+	o.eventually(func(g Gomega) { g.Expect(c.get("/v1/findings").status).To(Equal(401)) })
+
+	const requests = 3
+	counted := o.server.refusals(t, "disabled")
+	nobody := newCaller(t, o.server, "").get("/v1/findings").wantsError(401, "Unauthorized", "no key")
+	for range requests {
+		a := c.get("/v1/findings").wantsError(401, "Unauthorized", "a disabled key")
+		if !bytes.Equal(a.body, nobody.body) {
+			t.Errorf("the body differs from that of any other refusal: %s", a.body)
+		}
+		if got := a.header.Get("WWW-Authenticate"); got != "Bearer" {
+			t.Errorf("WWW-Authenticate is %q", got)
+		}
+	}
+	// A request is counted once it is answered, which may be seen a little earlier.
+	o.eventually(func(g Gomega) { g.Expect(o.server.refusals(t, "disabled")).To(Equal(counted + requests)) })
+
+	o.eventually(func(g Gomega) {
+		events := &eventsv1.EventList{}
+		g.Expect(env.Client.List(t.Context(), events, client.InNamespace(o.namespace))).To(Succeed())
+		g.Expect(events.Items).To(ContainElement(WithTransform(func(e eventsv1.Event) string {
+			return fmt.Sprintf("%s %s %s %s", e.Regarding.Kind, e.Regarding.Name, e.Regarding.UID, e.Reason)
+		}, Equal(fmt.Sprintf("APIKey ci %s RefusedDisabled", key.UID)))))
+		for _, event := range events.Items {
+			signature := c.token[strings.LastIndex(c.token, ".")+1:]
+			g.Expect(event.String()).NotTo(ContainSubstring(signature), "an event that holds the token")
+		}
+	})
+}
+
+// refusals is how many requests the server's metrics say were refused for that reason.
+func (s *server) refusals(t *testing.T, reason string) int {
+	t.Helper()
+	_, metrics, err := s.health(t.Context(), "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	prefix := fmt.Sprintf("findings_api_key_refusals_total{reason=%q} ", reason)
+	for line := range strings.Lines(metrics) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), prefix); ok {
+			n, err := strconv.Atoi(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	t.Fatalf("/metrics lacks %s", prefix)
+	return 0
+}
