@@ -63,7 +63,8 @@ func NewScheme() *kruntime.Scheme {
 	return scheme
 }
 
-// Main runs a package's tests with *env started, and stops it whatever they did.
+// Main runs a package's tests with *env started, and stops it whatever they did. A fuzz target
+// must do without *env.
 // Call it from TestMain.
 func Main(m *testing.M, env **Environment) {
 	os.Exit(run(m, env, Start))
@@ -79,6 +80,9 @@ func run(m *testing.M, env **Environment, start func() (*Environment, error)) in
 		fmt.Fprintln(os.Stderr, "testenv:", err)
 		return 1
 	}
+	if isFuzzWorker() {
+		return m.Run()
+	}
 	started, err := start()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testenv:", err)
@@ -91,6 +95,14 @@ func run(m *testing.M, env **Environment, start func() (*Environment, error)) in
 		}
 	}()
 	return m.Run()
+}
+
+// isFuzzWorker says whether this is one of the processes that `go test -fuzz` tries inputs in.
+// They run a fuzz target and no tests. It must do without *env: a control plane in each, started
+// anew whenever a worker is, would leave little time for inputs.
+func isFuzzWorker() bool {
+	worker := flag.Lookup("test.fuzzworker")
+	return worker != nil && worker.Value.String() == "true"
 }
 
 // forgetResult keeps `go test` from caching the package's result. It would note the files
