@@ -1,6 +1,7 @@
 package import_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -51,14 +53,13 @@ func TestAnImportThatMeetsTheQuotaClosesNothing(t *testing.T) {
 	must(env.Client.Create(t.Context(), quota))
 	untilInForce := func(limit string) {
 		t.Helper()
-		for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-			must(env.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota))
-			if hard, there := quota.Status.Hard["count/findings.appsec.dev"]; there && hard.String() == limit {
-				return
-			}
-			if time.Since(begun) > time.Minute {
-				t.Fatalf("the quota of %s is not in force: %+v", limit, quota.Status)
-			}
+		inForce := func(ctx context.Context) (bool, error) {
+			err := env.Client.Get(ctx, client.ObjectKeyFromObject(quota), quota)
+			hard, there := quota.Status.Hard["count/findings.appsec.dev"]
+			return there && hard.String() == limit, err
+		}
+		if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, inForce); err != nil {
+			t.Fatalf("the quota of %s is not in force: %v: %+v", limit, err, quota.Status)
 		}
 	}
 	untilInForce("5")
