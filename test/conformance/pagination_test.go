@@ -111,6 +111,62 @@ func TestPagination_EverySortAndOrderIsAsDesigned(t *testing.T) {
 	})
 }
 
+// The sample is made within a second or two, and that is too alike for a sort by time to show.
+func TestPagination_WhatChangesLastIsLastByUpdatedAtAlone(t *testing.T) {
+	o := newOrganization(t)
+	o.updatedApart()
+	for path, want := range map[string]map[string][]string{
+		"/v1/findings": {"updated_at": {"f-b", "f-a"}, "created_at": {"f-a", "f-b"}},
+		"/v2/findings": {"updated_at": {"f-b", "f-a"}, "created_at": {"f-a", "f-b"}},
+		"/v2/repos":    {"updated_at": {"second", "repo"}, "created_at": {"repo", "second"}, "last_committed_at": {"repo", "second"}},
+		"/v1/reviews":  {"updated_at": {"rv-b", "rv-a"}, "pr_number": {"rv-a", "rv-b"}},
+	} {
+		for sort, ids := range want {
+			query := with(path, "sort="+sort+"&order=")
+			if diff := cmp.Diff(ids, idsOf(o.walk(query+"asc"))); diff != "" {
+				t.Errorf("%s ascending (-want +got):\n%s", query, diff)
+			}
+			slices.Reverse(ids)
+			if diff := cmp.Diff(ids, idsOf(o.walk(query+"desc"))); diff != "" {
+				t.Errorf("%s descending (-want +got):\n%s", query, diff)
+			}
+		}
+	}
+}
+
+// updatedApart makes two rows of each list, of which the older was updated in a later second
+// than the other.
+func (o *organization) updatedApart() {
+	o.t.Helper()
+	o.create(
+		builder.Repository("second").In(o.namespace).Build(),
+		builder.Review("rv-a").PullRequest("repo", 1).In(o.namespace).Build(),
+		builder.Review("rv-b").PullRequest("repo", 2).In(o.namespace).Build(),
+		builder.Finding("f-a").In(o.namespace).DetectedAt(firstFinding).Build(),
+		builder.Finding("f-b").In(o.namespace).DetectedAt(firstFinding.Add(time.Minute)).Build(),
+	)
+	settled := func() {
+		o.t.Helper()
+		o.settled(2)
+		eventually(o.t, patience, func(g Gomega) { o.showsWhatIsStored(g) })
+	}
+	settled()
+	changes := 0
+	eventually(o.t, patience, func(g Gomega) {
+		changes++
+		review, repository := &v1alpha1.Review{}, &v1alpha1.Repository{}
+		review.Namespace, review.Name, repository.Namespace, repository.Name = o.namespace, "rv-a", o.namespace, "repo"
+		o.patchResource(review, fmt.Sprintf(`{"spec":{"prTitle":"title %d"}}`, changes))
+		o.patchResource(repository, fmt.Sprintf(`{"spec":{"description":"change %d"}}`, changes))
+		o.patch("/v2/findings/f-a", fmt.Sprintf(`{"comments":"%d"}`, changes)).wants(200, "a change")
+		updated := func(path, id string) string { return o.listed(path, id).text("updated_at") }
+		g.Expect(updated("/v1/findings", "f-a") > updated("/v1/findings", "f-b")).To(BeTrue())
+		g.Expect(updated("/v2/repos", "repo") > updated("/v2/repos", "second")).To(BeTrue())
+		g.Expect(updated("/v1/reviews", "rv-a") > updated("/v1/reviews", "rv-b")).To(BeTrue())
+	})
+	settled()
+}
+
 func column(items []record, name string) []string {
 	var values []string
 	for _, item := range items {

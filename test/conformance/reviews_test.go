@@ -121,9 +121,13 @@ func TestReviews_FiltersMustAllMatch(t *testing.T) {
 }
 
 func TestReviews_StartTimeIsIncludedAndEndTimeExcluded(t *testing.T) {
-	o := sampleOrganization(t)
+	o := newOrganization(t)
+	o.updatedApart()
 	all := o.walk("/v1/reviews?sort=updated_at&order=asc")
 	first, last := all[0].text("updated_at"), all[len(all)-1].text("updated_at")
+	if first == last {
+		t.Fatalf("all were updated at %s, which tells nothing", first)
+	}
 	in := func(from, to string) []string {
 		var ids []string
 		for _, item := range all {
@@ -149,8 +153,11 @@ func TestReviews_StartTimeIsIncludedAndEndTimeExcluded(t *testing.T) {
 		if test.to != "" {
 			query.Set("end_time", test.to)
 		}
-		if diff := cmp.Diff(append([]string{}, in(test.from, test.to)...), append([]string{}, o.reviewsWith(query.Encode())...)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+		for _, sort := range []string{"updated_at", "pr_number"} {
+			query.Set("sort", sort)
+			if diff := cmp.Diff(append([]string{}, in(test.from, test.to)...), append([]string{}, o.reviewsWith(query.Encode())...)); diff != "" {
+				t.Errorf("%s, by %s (-want +got):\n%s", test.reason, sort, diff)
+			}
 		}
 	}
 }

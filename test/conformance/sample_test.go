@@ -131,11 +131,13 @@ func (o *organization) showsWhatIsStored(g Gomega) {
 	}
 	for i := range repositories.Items {
 		r := &repositories.Items[i]
+		g.Expect(r.Status.ObservedGeneration).To(Equal(r.Generation))
 		g.Expect(r.Status.UpdatedAt).NotTo(BeNil())
 		want[r.Name] = fmt.Sprint(shownTime(r.Status.UpdatedAt.Time), r.Status.Projects, r.Status.Counts.Package, r.Status.Counts.Secret, r.Status.LastScannedAt != nil)
 	}
 	for i := range reviews.Items {
 		r := &reviews.Items[i]
+		g.Expect(r.Status.ObservedGeneration).To(Equal(r.Generation))
 		g.Expect(r.Status.UpdatedAt).NotTo(BeNil())
 		want[r.Name] = fmt.Sprint(shownTime(r.Status.UpdatedAt.Time), r.Status.OpenIssueCount, r.Status.ClosedIssueCount)
 	}
