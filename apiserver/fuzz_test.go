@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -131,10 +132,10 @@ func fuzzModel(f *testing.F, delivery *v1alpha1.WebhookDelivery) *readmodel.Mode
 			f.Error(err)
 		}
 	})
-	for deadline := time.Now().Add(30 * time.Second); !model.Ready(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			f.Fatal("the read model did not become ready")
-		}
+	if err := wait.PollUntilContextTimeout(ctx, time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		return model.Ready(), nil
+	}); err != nil {
+		f.Fatal("wait for the read model: ", err)
 	}
 	return model
 }
@@ -157,8 +158,8 @@ func held(list client.ObjectList, objects ...client.Object) cache.ListerWatcher 
 	}
 	list.SetResourceVersion("1")
 	return listed{&cache.ListWatch{
-		ListFunc:  func(metav1.ListOptions) (runtime.Object, error) { return list, nil },
-		WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
+		ListWithContextFunc:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return list, nil },
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
 	}}
 }
 

@@ -183,8 +183,7 @@ func redisURLFile(t *testing.T) string {
 		if err != nil {
 			return false
 		}
-		conn.Close()
-		return true
+		return conn.Close() == nil
 	})
 	file := filepath.Join(t.TempDir(), "redis-url")
 	if err := os.WriteFile(file, []byte("redis://"+address), 0o600); err != nil {

@@ -312,7 +312,7 @@ func (w *webhookTrial) isFirstAttempt(id string) bool {
 func (w *webhookTrial) waitUntilAllIsSent(t *testing.T) {
 	t.Helper()
 	var left string
-	err := w.poll(t.Context(), "", func(ctx context.Context) (bool, error) {
+	err := w.poll(t.Context(), "", func(context.Context) (bool, error) {
 		left = ""
 		for _, o := range w.observed(t) {
 			if o.seen != o.generation || o.emitted != o.last() {
