@@ -124,7 +124,7 @@ func TestKeySaysThatTheOrganizationBoundsItsLife(t *testing.T) {
 	claims.IssuedAt = claims.IssuedAt.Add(-2 * time.Hour)
 	replaceToken(t, key, claims)
 	waitForReason(t, key, v1alpha1.ReasonExpired)
-	if !strings.Contains(message(), "the organization's spec.apiKeys.maxLifetime has ended") {
+	if !strings.Contains(message(), "The organization's spec.apiKeys.maxLifetime has ended") {
 		t.Errorf("says %q, want who has ended the key's life", message())
 	}
 	eventually(t, func(g Gomega) {

@@ -18,23 +18,23 @@ func judge(s *scope) conditions.Verdict {
 		return conditions.Verdict{
 			Stalled: true,
 			Reason:  v1alpha1.ReasonExpired,
-			Message: "the organization's spec.apiKeys.maxLifetime has ended the key's life; raise spec.rotation.serial for a new token",
+			Message: "The organization's spec.apiKeys.maxLifetime has ended the key's life: raise spec.rotation.serial for a new token.",
 		}
 	case status.KeyID == "" || expired(status, s.now):
 		return conditions.Verdict{
 			Stalled: true,
 			Reason:  v1alpha1.ReasonExpired,
-			Message: "the key's life is over; see to it that spec.expiresAt is not in the past and raise spec.rotation.serial for a new token",
+			Message: "The key's life is over: see to it that spec.expiresAt is not in the past, and raise spec.rotation.serial for a new token.",
 		}
 	case s.key.Spec.Disabled:
 		return conditions.Verdict{
 			Reason:  v1alpha1.ReasonDisabled,
-			Message: "spec.disabled is set: requests with this key are refused",
+			Message: "Requests with this key are refused while spec.disabled is set: take it back to have the key work.",
 		}
 	}
-	message := fmt.Sprintf("the token is in Secret %s under the key %q", status.SecretRef.Name, v1alpha1.APIKeyTokenKey)
+	message := fmt.Sprintf("The token is in Secret %q under the key %q.", status.SecretRef.Name, v1alpha1.APIKeyTokenKey)
 	if shortened(s) {
-		message += "; its life is the organization's spec.apiKeys.maxLifetime"
+		message += " Its life is the organization's spec.apiKeys.maxLifetime."
 	}
 	return conditions.Ready(message)
 }
@@ -69,7 +69,7 @@ func organizationNotFound(namespace string) conditions.Verdict {
 	return conditions.Verdict{
 		Stalled: true,
 		Reason:  v1alpha1.ReasonOrganizationNotFound,
-		Message: fmt.Sprintf("namespace %s belongs to no Organization; create the key in the namespace that an Organization names in its status", namespace),
+		Message: fmt.Sprintf("Namespace %q belongs to no Organization: create the key in the namespace that an Organization names in its status.", namespace),
 	}
 }
 
@@ -77,6 +77,6 @@ func secretConflict(name string) conditions.Verdict {
 	return conditions.Verdict{
 		Stalled: true,
 		Reason:  v1alpha1.ReasonSecretConflict,
-		Message: fmt.Sprintf("Secret %s is there and is not this key's; remove the Secret, or make the key under another name", name),
+		Message: fmt.Sprintf("Secret %q is there and is not this key's: remove the Secret, or make the key under another name.", name),
 	}
 }

@@ -52,17 +52,17 @@ func judge(namespace *corev1.Namespace, organization *v1alpha1.Organization) con
 		// Whoever's it was: once it has gone, we make our own.
 		return conditions.Verdict{
 			Reason:  v1alpha1.ReasonNamespaceTerminating,
-			Message: fmt.Sprintf("namespace %s is being removed; it is made anew once it has gone", namespace.Name),
+			Message: fmt.Sprintf("Namespace %q is being removed: it is made anew once it has gone.", namespace.Name),
 		}
 	case !ours(namespace, organization):
 		return conditions.Verdict{
 			Stalled: true,
 			Reason:  v1alpha1.ReasonNamespaceConflict,
-			Message: fmt.Sprintf("namespace %s is there and does not carry this Organization's UID in the annotation %s; remove the namespace, or give the Organization another name",
+			Message: fmt.Sprintf("Namespace %q is there and does not carry this Organization's UID in the annotation %s: remove the namespace, or give the Organization another name.",
 				namespace.Name, v1alpha1.OrganizationUIDAnnotation),
 		}
 	}
-	return conditions.Ready(fmt.Sprintf("namespace %s is ready", namespace.Name))
+	return conditions.Ready(fmt.Sprintf("Namespace %q is ready.", namespace.Name))
 }
 
 // ours reports whether the namespace was made for this very Organization: an earlier one of

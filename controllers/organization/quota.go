@@ -129,7 +129,7 @@ func (s *scope) judgeQuotas() {
 		ObservedGeneration: s.organization.Generation,
 		LastTransitionTime: metav1.NewTime(s.now),
 		Reason:             v1alpha1.ReasonQuotaReached,
-		Message: fmt.Sprintf("no more can be made of: %s; delete what is no longer needed, have spec.retention do it, or raise spec.quotas",
+		Message: fmt.Sprintf("No more can be made of: %s. Delete what is no longer needed, have spec.retention do it, or raise spec.quotas.",
 			strings.Join(s.usedUp, ", ")),
 	})
 }

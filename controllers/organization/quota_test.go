@@ -135,7 +135,7 @@ func TestQuotaBoundsWhatCanBeMadeAndSaysSo(t *testing.T) {
 		g.Expect(reason(organization, v1alpha1.ConditionQuotaExceeded)).To(Equal("QuotaReached/True"))
 		g.Expect(reason(organization, v1alpha1.ConditionReady)).To(Equal("Reconciled/True"))
 		message := v1alpha1.FindCondition(organization.Status.Conditions, v1alpha1.ConditionQuotaExceeded).Message
-		g.Expect(message).To(ContainSubstring("no more can be made of: findings;"))
+		g.Expect(message).To(ContainSubstring("No more can be made of: findings."))
 	})
 	if err := makeFinding(2); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "exceeded quota") {
 		t.Errorf("a third finding: %v, want it to exceed the quota", err)
@@ -225,7 +225,7 @@ func TestEachKindOfValueHoldsAnOrganization(t *testing.T) {
 			t.Errorf("%s: an empty namespace holds %q (%v)", kind, held, err)
 		}
 		create(t, value(s.namespace()))
-		want := kind + " (fewer than 10)"
+		want := kind + " (a few)"
 		if kind == "APIKey" || kind == "WebhookDelivery" {
 			want = ""
 		}
@@ -248,10 +248,10 @@ func TestHowManyAreHeldIsToldByOneObject(t *testing.T) {
 	}
 	create(t, builder.WebhookEndpoint("hook").In(s.namespace()).Build())
 	held, err := r.holds(t.Context(), s)
-	if want := "Repository (10 or more), WebhookEndpoint (fewer than 10)"; err != nil || held != want {
+	if want := "Repository (tens), WebhookEndpoint (a few)"; err != nil || held != want {
 		t.Errorf("holds %q (%v), want %q", held, err, want)
 	}
-	for n, want := range map[int64]string{1: "fewer than 10", 9: "fewer than 10", 10: "10 or more", 99: "10 or more", 100: "100 or more", 123_456: "100000 or more"} {
+	for n, want := range map[int64]string{1: "a few", 9: "a few", 10: "tens", 99: "tens", 100: "hundreds", 1000: "thousands", 123_456: "tens of thousands or more"} {
 		if got := roughly(n); got != want {
 			t.Errorf("%d is %q, want %q", n, got, want)
 		}

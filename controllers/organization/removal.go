@@ -3,7 +3,6 @@ package organization
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -56,7 +55,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (ctrl.Result, error) 
 	s.organization.Status.Namespace = ""
 	return ctrl.Result{}, r.conclude(ctx, s, conditions.Verdict{
 		Reason:  v1alpha1.ReasonDeleting,
-		Message: fmt.Sprintf("namespace %s is being removed", namespace.Name),
+		Message: fmt.Sprintf("Namespace %q is being removed.", namespace.Name),
 	})
 }
 
@@ -87,21 +86,24 @@ func (r *Reconciler) holds(ctx context.Context, s *scope) (string, error) {
 // roughly gives an order of magnitude: the message that it is in must not change with every
 // object that goes.
 func roughly(n int64) string {
-	if n < 10 {
-		return "fewer than 10"
+	switch {
+	case n < 10:
+		return "a few"
+	case n < 100:
+		return "tens"
+	case n < 1000:
+		return "hundreds"
+	case n < 10_000:
+		return "thousands"
 	}
-	floor := int64(10)
-	for n/10 >= floor {
-		floor *= 10
-	}
-	return strconv.FormatInt(floor, 10) + " or more"
+	return "tens of thousands or more"
 }
 
 func notEmpty(namespace, held string) conditions.Verdict {
 	return conditions.Verdict{
 		Stalled: true,
 		Reason:  v1alpha1.ReasonNotEmpty,
-		Message: fmt.Sprintf("namespace %s still holds objects of these kinds: %s; delete them, or annotate the Organization with %s=true to remove everything",
+		Message: fmt.Sprintf("Namespace %q still holds objects of these kinds: %s. Delete them, or annotate the Organization with %s=true to remove everything.",
 			namespace, held, v1alpha1.RemoveContentsAnnotation),
 	}
 }

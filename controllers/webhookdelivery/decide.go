@@ -41,7 +41,7 @@ func decide(s *scope) step {
 	round := webhooks.Round(status)
 	if n := len(round); n > 0 && round[n-1].Outcome == v1alpha1.WebhookAttemptSucceeded {
 		return step{phase: v1alpha1.WebhookDeliveryDelivered, verdict: conditions.Verdict{
-			Ready: true, Reason: v1alpha1.ReasonDelivered, Message: "the receiver has it",
+			Ready: true, Reason: v1alpha1.ReasonDelivered, Message: "The receiver has it.",
 		}}
 	}
 	at, due := webhooks.NextAttempt(s.delivery)
@@ -57,27 +57,27 @@ func decide(s *scope) step {
 		return gone
 	case s.endpoint == nil:
 		return waiting(v1alpha1.ReasonEndpointNotFound,
-			fmt.Sprintf("there is no WebhookEndpoint %s in this namespace: create it, or delete the delivery", s.delivery.Spec.EndpointRef.Name))
+			fmt.Sprintf("There is no WebhookEndpoint %q in this namespace: create it, or delete the delivery.", s.delivery.Spec.EndpointRef.Name))
 	case s.endpoint.Spec.Disabled:
-		return waiting(v1alpha1.ReasonEndpointDisabled, "the endpoint is disabled; take spec.disabled back to have this sent")
+		return waiting(v1alpha1.ReasonEndpointDisabled, "The endpoint is disabled: take its spec.disabled back to have this sent.")
 	case s.endpoint.DisabledByControllers() != nil:
 		return waiting(v1alpha1.ReasonEndpointDisabled,
-			fmt.Sprintf("the endpoint is disabled, for %s; its conditions say what to do to have this sent", s.endpoint.DisabledByControllers().Message))
+			fmt.Sprintf("The endpoint is disabled, for %s: its conditions say what to do to have this sent.", s.endpoint.DisabledByControllers().Message))
 	case s.endpoint.Status.SecretRef == nil:
-		return waiting(v1alpha1.ReasonSecretNotFound, "the endpoint has no usable signing secret; its conditions say what to do")
+		return waiting(v1alpha1.ReasonSecretNotFound, "The endpoint has no usable signing secret: its conditions say what to do.")
 	case at.After(s.now):
-		later := waiting(v1alpha1.ReasonProgressing, "the next attempt is made at status.nextAttemptAt")
+		later := waiting(v1alpha1.ReasonProgressing, "The next attempt is made at status.nextAttemptAt.")
 		later.next, later.wait = ptr.To(metav1.NewTime(at)), at.Sub(s.now)
 		return later
 	}
-	now := waiting(v1alpha1.ReasonProgressing, "an attempt is on its way or about to be")
+	now := waiting(v1alpha1.ReasonProgressing, "An attempt is on its way, or about to be.")
 	now.outlook = outlookDue
 	return now
 }
 
 // failedMessage says what to do about a delivery for which no attempt is left.
-const failedMessage = "the receiver has not confirmed it and no attempt is left: the last one's message says why; " +
-	"give the annotation " + v1alpha1.RedeliverAnnotation + " another value to have it sent again"
+const failedMessage = "The receiver has not confirmed it and no attempt is left: the last one's message says why. " +
+	"Give the annotation " + v1alpha1.RedeliverAnnotation + " another value to have it sent again."
 
 func waiting(reason, message string) step {
 	return step{
@@ -96,7 +96,7 @@ func finallyFailed(reason, message string) step {
 
 func endpointGone(s *scope) step {
 	return finallyFailed(v1alpha1.ReasonEndpointNotFound,
-		fmt.Sprintf("the WebhookEndpoint %s that this was for is gone; another of that name gets nothing older than itself", s.delivery.Spec.EndpointRef.Name))
+		fmt.Sprintf("The WebhookEndpoint %q that this was for is gone, and another of that name gets nothing older than itself: delete the delivery, or leave it to retention.", s.delivery.Spec.EndpointRef.Name))
 }
 
 // unfinishedMessage is that of an attempt whose end was never recorded.

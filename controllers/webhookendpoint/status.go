@@ -27,25 +27,25 @@ func judge(endpoint *v1alpha1.WebhookEndpoint, f found) conditions.Verdict {
 	case endpoint.Spec.Disabled:
 		return conditions.Verdict{
 			Reason:  v1alpha1.ReasonEndpointDisabled,
-			Message: "spec.disabled is set: nothing is sent",
+			Message: "Nothing is sent while spec.disabled is set: take it back to have what waits sent.",
 		}
 	case endpoint.DisabledByControllers() != nil:
 		return disabledVerdict(endpoint.DisabledByControllers())
 	case failing(endpoint.Status):
 		return conditions.Verdict{
 			Reason:  v1alpha1.ReasonDeliveryFailing,
-			Message: "the last attempts failed; the attempts of the endpoint's WebhookDeliveries say why",
+			Message: "The last attempts failed: those of the endpoint's WebhookDeliveries say why.",
 		}
 	}
-	return conditions.Ready(fmt.Sprintf("events are signed with the secret in Secret %s under the key %q", f.name, v1alpha1.WebhookSecretKey))
+	return conditions.Ready(fmt.Sprintf("Events are signed with the secret in Secret %q under the key %q.", f.name, v1alpha1.WebhookSecretKey))
 }
 
 func disabledVerdict(disabled *v1alpha1.WebhookDisabled) conditions.Verdict {
 	return conditions.Verdict{
 		Stalled: true,
 		Reason:  string(disabled.Reason),
-		Message: disabled.Message + ", so nothing more is sent; when it takes events again, change anything in the spec " +
-			"(spec.url, or set spec.disabled and take it back), and what waits is sent",
+		Message: fmt.Sprintf("Nothing more is sent, for %s. When the receiver takes events again, change anything in the spec "+
+			"(spec.url, or set spec.disabled and take it back), and what waits is sent.", disabled.Message),
 	}
 }
 
@@ -55,19 +55,19 @@ func secretVerdict(f found) conditions.Verdict {
 		return conditions.Verdict{
 			Stalled: true,
 			Reason:  v1alpha1.ReasonSecretNotFound,
-			Message: fmt.Sprintf("there is no Secret %s in this namespace; create it with a signing secret under the key %q, or remove spec.secretRef to have one made", f.name, v1alpha1.WebhookSecretKey),
+			Message: fmt.Sprintf("There is no Secret %q in this namespace: create it with a signing secret under the key %q, or remove spec.secretRef to have one made.", f.name, v1alpha1.WebhookSecretKey),
 		}
 	case errors.Is(f.problem, errConflict):
 		return conditions.Verdict{
 			Stalled: true,
 			Reason:  v1alpha1.ReasonSecretConflict,
-			Message: fmt.Sprintf("Secret %s is there and is not this endpoint's; name it in spec.secretRef to use it, or remove it", f.name),
+			Message: fmt.Sprintf("Secret %q is there and is not this endpoint's: name it in spec.secretRef to use it, or remove it.", f.name),
 		}
 	}
 	return conditions.Verdict{
 		Stalled: true,
 		Reason:  v1alpha1.ReasonSecretInvalid,
-		Message: fmt.Sprintf("Secret %s cannot be used: %s; set it right, or delete a Secret that was made for the endpoint to have a fresh one", f.name, f.problem),
+		Message: fmt.Sprintf("Secret %q cannot be used: %s. Set it right, or delete a Secret that was made for the endpoint to have a fresh one.", f.name, f.problem),
 	}
 }
 
