@@ -119,8 +119,14 @@ func FuzzDecode(f *testing.F) {
 	// One key for all processes, or what this one makes would be good in no other's eyes.
 	c := &Codec{}
 	c.keys.held.Store(&[][]byte{make([]byte, minKeySize)})
-	token := encode(f, c, list, Position{Value: "2026-03-01T12:00:00Z", ID: "f-1"})
-	f.Add(token)
+	// Of each length in which the last character's bits may be left over.
+	for _, id := range []string{"f-1", "f-12", "f-123"} {
+		token := encode(f, c, list, Position{Value: "2026-03-01T12:00:00Z", ID: id})
+		short, last := token[:len(token)-1], token[len(token)-1]
+		for _, seed := range []string{token, short, short + string(last+1), token + "=", token[:9] + "\n" + token[9:]} {
+			f.Add(seed)
+		}
+	}
 	f.Add("AQA")
 	f.Fuzz(func(t *testing.T, input string) {
 		position, err := c.Decode(list, input)
