@@ -2,12 +2,16 @@ package scan
 
 import (
 	"context"
+	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 )
+
+// pagePatience is for how long after a scan's end its pages wait to be full.
+const pagePatience = 10 * time.Minute
 
 // makePages puts what the scan has done to findings into pages, for the endpoints that ask for
 // it so, once the scan has ended.
@@ -21,7 +25,12 @@ func (r *Reconciler) makePages(ctx context.Context, scan *v1alpha1.Scan, before 
 	case !ended(before):
 		return ctrl.Result{RequeueAfter: ledger.PageDelay}, nil
 	}
-	return ctrl.Result{}, r.pager.Make(ctx, scan)
+	end := scan.Spec.CompletedAt
+	again, err := r.pager.Make(ctx, scan, end != nil && r.clock.Now().Before(end.Add(pagePatience)))
+	if again {
+		return ctrl.Result{RequeueAfter: ledger.PageDelay}, err
+	}
+	return ctrl.Result{}, err
 }
 
 func ended(phase v1alpha1.ScanPhase) bool {

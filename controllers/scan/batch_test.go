@@ -18,6 +18,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/finding"
 	"github.com/appsec-dev/findings-operator/controllers/internal/controllertest"
+	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
@@ -183,6 +184,51 @@ func TestAScanOfThreeHundredIsThreePages(t *testing.T) {
 	_, entries = pagesOf(t, g, ns)
 	g.Expect(entries).To(Equal([]string{"z-marker 1"}), "what was retired is not made again, and a later page has a name of its own")
 	g.Expect(alone(t, g, ns, "single")).To(Equal([]string{"z-marker finding.created"}))
+}
+
+// The findings' controller may be far behind the import.
+func TestAPageWaitsForWhatIsStillToBeRecorded(t *testing.T) {
+	stop := start(t, SetupWithManager, finding.SetupWithManager)
+	ns, g := namespace(t), NewWithT(t)
+	scan := places(t, ns)
+	batched(t, ns)
+	other := builder.Scan("s-2", time.Now()).In(ns).Build()
+	create(t, other)
+	all := names(webhooks.MaxPageEntries + 30)
+	for _, name := range all[:100] {
+		create(t, scanned(ns, name))
+	}
+	marker := scanned(ns, "marker")
+	marker.Spec.Scan.ScanID = other.Name
+	create(t, marker)
+	recorded(t, ns, 101)
+	stop()
+
+	for _, name := range all[100:] {
+		create(t, scanned(ns, name))
+	}
+	end := fmt.Sprintf(`{"spec":{"completedAt":%q,"outcome":"Succeeded"}}`, time.Now().UTC().Format(time.RFC3339))
+	for _, ended := range []*v1alpha1.Scan{scan, other} {
+		g.Expect(env.Client.Patch(t.Context(), ended, client.RawPatch(types.MergePatchType, []byte(end)))).To(Succeed())
+	}
+	stop = start(t, SetupWithManager)
+	eventually(t, func(g Gomega) {
+		pages, _ := pagesOf(t, g, ns)
+		g.Expect(pages).To(HaveLen(1), "that of the other scan, of which nothing is to come")
+	})
+	// The scan has been looked at as often as the other one.
+	g.Consistently(func(g Gomega) {
+		pages, _ := pagesOf(t, g, ns)
+		g.Expect(pages).To(HaveLen(1), "a page that is not full, though more is to come")
+	}, 2*ledger.PageDelay).Should(Succeed())
+
+	stop()
+	start(t, SetupWithManager, finding.SetupWithManager)
+	recorded(t, ns, len(all)+1)
+	settled(t, ns)
+	pages, entries := pagesOf(t, g, ns)
+	g.Expect(entries).To(Equal(each(append(all, "marker"), " 1")))
+	g.Expect(pages).To(HaveLen(3), "one of the other scan, a full one and the rest")
 }
 
 // cutting is a manager whose client makes as many pages as it is told, and then none.

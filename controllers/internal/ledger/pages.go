@@ -86,6 +86,10 @@ func (l *Ledger) goesInPage(ctx context.Context, object client.Object, t v1alpha
 // ofScan is the cache index of findings by the scans that made what they owe.
 const ofScan = "owes-of-scan"
 
+// comingOf is the cache index of findings that a scan has changed and whose controller has not
+// looked at yet: what they will owe is not known.
+const comingOf = "coming-of-scan"
+
 // PageDelay is how long to wait after a scan's end, or a finding's change, for more findings to
 // join in a page.
 const PageDelay = 2 * time.Second
@@ -104,10 +108,28 @@ func NewPager(ctx context.Context, mgr ctrl.Manager) (*Pager, error) {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Finding{}, ofScan, scansOwed); err != nil {
 		return nil, fmt.Errorf("index findings by the scans that they owe of: %w", err)
 	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Finding{}, comingOf, scansToCome); err != nil {
+		return nil, fmt.Errorf("index findings by the scans that are to be recorded: %w", err)
+	}
 	return &Pager{client: mgr.GetClient(), live: mgr.GetAPIReader()}, nil
 }
 
 func scansOwed(object client.Object) []string { return scansOf(owedOf(object.(*v1alpha1.Finding))) }
+
+func scansToCome(object client.Object) []string {
+	finding := object.(*v1alpha1.Finding)
+	if finding.Status.ObservedGeneration == finding.Generation {
+		return nil
+	}
+	var scans []string
+	if scan := finding.Spec.Scan; scan != nil {
+		scans = append(scans, scan.ScanID)
+	}
+	if closed := finding.Spec.Closed; closed != nil && !slices.Contains(scans, closed.ScanID) {
+		scans = append(scans, closed.ScanID)
+	}
+	return scans
+}
 
 func owedOf(finding *v1alpha1.Finding) []v1alpha1.Transition {
 	return transitions.History{
@@ -149,25 +171,45 @@ func (p *Pager) Endpoints() handler.EventHandler {
 
 // Make makes the pages of what the scan has done to findings and is in none yet. The scan must
 // have ended: what is still to come would be a page of its own.
-func (p *Pager) Make(ctx context.Context, scan *v1alpha1.Scan) error {
+//
+// Where patient, while findings are still to be recorded full pages alone are made, and Make
+// reports that it is to be called again.
+func (p *Pager) Make(ctx context.Context, scan *v1alpha1.Scan, patient bool) (again bool, err error) {
 	findings, err := p.findings(ctx, scan)
 	if err != nil || len(findings) == 0 {
-		return err
+		return false, err
 	}
 	endpoints, err := endpointsOf(ctx, p.client, scan.Namespace)
 	if err != nil {
-		return err
+		return false, err
+	}
+	waits := patient
+	if waits {
+		if waits, err = p.moreToCome(ctx, scan); err != nil {
+			return false, err
+		}
 	}
 	for i := range endpoints {
 		endpoint := &endpoints[i]
 		if endpoint.Spec.Batch != v1alpha1.WebhookBatchPerScan || webhooks.Backlogged(endpoint) {
 			continue
 		}
-		if err := p.makeFor(ctx, scan, endpoint, findings); err != nil {
-			return err
+		again = again || waits
+		if err := p.makeFor(ctx, scan, endpoint, findings, waits); err != nil {
+			return false, err
 		}
 	}
-	return nil
+	return again, nil
+}
+
+// moreToCome reports whether the scan has changed findings that are not looked at yet.
+func (p *Pager) moreToCome(ctx context.Context, scan *v1alpha1.Scan) (bool, error) {
+	list := &v1alpha1.FindingList{}
+	if err := p.client.List(ctx, list, client.InNamespace(scan.Namespace), client.Limit(1),
+		client.MatchingFields{comingOf: scan.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("look for findings that the scan has changed: %w", err)
+	}
+	return len(list.Items) > 0, nil
 }
 
 // findings that owe anything that the scan has done, by name.
@@ -181,7 +223,7 @@ func (p *Pager) findings(ctx context.Context, scan *v1alpha1.Scan) ([]v1alpha1.F
 	return list.Items, nil
 }
 
-func (p *Pager) makeFor(ctx context.Context, scan *v1alpha1.Scan, endpoint *v1alpha1.WebhookEndpoint, findings []v1alpha1.Finding) error {
+func (p *Pager) makeFor(ctx context.Context, scan *v1alpha1.Scan, endpoint *v1alpha1.WebhookEndpoint, findings []v1alpha1.Finding, fullOnly bool) error {
 	entries, err := p.entries(ctx, scan, endpoint, findings)
 	if err != nil || len(entries) == 0 {
 		return err
@@ -197,6 +239,9 @@ func (p *Pager) makeFor(ctx context.Context, scan *v1alpha1.Scan, endpoint *v1al
 	pages, err := webhooks.Pages(scan, endpoint, entries)
 	if err != nil {
 		return err
+	}
+	if fullOnly && len(pages) > 0 {
+		pages = pages[:len(pages)-1] // the last may have room
 	}
 	for _, page := range pages {
 		if err := makeDelivery(ctx, p.client, page); err != nil {
