@@ -354,6 +354,8 @@ type FindingStatus struct {
 // +kubebuilder:printcolumn:name="Class",type=string,priority=1,JSONPath=`.spec.class`
 // +kubebuilder:printcolumn:name="Tool",type=string,priority=1,JSONPath=`.spec.tool`
 // +kubebuilder:printcolumn:name="Triaged By",type=string,priority=1,JSONPath=`.spec.triage.by`
+// +kubebuilder:printcolumn:name="Ready",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:selectablefield:JSONPath=`.spec.repositoryRef.name`
 // +kubebuilder:selectablefield:JSONPath=`.spec.projectRef.name`
 // +kubebuilder:selectablefield:JSONPath=`.spec.tool`

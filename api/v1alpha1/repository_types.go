@@ -144,6 +144,7 @@ type RepositoryStatus struct {
 // +kubebuilder:printcolumn:name="Secret",type=integer,priority=1,JSONPath=`.status.counts.secret`
 // +kubebuilder:printcolumn:name="URL",type=string,priority=1,JSONPath=`.spec.url`
 // +kubebuilder:printcolumn:name="Left",type=integer,priority=1,JSONPath=`.status.removal.remaining`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:selectablefield:JSONPath=`.spec.provider`
 // +kubebuilder:selectablefield:JSONPath=`.spec.fullName`
 // +kubebuilder:selectablefield:JSONPath=`.spec.archived`

@@ -125,6 +125,7 @@ type ReviewStatus struct {
 // +kubebuilder:printcolumn:name="Medium",type=integer,priority=1,JSONPath=`.status.openMediumCount`
 // +kubebuilder:printcolumn:name="Low",type=integer,priority=1,JSONPath=`.status.openLowCount`
 // +kubebuilder:printcolumn:name="Ready",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:selectablefield:JSONPath=`.spec.repositoryRef.name`
 // +kubebuilder:selectablefield:JSONPath=`.spec.prNumber`
 // +kubebuilder:selectablefield:JSONPath=`.spec.prStatus`

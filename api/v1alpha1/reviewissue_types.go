@@ -140,6 +140,7 @@ type ReviewIssueStatus struct {
 // +kubebuilder:printcolumn:name="Line",type=integer,priority=1,JSONPath=`.spec.line`
 // +kubebuilder:printcolumn:name="Resolved By",type=string,priority=1,JSONPath=`.status.resolvedBy`
 // +kubebuilder:printcolumn:name="Ready",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:selectablefield:JSONPath=`.spec.reviewRef.name`
 // +kubebuilder:selectablefield:JSONPath=`.spec.severity`
 // +kubebuilder:selectablefield:JSONPath=`.status.state`

@@ -175,6 +175,8 @@ type ScanStatus struct {
 // +kubebuilder:printcolumn:name="Reopened",type=integer,priority=1,JSONPath=`.spec.counts.reopened`
 // +kubebuilder:printcolumn:name="Unchanged",type=integer,priority=1,JSONPath=`.spec.counts.unchanged`
 // +kubebuilder:printcolumn:name="Skipped",type=integer,priority=1,JSONPath=`.spec.counts.skipped`
+// +kubebuilder:printcolumn:name="Ready",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:selectablefield:JSONPath=`.spec.repositoryRef.name`
 // +kubebuilder:selectablefield:JSONPath=`.spec.projectRef.name`
 // +kubebuilder:selectablefield:JSONPath=`.spec.tool`

@@ -224,6 +224,7 @@ type WebhookDeliveryStatus struct {
 // +kubebuilder:printcolumn:name="Codes",type=string,priority=1,JSONPath=`.status.attempts[*].code`
 // +kubebuilder:printcolumn:name="Finished",type=date,priority=1,JSONPath=`.status.finishedAt`
 // +kubebuilder:printcolumn:name="Ready",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:selectablefield:JSONPath=`.spec.endpointRef.name`
 // +kubebuilder:selectablefield:JSONPath=`.spec.event.type`
 // +kubebuilder:selectablefield:JSONPath=`.spec.event.subject.name`
