@@ -72,7 +72,7 @@ func Main(m *testing.M, env **Environment) {
 
 // MainBare is Main for tests that install everything themselves.
 func MainBare(m *testing.M, env **Environment) {
-	os.Exit(run(m, env, StartBare))
+	os.Exit(run(m, env, func() (*Environment, error) { return StartBare() }))
 }
 
 func run(m *testing.M, env **Environment, start func() (*Environment, error)) int {
@@ -128,8 +128,17 @@ func Start() (*Environment, error) {
 	return e, nil
 }
 
-// StartBare starts etcd and kube-apiserver with nothing of ours in it.
-func StartBare() (*Environment, error) { return start(&envtest.Environment{}) }
+// Flag is one of kube-apiserver's.
+type Flag struct{ Name, Value string }
+
+// StartBare starts etcd and kube-apiserver with nothing of ours in it, and with further flags.
+func StartBare(flags ...Flag) (*Environment, error) {
+	bare := &envtest.Environment{}
+	for _, flag := range flags {
+		bare.ControlPlane.GetAPIServer().Configure().Append(flag.Name, flag.Value)
+	}
+	return start(bare)
+}
 
 func start(env *envtest.Environment) (*Environment, error) {
 	assets, err := assetsDirectory()
