@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 )
 
 // requestIDHeader names a request in answers and logs.
@@ -44,19 +46,30 @@ const stateKey = "findings.state"
 
 func stateOf(c *gin.Context) *state { return c.MustGet(stateKey).(*state) }
 
-// observe names the request, and logs and counts it once it is answered. It comes before
+// observe names the request and follows it, and logs and counts it once it is answered. It comes before
 // recovery, so that it sees what a panic was answered with.
 func (r *router) observe(c *gin.Context) {
 	start := time.Now()
 	s := &state{requestID: requestID(c.GetHeader(requestIDHeader))}
 	c.Set(stateKey, s)
+	ctx, span := r.tracer.Request(c.Request, methodLabel(c.Request.Method), r.routeOf(c), s.requestID)
+	c.Request = c.Request.WithContext(ctx)
 	c.Header(requestIDHeader, s.requestID)
 	// Answers belong to one key's holder, and code in them must never be taken for a page.
 	c.Header("Cache-Control", "no-store")
 	c.Header("X-Content-Type-Options", "nosniff")
 	// Deferred, so that an answer that is cut off is logged too.
-	defer r.record(c, s, start)
+	defer func() {
+		tracing.Answered(span, c.Writer.Status())
+		span.End()
+		r.record(c, s, start)
+	}()
 	c.Next()
+}
+
+// routeOf is the contract's name of a route; unmatched for paths that there are not.
+func (r *router) routeOf(c *gin.Context) string {
+	return cmp.Or(r.templates[c.FullPath()], unmatched)
 }
 
 func (r *router) record(c *gin.Context, s *state, start time.Time) {
@@ -77,6 +90,9 @@ func accessLine(c *gin.Context, s *state, route string, took time.Duration) []sl
 		slog.Int("bytes", max(c.Writer.Size(), 0)),
 		slog.Duration("took", took),
 		slog.String("remote", c.Request.RemoteAddr),
+	}
+	if id := tracing.ID(c.Request.Context()); id != "" {
+		line = append(line, slog.String("traceID", id))
 	}
 	if s.identity.Organization != "" {
 		line = append(line, slog.String("organization", s.identity.Organization), slog.String("key", s.identity.KeyName))
@@ -134,6 +150,8 @@ func recovery(c *gin.Context) {
 // without a valid key count against a rate limit too.
 func (r *router) identify(c *gin.Context) {
 	s := stateOf(c)
+	_, span := tracing.Start(c.Request.Context(), "authenticate")
+	defer span.End()
 	// Two keys would make it a matter of taste whose request this is.
 	var header string
 	if values := c.Request.Header.Values("Authorization"); len(values) == 1 {

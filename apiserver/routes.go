@@ -17,6 +17,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/ratelimit"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
+	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 )
 
 // specPath is where the contract is served, to anybody.
@@ -27,6 +28,7 @@ type router struct {
 	auth    *auth.Authenticator
 	model   *readmodel.Model
 	limiter *ratelimit.Limiter
+	tracer  *tracing.Tracer
 	metrics *metrics
 	log     *slog.Logger
 	// trustedProxies are believed about whom they forward requests for.
@@ -37,7 +39,7 @@ type router struct {
 
 // handler builds the chain of every request:
 //
-//	observe    names, logs and counts the request
+//	observe    names, logs, counts and traces the request
 //	recovery   answers a panic
 //	identify   finds out whose key it is
 //	limit      429 once its caller has used its limit up; the contract and /docs end behind it

@@ -26,6 +26,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/ratelimit"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
+	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 	"github.com/appsec-dev/findings-operator/apiserver/triage"
 )
 
@@ -40,6 +41,9 @@ const (
 
 // shutdownTimeout is how long requests may take to end once the server is told to stop.
 const shutdownTimeout = 30 * time.Second
+
+// flushTimeout is how much of that the last traces may take.
+const flushTimeout = 5 * time.Second
 
 // cursorKeysInterval is how often mounted cursor keys are read again.
 const cursorKeysInterval = 30 * time.Second
@@ -67,6 +71,10 @@ type Options struct {
 	// RedisURLFile holds the URL of the Redis in which replicas share the counters of rate
 	// limits. Empty: each counts in its own memory.
 	RedisURLFile string
+	// TraceEndpoint is the URL of an OpenTelemetry collector. Empty: nothing is traced.
+	TraceEndpoint string
+	// TraceSampleRatio of the requests that come without a decision of their own is traced.
+	TraceSampleRatio float64
 	// Log takes the access log and all else.
 	Log *slog.Logger
 }
@@ -78,6 +86,7 @@ type Server struct {
 	model   *readmodel.Model
 	cursors *cursor.Codec
 	limiter *ratelimit.Limiter
+	tracer  *tracing.Tracer
 	// certificates is nil for plain HTTP.
 	certificates *certwatcher.CertWatcher
 
@@ -91,7 +100,11 @@ func New(options Options) (*Server, error) {
 	s := &Server{log: options.Log}
 	log := logr.FromSlogHandler(options.Log.Handler())
 	var err error
-	if s.model, err = readmodel.New(readmodel.Options{Config: options.Config, Log: log.WithName("readmodel")}); err != nil {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if s.model, err = readmodel.New(readmodel.Options{
+		Config: options.Config, Log: log.WithName("readmodel"), Registerer: registry,
+	}); err != nil {
 		return nil, fmt.Errorf("make the read model: %w", err)
 	}
 	if s.auth, err = auth.New(auth.Options{
@@ -110,8 +123,6 @@ func New(options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registry.MustRegister(newDataAge(s.auth))
 	if s.limiter, err = ratelimit.New(ratelimit.Options{
 		RedisURLFile: options.RedisURLFile, Logger: log.WithName("ratelimit"), Registerer: registry,
@@ -121,8 +132,13 @@ func New(options Options) (*Server, error) {
 	if s.certificates, err = newCertificates(options.TLSCertFile, options.TLSKeyFile); err != nil {
 		return nil, err
 	}
+	if s.tracer, err = tracing.New(context.Background(), tracing.Options{
+		Endpoint: options.TraceEndpoint, SampleRatio: options.TraceSampleRatio, Log: log.WithName("tracing"), Registerer: registry,
+	}); err != nil {
+		return nil, err
+	}
 	r := &router{
-		auth: s.auth, model: s.model, limiter: s.limiter, metrics: newMetrics(registry), log: options.Log,
+		auth: s.auth, model: s.model, limiter: s.limiter, tracer: s.tracer, metrics: newMetrics(registry), log: options.Log,
 		trustedProxies: options.TrustedProxies,
 	}
 	handler, err := r.handler(handlers.Operations(&handlers.Backend{Model: s.model, Cursors: s.cursors, Triage: writer, Deliveries: reader}))
@@ -226,5 +242,15 @@ func (s *Server) shutdown(ctx context.Context) error {
 	if err != nil {
 		err = errors.Join(fmt.Errorf("requests were cut off: %w", err), s.api.Close())
 	}
+	s.flush(ctx)
 	return errors.Join(err, s.health.Close())
+}
+
+// flush sends the last traces. What does not reach the collector in time is no fault of the server.
+func (s *Server) flush(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
+	if err := s.tracer.Shutdown(ctx); err != nil {
+		s.log.Warn("The last traces are lost", "error", err)
+	}
 }

@@ -4,11 +4,15 @@ import (
 	"context"
 
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
+	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 )
 
 // GetFindingV2 is an operation of the contract.
-func (b *Backend) GetFindingV2(_ context.Context, request Request) (Response, error) {
-	item, there := b.Model.Finding(request.Organization, request.Path.Get("finding_id"))
+func (b *Backend) GetFindingV2(ctx context.Context, request Request) (Response, error) {
+	item, there := tracing.Do(ctx, "read model: finding", func() (*readmodel.Item, bool) {
+		return b.Model.Finding(request.Organization, request.Path.Get("finding_id"))
+	})
 	if !there || item.RepoID != request.Path.Get("repo_id") || item.ProjectID != request.Path.Get("project_id") {
 		return Response{}, problem.NotFound("finding")
 	}

@@ -5,27 +5,30 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
+	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 )
 
 // ListFindingsV1 is an operation of the contract.
-func (b *Backend) ListFindingsV1(_ context.Context, request Request) (Response, error) {
-	return b.listFindings("listFindingsV1", request, func(item *readmodel.Item) []byte { return item.V1 })
+func (b *Backend) ListFindingsV1(ctx context.Context, request Request) (Response, error) {
+	return b.listFindings(ctx, "listFindingsV1", request, func(item *readmodel.Item) []byte { return item.V1 })
 }
 
 // ListFindingsV2 is an operation of the contract.
-func (b *Backend) ListFindingsV2(_ context.Context, request Request) (Response, error) {
-	return b.listFindings("listFindingsV2", request, func(item *readmodel.Item) []byte { return item.V2 })
+func (b *Backend) ListFindingsV2(ctx context.Context, request Request) (Response, error) {
+	return b.listFindings(ctx, "listFindingsV2", request, func(item *readmodel.Item) []byte { return item.V2 })
 }
 
-func (b *Backend) listFindings(id string, request Request, shape func(*readmodel.Item) []byte) (Response, error) {
+func (b *Backend) listFindings(ctx context.Context, id string, request Request, shape func(*readmodel.Item) []byte) (Response, error) {
 	list := newList(id, request, findingFilters...)
 	after, err := list.position(b.Cursors)
 	if err != nil {
 		return Response{}, err
 	}
-	page, err := b.Model.ListFindings(request.Organization, readmodel.FindingQuery{
-		Sort: list.sort(), Order: list.order(), Size: list.size, After: after,
-		Filter: findingFilter(request.Query),
+	page, err := tracing.Do(ctx, "read model: list findings", func() (readmodel.Page[*readmodel.Item], error) {
+		return b.Model.ListFindings(request.Organization, readmodel.FindingQuery{
+			Sort: list.sort(), Order: list.order(), Size: list.size, After: after,
+			Filter: findingFilter(request.Query),
+		})
 	})
 	if err != nil {
 		return Response{}, unavailable(err)

@@ -4,17 +4,20 @@ import (
 	"context"
 
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
+	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 )
 
 // ListRepositories is an operation of the contract.
-func (b *Backend) ListRepositories(_ context.Context, request Request) (Response, error) {
+func (b *Backend) ListRepositories(ctx context.Context, request Request) (Response, error) {
 	list := newList("listRepositories", request)
 	after, err := list.position(b.Cursors)
 	if err != nil {
 		return Response{}, err
 	}
-	page, err := b.Model.ListRepositories(request.Organization, readmodel.RepositoryQuery{
-		Sort: list.sort(), Order: list.order(), Size: list.size, After: after,
+	page, err := tracing.Do(ctx, "read model: list repositories", func() (readmodel.Page[[]byte], error) {
+		return b.Model.ListRepositories(request.Organization, readmodel.RepositoryQuery{
+			Sort: list.sort(), Order: list.order(), Size: list.size, After: after,
+		})
 	})
 	if err != nil {
 		return Response{}, unavailable(err)

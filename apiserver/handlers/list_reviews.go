@@ -7,13 +7,14 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
+	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 )
 
 // reviewFilters are the parameters that leave reviews out.
 var reviewFilters = []string{"start_time", "end_time", "status", "custom"}
 
 // ListReviews is an operation of the contract.
-func (b *Backend) ListReviews(_ context.Context, request Request) (Response, error) {
+func (b *Backend) ListReviews(ctx context.Context, request Request) (Response, error) {
 	filter, err := reviewFilter(request.Query)
 	if err != nil {
 		return Response{}, err
@@ -23,8 +24,10 @@ func (b *Backend) ListReviews(_ context.Context, request Request) (Response, err
 	if err != nil {
 		return Response{}, err
 	}
-	page, err := b.Model.ListReviews(request.Organization, readmodel.ReviewQuery{
-		Sort: list.sort(), Order: list.order(), Size: list.size, After: after, Filter: filter,
+	page, err := tracing.Do(ctx, "read model: list reviews", func() (readmodel.Page[[]byte], error) {
+		return b.Model.ListReviews(request.Organization, readmodel.ReviewQuery{
+			Sort: list.sort(), Order: list.order(), Size: list.size, After: after, Filter: filter,
+		})
 	})
 	if err != nil {
 		return Response{}, unavailable(err)

@@ -6,6 +6,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
+	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 	"github.com/appsec-dev/findings-operator/apiserver/triage"
 )
 
@@ -36,7 +37,9 @@ func (s selection) agrees(finding *v1alpha1.Finding) bool {
 // decide stores a decision and returns the finding as it now is. What it returns is in the
 // read model, so that whoever took the answer reads it from here on.
 func (b *Backend) decide(ctx context.Context, request Request, selected selection, decision triage.Decision) (*readmodel.Item, error) {
-	item, there := b.Model.Finding(request.Organization, selected.finding)
+	item, there := tracing.Do(ctx, "read model: finding", func() (*readmodel.Item, bool) {
+		return b.Model.Finding(request.Organization, selected.finding)
+	})
 	if !there {
 		return nil, problem.NotFound("finding")
 	}
@@ -51,7 +54,7 @@ func (b *Backend) decide(ctx context.Context, request Request, selected selectio
 	if err != nil {
 		return nil, err
 	}
-	return b.Model.Apply(written)
+	return tracing.Do(ctx, "read model: apply finding", func() (*readmodel.Item, error) { return b.Model.Apply(written) })
 }
 
 // unchanged refuses a finding that is not in the state that the request is conditional on.

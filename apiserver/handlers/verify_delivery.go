@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
@@ -37,7 +39,10 @@ func (b *Backend) VerifyWebhookDelivery(ctx context.Context, request Request) (R
 // stored one. An attempt is stored before its request leaves, and a receiver may ask about it
 // sooner than the watch has told this replica: it must not hear that nobody sent it.
 func (b *Backend) verify(ctx context.Context, organization, id string, received openapi.WebhookVerificationRequest) (webhooks.VerificationStatus, error) {
-	if held, there := b.Model.WebhookDelivery(organization, id); there {
+	held, there := tracing.Do(ctx, "read model: webhook delivery", func() (*v1alpha1.WebhookDelivery, bool) {
+		return b.Model.WebhookDelivery(organization, id)
+	})
+	if there {
 		if status := webhooks.Verify(held, received.Payload, received.Signature, time.Now()); status.Valid() {
 			return status, nil
 		}

@@ -109,6 +109,7 @@ func (m *Model) joinNext(ctx context.Context) bool {
 	defer m.mu.Unlock()
 	m.joining = false
 	m.settleReady()
+	m.signal() // what was shown last may have been published before it was known to be the last
 	return ctx.Err() == nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,6 +34,8 @@ type Options struct {
 	Sources *Sources
 	// Log; the zero value discards.
 	Log logr.Logger
+	// Registerer takes the metrics; nil: nobody does.
+	Registerer prometheus.Registerer
 	// Clock; nil means the system's.
 	Clock clock.Clock
 }
@@ -48,6 +51,7 @@ type Model struct {
 	log     logr.Logger
 	clock   clock.Clock
 	sources *Sources
+	metrics *metrics
 
 	// visible maps an organization's name to its view. The map never changes; it is replaced.
 	visible atomic.Pointer[map[string]*view]
@@ -74,6 +78,7 @@ func New(options Options) (*Model, error) {
 		log:        options.Log,
 		clock:      options.Clock,
 		sources:    options.Sources,
+		metrics:    newMetrics(),
 		partitions: map[string]*partition{},
 		namespaces: map[string]string{},
 		queue:      queue{queued: map[rejoin]struct{}{}},
@@ -87,6 +92,9 @@ func New(options Options) (*Model, error) {
 		m.versions[k] = newVersions()
 	}
 	m.visible.Store(&map[string]*view{})
+	if err := m.register(options.Registerer); err != nil {
+		return nil, fmt.Errorf("register the metrics of the read model: %w", err)
+	}
 	if m.sources == nil {
 		sources, err := sourcesOf(options.Config)
 		if err != nil {
@@ -133,15 +141,23 @@ func (m *Model) snapshot(organization string) (*indexes, error) {
 
 // add takes a watch event.
 func (m *Model) add(c change) error {
+	received := m.hear(c.kind)
+	m.fallBehind(received)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.fallBehind(received)
+	defer m.signal()
 	return m.write(c)
 }
 
 // replace takes a list of all objects of a kind, as they were at a version.
 func (m *Model) replace(kind kind, objects []metav1.Object, listVersion string) error {
+	received := m.hear(kind)
+	m.fallBehind(received)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.fallBehind(received)
+	defer m.signal()
 	listed := make(map[types.NamespacedName]struct{}, len(objects))
 	for _, object := range objects {
 		listed[types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}] = struct{}{}

@@ -38,4 +38,5 @@ func (m *Model) publishAll() {
 			p.publish()
 		}
 	}
+	m.settleLag()
 }

@@ -72,7 +72,7 @@ func (m *Model) reflect(ctx context.Context) error {
 		{findings, m.sources.Findings, &v1alpha1.Finding{}},
 	} {
 		store := &store{model: m, kind: s.kind, listed: make(chan struct{})}
-		reflector := cache.NewReflectorWithOptions(s.source, s.expected, store, cache.ReflectorOptions{
+		reflector := cache.NewReflectorWithOptions(&source{ListerWatcher: s.source, model: m, kind: s.kind}, s.expected, store, cache.ReflectorOptions{
 			Name:   s.kind.String(),
 			Logger: &m.log,
 			Backoff: &wait.Backoff{
@@ -101,7 +101,10 @@ type store struct {
 	closed bool
 }
 
-var _ cache.TransformingStore = &store{}
+var (
+	_ cache.TransformingStore      = &store{}
+	_ cache.ReflectorBookmarkStore = &store{}
+)
 
 // Add takes an object that was added, as the reflector saw it.
 func (s *store) Add(object any) error { return s.add(object, false) }
@@ -132,6 +135,12 @@ func (s *store) Replace(list []any, listVersion string) error {
 		s.closed = true
 		close(s.listed)
 	}
+	return nil
+}
+
+// Bookmark says that nothing has changed since the last event.
+func (s *store) Bookmark(string) error {
+	s.model.hear(s.kind)
 	return nil
 }
 

@@ -50,6 +50,7 @@ func (m *Model) write(c change) error {
 		settle = known.remove
 	}
 	news, err := settle(key, state, m.clock.Now())
+	m.metrics.held[c.kind].Store(int64(len(known.live)))
 	if err != nil {
 		return fmt.Errorf("%s of %s: %w", key, c.kind, err)
 	}

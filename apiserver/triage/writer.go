@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -12,6 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/kube"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 )
 
 const (
@@ -57,7 +61,7 @@ func (w *Writer) Write(ctx context.Context, known *v1alpha1.Finding, check func(
 			return nil, err
 		}
 		if err == nil {
-			written, err := w.patch(ctx, finding, decision)
+			written, err := w.patch(ctx, finding, decision, attempt+1)
 			if err == nil {
 				return written, nil
 			}
@@ -73,14 +77,17 @@ func (w *Writer) Write(ctx context.Context, known *v1alpha1.Finding, check func(
 		fmt.Errorf("finding %s/%s: %d conflicts in a row", known.Namespace, known.Name, attempts))
 }
 
-func (w *Writer) patch(ctx context.Context, finding *v1alpha1.Finding, decision Decision) (*v1alpha1.Finding, error) {
+func (w *Writer) patch(ctx context.Context, finding *v1alpha1.Finding, decision Decision, attempt int) (written *v1alpha1.Finding, err error) {
+	ctx, span := tracing.Start(ctx, "kubernetes: patch finding",
+		trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attribute.Int("findings.attempt", attempt)))
+	defer func() { end(span, err) }()
 	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()
 	patch, err := mergePatch(finding, decision)
 	if err != nil {
 		return nil, err
 	}
-	written := &v1alpha1.Finding{}
+	written = &v1alpha1.Finding{}
 	return written, w.client.Patch(types.MergePatchType).
 		Namespace(finding.Namespace).Resource(resource).Name(finding.Name).
 		Param("fieldManager", v1alpha1.APIFieldManager).
@@ -88,13 +95,24 @@ func (w *Writer) patch(ctx context.Context, finding *v1alpha1.Finding, decision 
 		Do(ctx).Into(written)
 }
 
-func (w *Writer) get(ctx context.Context, namespace, name string) (*v1alpha1.Finding, error) {
+func (w *Writer) get(ctx context.Context, namespace, name string) (finding *v1alpha1.Finding, err error) {
+	ctx, span := tracing.Start(ctx, "kubernetes: get finding", trace.WithSpanKind(trace.SpanKindClient))
+	defer func() { end(span, err) }()
 	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()
-	finding := &v1alpha1.Finding{}
+	finding = &v1alpha1.Finding{}
 	return finding, w.client.Get().
 		Namespace(namespace).Resource(resource).Name(name).
 		Do(ctx).Into(finding)
+}
+
+// end ends the span of a call. Of an error it takes the reason alone: the message may repeat
+// what a client sent.
+func end(span trace.Span, err error) {
+	if err != nil {
+		span.SetStatus(codes.Error, string(apierrors.ReasonForError(err)))
+	}
+	span.End()
 }
 
 // explain says what an error of the API server means to a client, which knows nothing of it.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver"
+	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 	"github.com/appsec-dev/findings-operator/internal/clientaddress"
 )
 
@@ -36,6 +37,8 @@ type apiserverOptions struct {
 	tlsPrivateKeyFile  string
 	redisURLFile       string
 	trustedProxies     []string
+	otlpEndpoint       string
+	traceSampleRatio   float64
 	logLevel           string
 	logFormat          string
 
@@ -96,6 +99,10 @@ func (o *apiserverOptions) addFlags(flags *pflag.FlagSet) {
 		"file with the URL of the Redis in which replicas share the counters of rate limits; without it each counts for itself")
 	flags.StringSliceVar(&o.trustedProxies, "trusted-proxies", nil,
 		"networks of the proxies in front, such as 10.0.0.0/8, whose X-Forwarded-For is believed; they hold no clients")
+	flags.StringVar(&o.otlpEndpoint, "otlp-endpoint", "",
+		"URL of an OpenTelemetry collector that takes OTLP over HTTP, such as http://collector:4318; without it nothing is traced")
+	flags.Float64Var(&o.traceSampleRatio, "trace-sample-ratio", 0.1,
+		"share of requests that are traced, from 0 to 1; one that comes with a traceparent follows its flag")
 	flags.StringVar(&o.logLevel, "log-level", "info", "least severe messages that are logged: debug, info, warn or error")
 	flags.StringVar(&o.logFormat, "log-format", "json", "form of the log on standard error: json or text")
 }
@@ -119,6 +126,12 @@ func (o *apiserverOptions) validate() error {
 		problems = append(problems, fmt.Errorf("--trusted-proxies: %w", err))
 	}
 	o.proxies = proxies
+	if err := tracing.CheckEndpoint(o.otlpEndpoint); err != nil {
+		problems = append(problems, fmt.Errorf("--otlp-endpoint %w", err))
+	}
+	if !(o.traceSampleRatio >= 0 && o.traceSampleRatio <= 1) { // so that NaN is none
+		problems = append(problems, errors.New("--trace-sample-ratio must be from 0 to 1"))
+	}
 	if err := new(slog.LevelVar).UnmarshalText([]byte(o.logLevel)); err != nil {
 		problems = append(problems, fmt.Errorf("--log-level must be debug, info, warn or error, not %q", o.logLevel))
 	}
@@ -164,6 +177,8 @@ func (o *apiserverOptions) run(ctx context.Context) error {
 		TLSKeyFile:        o.tlsPrivateKeyFile,
 		TrustedProxies:    o.proxies,
 		RedisURLFile:      o.redisURLFile,
+		TraceEndpoint:     o.otlpEndpoint,
+		TraceSampleRatio:  o.traceSampleRatio,
 		Log:               o.log,
 	})
 	if err != nil {

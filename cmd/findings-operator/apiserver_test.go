@@ -25,6 +25,12 @@ func TestAPIServerFlagsAreChecked(t *testing.T) {
 		{"proxies are networks or addresses", []string{"--trusted-proxies=10.0.0.0/8,::1"}, ""},
 		{"a name is no network", []string{"--trusted-proxies=proxy"}, "--trusted-proxies"},
 		{"nobody is trusted with every address", []string{"--trusted-proxies=0.0.0.0/0"}, "--trusted-proxies"},
+		{"a collector of traces", []string{"--otlp-endpoint=http://collector:4318", "--trace-sample-ratio=1"}, ""},
+		{"a collector has a scheme", []string{"--otlp-endpoint=collector:4318"}, "--otlp-endpoint must begin with http:// or https://"},
+		{"a collector has a host", []string{"--otlp-endpoint=http://:4318"}, "--otlp-endpoint must name a host"},
+		{"no credentials in arguments", []string{"--otlp-endpoint=http://me:secret@collector"}, "--otlp-endpoint must have no credentials"},
+		{"a share is no percentage", []string{"--trace-sample-ratio=10"}, "--trace-sample-ratio must be from 0 to 1"},
+		{"a share is a number", []string{"--trace-sample-ratio=NaN"}, "--trace-sample-ratio must be from 0 to 1"},
 		{"all mistakes are told at once", []string{"--log-format=xml", "--key-staleness=0s"}, "--key-staleness"},
 	} {
 		o := &apiserverOptions{}

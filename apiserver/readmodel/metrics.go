@@ -1,0 +1,134 @@
+package readmodel
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/watchlist"
+)
+
+// metrics tell how much the model holds and how far it is behind. None needs the mutex to be
+// read: a model that is at work for long is what they are to show.
+type metrics struct {
+	// held is how many objects are held, and heard when something last came in, by kind.
+	held  [kinds]atomic.Int64
+	heard [kinds]atomic.Pointer[time.Time]
+	// behind is when the oldest change came in that readers may not see yet; nil where they see all.
+	behind  atomic.Pointer[time.Time]
+	catchUp prometheus.Histogram
+}
+
+func newMetrics() *metrics {
+	return &metrics{
+		catchUp: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "findings_read_model_catch_up_seconds",
+			Help:    "Time from the first change that came in until readers saw all that had come in.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+		}),
+	}
+}
+
+// register makes the metrics known; those of a nil registerer are kept for nobody.
+func (m *Model) register(registerer prometheus.Registerer) error {
+	if registerer == nil {
+		return nil
+	}
+	collectors := []prometheus.Collector{m.metrics.catchUp, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "findings_read_model_lag_seconds",
+		Help: "Age of the oldest change that came in and that readers may not see yet; 0 while they see all.",
+	}, func() float64 { return m.lag().Seconds() })}
+	for k := range kinds {
+		labels := prometheus.Labels{"kind": k.String()}
+		collectors = append(collectors,
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+				Name: "findings_read_model_items", Help: "Objects that the read model holds.", ConstLabels: labels,
+			}, func() float64 { return float64(m.metrics.held[k].Load()) }),
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+				Name:        "findings_read_model_heard_seconds",
+				Help:        "Time since the API server last sent anything of a kind: a list, the start of a watch, a change or a bookmark; very large before the first.",
+				ConstLabels: labels,
+			}, func() float64 { return m.silence(k).Seconds() }),
+		)
+	}
+	for _, collector := range collectors {
+		if err := registerer.Register(collector); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// silence is how long nothing of a kind has been heard.
+func (m *Model) silence(k kind) time.Duration {
+	at := m.metrics.heard[k].Load()
+	if at == nil {
+		return math.MaxInt64
+	}
+	return max(0, m.clock.Since(*at))
+}
+
+func (m *Model) lag() time.Duration {
+	since := m.metrics.behind.Load()
+	if since == nil {
+		return 0
+	}
+	return max(0, m.clock.Since(*since))
+}
+
+// hear notes that something of a kind has come in, and returns when.
+func (m *Model) hear(k kind) time.Time {
+	now := m.clock.Now()
+	m.metrics.heard[k].Store(&now)
+	return now
+}
+
+// fallBehind notes that readers do not see what came in then. It is called twice for each
+// change: before the mutex, so that a wait for it shows, and with it, because readers may have
+// been brought up to all else in between.
+func (m *Model) fallBehind(received time.Time) { m.metrics.behind.CompareAndSwap(nil, &received) }
+
+// settleLag notes that readers see all, if they do. The caller holds the mutex and has just published.
+func (m *Model) settleLag() {
+	if m.joining || !m.queue.empty() {
+		return
+	}
+	if since := m.metrics.behind.Swap(nil); since != nil {
+		m.metrics.catchUp.Observe(m.clock.Since(*since).Seconds())
+	}
+}
+
+// source tells the model that the API server has answered, also where it has nothing to say:
+// the watch of a kind that nobody changes begins anew every few minutes.
+type source struct {
+	cache.ListerWatcher
+	model *Model
+	kind  kind
+}
+
+var _ cache.ListerWatcherWithContext = &source{}
+
+// ListWithContext lists all objects of the kind.
+func (s *source) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	return cache.ToListerWithContext(s.ListerWatcher).ListWithContext(ctx, options)
+}
+
+// WatchWithContext begins a watch.
+func (s *source) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	begun, err := cache.ToWatcherWithContext(s.ListerWatcher).WatchWithContext(ctx, options)
+	if err == nil {
+		s.model.hear(s.kind)
+	}
+	return begun, err
+}
+
+// IsWatchListSemanticsUnSupported hands on what the source itself says to reflectors.
+func (s *source) IsWatchListSemanticsUnSupported() bool {
+	return watchlist.DoesClientNotSupportWatchListSemantics(s.ListerWatcher)
+}

@@ -1,0 +1,118 @@
+package readmodel
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+func TestLagIsTheAgeOfWhatReadersDoNotSee(t *testing.T) {
+	m, clock := newTestModel(t)
+	registry := prometheus.NewRegistry()
+	if err := m.register(registry); err != nil {
+		t.Fatal(err)
+	}
+	lag := func(want time.Duration, reason string) {
+		t.Helper()
+		if got := m.lag(); got != want {
+			t.Errorf("%s: the lag is %s, want %s", reason, got, want)
+		}
+	}
+	lag(0, "nothing has come in")
+	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
+	feed(t, m, repositories, repository("shop", 2))
+	clock.Step(2 * time.Second)
+	feed(t, m, findings, finding("f-1", 3))
+	lag(2*time.Second, "the oldest counts")
+	m.mu.Lock()
+	m.publishAll()
+	m.mu.Unlock()
+	lag(2*time.Second, "the finding is published, and the repository is not joined")
+	settle(t, m)
+	lag(0, "all is joined and published")
+	clock.Step(time.Minute)
+	lag(0, "time alone makes no lag")
+	feed(t, m, findings, finding("f-1", 3))
+	clock.Step(time.Second)
+	lag(time.Second, "nobody has found out yet that it is no news")
+	settle(t, m)
+	lag(0, "it is none")
+
+	m.mu.Lock()
+	waiting := make(chan error)
+	go func() { waiting <- m.add(change{kind: findings, object: finding("f-1", 4)}) }()
+	for m.metrics.behind.Load() == nil {
+		select {
+		case err := <-waiting:
+			t.Fatalf("the change did not wait for its turn: %v", err)
+		default:
+		}
+	}
+	clock.Step(3 * time.Second)
+	lag(3*time.Second, "a change that waits for its turn")
+	m.publishAll() // of what came before it
+	m.mu.Unlock()
+	if err := <-waiting; err != nil {
+		t.Fatal(err)
+	}
+	lag(3*time.Second, "it is still to be seen")
+	settle(t, m)
+	lag(0, "all is seen again")
+
+	feedDeletion(t, m, findings, finding("f-1", 5))
+	settle(t, m)
+	want := `
+# HELP findings_read_model_items Objects that the read model holds.
+# TYPE findings_read_model_items gauge
+findings_read_model_items{kind="findings"} 0
+findings_read_model_items{kind="organizations"} 1
+findings_read_model_items{kind="projects"} 0
+findings_read_model_items{kind="repositories"} 1
+findings_read_model_items{kind="reviewissues"} 0
+findings_read_model_items{kind="reviews"} 0
+findings_read_model_items{kind="webhookdeliveries"} 0
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "findings_read_model_items"); err != nil {
+		t.Error(err)
+	}
+	if n, err := testutil.GatherAndCount(registry, "findings_read_model_catch_up_seconds"); err != nil || n != 1 {
+		t.Errorf("the histogram is there %d times, %v", n, err)
+	}
+}
+
+func TestWhateverComesInIsHeard(t *testing.T) {
+	m, clock := newTestModel(t)
+	s := &store{model: m, kind: findings, listed: make(chan struct{})}
+	if got := m.silence(findings); got != math.MaxInt64 {
+		t.Errorf("before anything: %s", got)
+	}
+	for _, c := range []struct {
+		reason string
+		do     func() error
+	}{
+		{"a list", func() error { return s.Replace(nil, "1") }},
+		{"an object", func() error { return s.Add(finding("f-1", 2)) }},
+		{"a change", func() error { return s.Update(finding("f-1", 3)) }},
+		{"a bookmark", func() error { return s.Bookmark("4") }},
+		{"a deletion", func() error { return s.Delete(finding("f-1", 5)) }},
+	} {
+		clock.Step(time.Minute)
+		if err := c.do(); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.silence(findings); got != 0 {
+			t.Errorf("after %s nothing has been heard for %s", c.reason, got)
+		}
+	}
+	clock.Step(time.Hour)
+	if got := m.silence(findings); got != time.Hour {
+		t.Errorf("an hour later: %s", got)
+	}
+	if got := m.silence(projects); got != math.MaxInt64 {
+		t.Errorf("of another kind: %s", got)
+	}
+}

@@ -1,0 +1,58 @@
+package tracing
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// reporter says in log and metrics how an exporter fares, once for each change. One batch is
+// exported at a time.
+type reporter struct {
+	sdktrace.SpanExporter
+	log     logr.Logger
+	spans   *prometheus.CounterVec
+	failing bool
+}
+
+func newReporter(exporter sdktrace.SpanExporter, log logr.Logger, registerer prometheus.Registerer) (*reporter, error) {
+	r := &reporter{
+		SpanExporter: exporter,
+		log:          log,
+		spans: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "findings_api_trace_spans_total",
+			Help: "Spans that were sent to the collector of traces (sent), and that it did not take (lost).",
+		}, []string{"outcome"}),
+	}
+	for _, outcome := range []string{"sent", "lost"} {
+		r.spans.WithLabelValues(outcome)
+	}
+	if registerer == nil {
+		return r, nil
+	}
+	if err := registerer.Register(r.spans); err != nil {
+		return nil, fmt.Errorf("register the metrics of traces: %w", err)
+	}
+	return r, nil
+}
+
+// ExportSpans sends a batch. Its error ends here: above it, the SDK would log each.
+func (r *reporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	err := r.SpanExporter.ExportSpans(ctx, spans)
+	outcome := "sent"
+	if err != nil {
+		outcome = "lost"
+	}
+	r.spans.WithLabelValues(outcome).Add(float64(len(spans)))
+	switch {
+	case err != nil && !r.failing:
+		r.log.Error(err, "Traces cannot be sent and are lost; requests do not wait for them")
+	case err == nil && r.failing:
+		r.log.Info("Traces are sent again")
+	}
+	r.failing = err != nil
+	return nil
+}

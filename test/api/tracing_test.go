@@ -1,0 +1,249 @@
+package api_test
+
+import (
+	"compress/gzip"
+	"encoding/hex"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/apiserver"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// receiver takes traces the way a collector does: OTLP in protobuf over HTTP.
+type receiver struct {
+	*httptest.Server
+	mu    sync.Mutex
+	spans []*tracev1.Span
+}
+
+func newReceiver(t *testing.T) *receiver {
+	r := &receiver{}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if err := r.take(request); err != nil || request.URL.Path != "/v1/traces" {
+			t.Errorf("an export to %s: %v", request.URL.Path, err)
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/x-protobuf")
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *receiver) take(request *http.Request) error {
+	body := io.Reader(request.Body)
+	if request.Header.Get("Content-Encoding") == "gzip" {
+		var err error
+		if body, err = gzip.NewReader(request.Body); err != nil {
+			return err
+		}
+	}
+	content, err := io.ReadAll(body)
+	if err != nil {
+		return err
+	}
+	export := &collector.ExportTraceServiceRequest{}
+	if err := proto.Unmarshal(content, export); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, resource := range export.ResourceSpans {
+		for _, scope := range resource.ScopeSpans {
+			r.spans = append(r.spans, scope.Spans...)
+		}
+	}
+	return nil
+}
+
+// trace is what was received of a trace: each span as its own name after that of its parent.
+func (r *receiver) trace(id string) (paths []string, spans []*tracev1.Span) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	names := map[string]string{}
+	for _, span := range r.spans {
+		if hex.EncodeToString(span.TraceId) == id {
+			spans = append(spans, span)
+			names[string(span.SpanId)] = span.Name
+		}
+	}
+	for _, span := range spans {
+		path := span.Name
+		if parent := names[string(span.ParentSpanId)]; parent != "" {
+			path = parent + " > " + path
+		}
+		for _, a := range span.Attributes {
+			if a.Key == "findings.attempt" {
+				path += " #" + string(rune('0'+a.Value.GetIntValue()))
+			}
+		}
+		if span.Status.GetCode() == tracev1.Status_STATUS_CODE_ERROR {
+			path += " failed: " + span.Status.Message
+		}
+		paths = append(paths, path)
+	}
+	return paths, spans
+}
+
+// meddler changes a finding just before the facade's first patch of it arrives.
+type meddler struct {
+	http.RoundTripper
+	once   sync.Once
+	meddle func()
+}
+
+func (m *meddler) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method == http.MethodPatch && strings.Contains(request.URL.Path, "/findings/") {
+		m.once.Do(m.meddle)
+	}
+	return m.RoundTripper.RoundTrip(request)
+}
+
+const (
+	givenTrace = "0af7651916cd43dd8448eb211c80319c"
+	givenSpan  = "b7ad6b7169203331"
+)
+
+// A trace that a client began goes on from the request to each try of the patch.
+func TestATraceLeadsFromTheRequestToThePatch(t *testing.T) {
+	r, log := newReceiver(t), &lockedBuffer{}
+	o := newOrganization(t)
+	f := builder.Finding("f-1").In(o.namespace).Build()
+	s := ownServer(t, apiserver.Options{
+		TraceEndpoint: r.URL, TraceSampleRatio: 0, Log: slog.New(slog.NewJSONHandler(log, nil)),
+	}, func(config *rest.Config) {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return &meddler{RoundTripper: next, meddle: func() {
+				if err := env.Client.Patch(t.Context(), f, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))); err != nil {
+					t.Error(err)
+				}
+			}}
+		})
+	})
+	o.server = s
+	c := o.key("ci")
+	o.finding(c, builder.Finding("f-1"))
+	c.patch("/v1/findings/f-1?from-the-query=1", `{"user_status":"muted"}`).wants(400, "a request that nobody asked to trace")
+	c.patch("/v1/findings/f-1", `{"user_status":"muted"}`,
+		header("Traceparent", "00-"+givenTrace+"-"+givenSpan+"-01"), header("Tracestate", "from=the-header"),
+		header("X-Request-Id", "named-by-the-proxy")).wants(200, "a decision")
+	if err := s.stop(); err != nil { // which sends what still waits
+		t.Fatal(err)
+	}
+	paths, spans := r.trace(givenTrace)
+	const root = "PATCH /v1/findings/{id}"
+	NewWithT(t).Expect(paths).To(ConsistOf(
+		root,
+		root+" > authenticate",
+		root+" > read model: finding",
+		root+" > kubernetes: patch finding #1 failed: Conflict",
+		root+" > kubernetes: get finding",
+		root+" > kubernetes: patch finding #2",
+		root+" > read model: apply finding",
+	))
+	text := ""
+	for _, span := range spans {
+		text += prototext.Format(span)
+		if span.Name == root && hex.EncodeToString(span.ParentSpanId) != givenSpan {
+			t.Errorf("the request's span does not belong to the client's: %s", hex.EncodeToString(span.ParentSpanId))
+		}
+	}
+	for _, want := range []string{"named-by-the-proxy", "http.response.status_code", "200", "http.route"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no span has %s:\n%s", want, text)
+		}
+	}
+	for _, secret := range append(strings.Split(c.token, "."), "from-the-query", "the-header", "muted", "f-1") {
+		if strings.Contains(text, secret) {
+			t.Errorf("a span holds %q", secret)
+		}
+	}
+	if !strings.Contains(log.String(), `"requestID":"named-by-the-proxy"`) || !strings.Contains(log.String(), `"traceID":"`+givenTrace+`"`) {
+		t.Error("the log does not name the request and its trace")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.spans) != len(spans) {
+		t.Errorf("%d spans were sent of requests that nobody asked to trace", len(r.spans)-len(spans))
+	}
+}
+
+// A collector that takes connections and never answers holds up neither requests nor, for long, the end.
+func TestNobodyWaitsForTheCollector(t *testing.T) {
+	begun, release := make(chan struct{}, 1024), make(chan struct{})
+	stuck := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		begun <- struct{}{}
+		<-release
+	}))
+	t.Cleanup(stuck.Close)
+	t.Cleanup(func() { close(release) })
+	o := newOrganization(t)
+	s := ownServer(t, apiserver.Options{TraceEndpoint: stuck.URL, TraceSampleRatio: 1}, nil)
+	o.server = s
+	c := o.key("ci")
+	o.finding(c, builder.Finding("f-1"))
+	o.limit(50_000)
+	select {
+	case <-begun:
+	case <-time.After(patience):
+		t.Fatal("nothing was sent")
+	}
+	// More spans than the queue holds, in less time than one export may take.
+	for range 2000 {
+		c.get("/v1/findings")
+	}
+	select {
+	case <-begun:
+		t.Log("the machine is slow: an export has ended while requests were sent")
+	default:
+	}
+	o.eventually(func(g Gomega) {
+		_, metrics, err := s.health(t.Context(), "/metrics")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(metrics).To(MatchRegexp(`findings_api_trace_spans_total\{outcome="lost"\} [1-9]`))
+	})
+	stopping := time.Now()
+	if err := s.stop(); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	if took := time.Since(stopping); took > 20*time.Second {
+		t.Errorf("the server stopped after %s", took)
+	}
+}
+
+func TestMetricsShowTheReadModel(t *testing.T) {
+	o := newOrganization(t)
+	s := ownServer(t, apiserver.Options{}, nil)
+	o.server = s
+	c := o.key("ci")
+	o.finding(c, builder.Finding("f-1"))
+	o.eventually(func(g Gomega) {
+		_, metrics, err := s.health(t.Context(), "/metrics")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(metrics).To(MatchRegexp(`findings_read_model_items\{kind="findings"\} [1-9]`))
+		g.Expect(metrics).To(MatchRegexp(`findings_read_model_items\{kind="organizations"\} [1-9]`))
+		g.Expect(metrics).To(MatchRegexp(`findings_read_model_catch_up_seconds_count [1-9]`))
+		g.Expect(metrics).To(MatchRegexp(`(?m)^findings_read_model_lag_seconds 0$`))
+		// An empty kind has been listed, and its watch has begun.
+		g.Expect(metrics).To(MatchRegexp(`findings_read_model_heard_seconds\{kind="webhookdeliveries"\} [0-9.e-]+\n`))
+	})
+	if _, metrics, err := s.health(t.Context(), "/metrics"); err != nil || strings.Contains(metrics, o.name) {
+		t.Errorf("the metrics name an organization, or: %v", err)
+	}
+}
