@@ -147,7 +147,7 @@ func start(t *testing.T, binary string) *controllers {
 		stopped = true
 		_ = command.Process.Signal(syscall.SIGTERM)
 		if err := command.Wait(); err != nil || t.Failed() {
-			t.Logf("the controllers ended with %v and said last:\n%s", err, log.String()[max(0, log.Len()-4000):])
+			t.Logf("the controllers ended with %v and said last:\n%s", err, log.String()[max(0, log.Len()-2000):])
 		}
 	}
 	t.Cleanup(c.stop)

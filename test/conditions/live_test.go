@@ -1,0 +1,216 @@
+package conditions_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// organizationKind has to be there before the others, which live in its namespace.
+const organizationKind = "Organization"
+
+// The pages' examples stand for each kind: what people copy becomes ready, kubectl can wait for
+// it, its tables are those of the pages, and once all is settled nothing is written or told again.
+func TestTheExamplesBecomeReadyAndStayQuiet(t *testing.T) {
+	all := kinds(t)
+	binary := operator(t)
+	running := start(t, binary)
+	objects := createExamples(t, all)
+	for _, object := range objects {
+		t.Run(object.GetKind(), func(t *testing.T) { checkReady(t, object) })
+	}
+	if t.Failed() {
+		return
+	}
+	for _, object := range objects {
+		t.Run("tables of "+object.GetKind(), func(t *testing.T) {
+			checkTables(t, object.GetKind())
+			checkGlance(t, object)
+		})
+	}
+
+	running.waitUntilIdle(t, all)
+	told := fence(t, "before")
+	for _, object := range objects {
+		reread(t, object)
+		object.SetAnnotations(map[string]string{"example.com/touched": "true"})
+		touch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"example.com/touched":"true"}}}`))
+		if err := env.Client.Patch(t.Context(), object, touch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	running.waitUntilIdle(t, all)
+	running.stop()
+	// New controllers look at everything once more, and remember nothing of what they have told.
+	start(t, binary).waitUntilIdle(t, all)
+	for name, event := range fence(t, "after") {
+		if _, before := told[name]; !before && event.Regarding.Namespace != fenceNamespace {
+			t.Errorf("nothing has changed, and there is a new Event for %s %s: %s: %s",
+				event.Regarding.Kind, event.Regarding.Name, event.Reason, event.Note)
+		}
+	}
+	for _, object := range objects {
+		touched := object.GetResourceVersion()
+		if reread(t, object); object.GetResourceVersion() != touched {
+			t.Errorf("nothing has changed, and %s %s was written", object.GetKind(), object.GetName())
+		}
+	}
+}
+
+// createExamples makes the examples of all pages, with a receiver that takes what it is sent.
+func createExamples(t *testing.T, kinds []string) []*unstructured.Unstructured {
+	t.Helper()
+	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(receiver.Close)
+	order := append([]string{organizationKind}, slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool {
+		return kind == organizationKind
+	})...)
+	var out []*unstructured.Unstructured
+	for _, kind := range order {
+		object := example(t, kind)
+		if _, sends, _ := unstructured.NestedString(object.Object, "spec", "url"); sends && kind == "WebhookEndpoint" {
+			if err := unstructured.SetNestedField(object.Object, receiver.URL, "spec", "url"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		strict := client.WithFieldValidation(env.Client, metav1.FieldValidationStrict)
+		if err := strict.Create(t.Context(), object); err != nil {
+			t.Fatalf("create the example of %s: %v", kind, err)
+		}
+		if kind == organizationKind {
+			checkReady(t, object)
+		}
+		out = append(out, object)
+	}
+	return out
+}
+
+// reread gets the object as it is now.
+func reread(t *testing.T, object *unstructured.Unstructured) {
+	t.Helper()
+	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// status is what each kind's has in common.
+type status struct {
+	ObservedGeneration int64                `json:"observedGeneration"`
+	Conditions         []v1alpha1.Condition `json:"conditions"`
+}
+
+func statusOf(t *testing.T, object *unstructured.Unstructured) status {
+	t.Helper()
+	var out struct {
+		Status status `json:"status"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out.Status
+}
+
+func checkReady(t *testing.T, object *unstructured.Unstructured) {
+	t.Helper()
+	arguments := []string{"wait", "--for=condition=Ready", "--timeout=60s", resource(t, object.GetKind()) + "." + v1alpha1.GroupName + "/" + object.GetName()}
+	if object.GetNamespace() != "" {
+		arguments = append(arguments, "--namespace="+object.GetNamespace())
+	}
+	if out := kubectl(t, arguments...); !strings.HasSuffix(out, " condition met\n") {
+		t.Errorf("kubectl wait printed %q", out)
+	}
+	reread(t, object)
+	is := statusOf(t, object)
+	ready := v1alpha1.FindCondition(is.Conditions, v1alpha1.ConditionReady)
+	if ready == nil {
+		t.Fatalf("has no Ready: %v", is.Conditions)
+	}
+	if is.ObservedGeneration != object.GetGeneration() || ready.ObservedGeneration != object.GetGeneration() {
+		t.Errorf("status is of generation %d and Ready of %d, want %d", is.ObservedGeneration, ready.ObservedGeneration, object.GetGeneration())
+	}
+	if v1alpha1.FindCondition(is.Conditions, v1alpha1.ConditionStalled) != nil {
+		t.Error("is Stalled, though ready")
+	}
+	if !slices.Contains(reasons(t, object.GetKind()), ready.Reason) {
+		t.Errorf("Ready has the reason %q, which the kind does not declare", ready.Reason)
+	}
+	checkMessage(t, object.GetKind()+" "+object.GetName(), ready.Message)
+}
+
+// checkGlance looks for what every kind shows: its age, or when it began, and whether it is
+// ready; of a kind whose own words say that, at the latest with -o wide.
+func checkGlance(t *testing.T, object *unstructured.Unstructured) {
+	t.Helper()
+	arguments := []string{"get", resource(t, object.GetKind()), object.GetName()}
+	if object.GetNamespace() != "" {
+		arguments = append(arguments, "--namespace="+object.GetNamespace())
+	}
+	narrow, wide := kubectl(t, arguments...), kubectl(t, append(arguments, "--output=wide")...)
+	t.Logf("\n%s\n%s", narrow, wide)
+	header, _, _ := strings.Cut(wide, "\n")
+	for _, column := range []string{"READY", "REASON"} {
+		if !slices.Contains(columns(header), column) {
+			t.Errorf("kubectl get -o wide has no column %s: %s", column, header)
+		}
+	}
+	header, row, _ := strings.Cut(narrow, "\n")
+	if !slices.Contains(columns(header), "AGE") && !slices.Contains(columns(header), "STARTED") {
+		t.Errorf("kubectl get shows no age: %s", header)
+	}
+	ready := v1alpha1.FindCondition(statusOf(t, object).Conditions, v1alpha1.ConditionReady)
+	if shown := conditionsShown.FindString(page(t, object.GetKind())); !strings.Contains(shown, ready.Message) {
+		t.Errorf("the page shows other conditions than kubectl describe prints:\n%s",
+			conditionsShown.FindString(kubectl(t, append([]string{"describe"}, arguments[1:]...)...)))
+	}
+	// More does not fit beside each other on a screen.
+	if longest := 160; len(header) > longest || len(row) > longest {
+		t.Errorf("kubectl get prints lines of more than %d characters:\n%s", longest, narrow)
+	}
+}
+
+// fenceNamespace holds what fence makes.
+const fenceNamespace = "fences"
+
+// fence returns all Events, once one that it has caused itself has come: those that the controllers
+// had made until then are there too.
+func fence(t *testing.T, name string) map[string]eventsv1.Event {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fenceNamespace}}
+	if err := env.Client.Create(t.Context(), namespace); client.IgnoreAlreadyExists(err) != nil {
+		t.Fatal(err)
+	}
+	scan := builder.Scan(name, time.Now()).In(fenceNamespace).Ended(time.Now(), v1alpha1.ScanFailed).Build()
+	create(t, scan)
+	events := map[string]eventsv1.Event{}
+	eventually(t, func(g Gomega) {
+		list := &eventsv1.EventList{}
+		g.Expect(env.Client.List(t.Context(), list)).To(Succeed())
+		var arrived bool
+		for _, event := range list.Items {
+			// One that was told again counts more in its series.
+			var times int32
+			if event.Series != nil {
+				times = event.Series.Count
+			}
+			events[fmt.Sprintf("%s/%s %d", event.Namespace, event.Name, times)] = event
+			arrived = arrived || event.Regarding.UID == scan.UID
+		}
+		g.Expect(arrived).To(BeTrue(), "the Event of the scan %s", name)
+	})
+	return events
+}

@@ -1,0 +1,134 @@
+package conditions_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// hindered is an object that cannot become ready, and why.
+type hindered struct {
+	object  client.Object
+	reason  string
+	stalled bool
+	// says what a person is told to do, or what is going on.
+	says string
+}
+
+// hindrances are one for each kind; the controllers' own tests try all.
+func hindrances(t *testing.T, namespace string) map[string]hindered {
+	t.Helper()
+	create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-taken"}})
+	create(t, builder.Repository("repo").In(namespace).Build())
+	return map[string]hindered{
+		"Organization": {builder.Organization("taken").Build(), v1alpha1.ReasonNamespaceConflict, true, "remove the namespace"},
+		"Repository":   {held(t, namespace), v1alpha1.ReasonDeleting, false, "its projects are being removed"},
+		"Project":      {builder.Project("lost").In(namespace).Mutate(func(p *v1alpha1.Project) { p.Spec.RepositoryRef.Name = "nowhere" }).Build(), v1alpha1.ReasonRepositoryNotFound, false, "create it"},
+		"Finding":      {builder.Finding("lost").In(namespace).Build(), v1alpha1.ReasonProjectNotFound, false, "create it"},
+		"Scan":         {builder.Scan("dead", time.Now().Add(-2*time.Hour)).In(namespace).Build(), v1alpha1.ReasonAbandoned, true, "Scan again."},
+		"Review":       {builder.Review("lost").In(namespace).Mutate(func(r *v1alpha1.Review) { r.Spec.RepositoryRef.Name = "nowhere" }).Build(), v1alpha1.ReasonRepositoryNotFound, false, "create it"},
+		"ReviewIssue":  {builder.ReviewIssue("lost").In(namespace).Mutate(func(i *v1alpha1.ReviewIssue) { i.Spec.ReviewRef.Name = "nowhere" }).Build(), v1alpha1.ReasonReviewNotFound, false, "create it"},
+		"APIKey":       {builder.APIKey("off").In(namespace).Disabled().Build(), v1alpha1.ReasonDisabled, false, "take it back"},
+		"WebhookEndpoint": {
+			builder.WebhookEndpoint("mute").In(namespace).Secret("nowhere").Build(), v1alpha1.ReasonSecretNotFound, true, "remove spec.secretRef",
+		},
+		"WebhookDelivery": {
+			builder.WebhookDelivery("lost", time.Now()).In(namespace).Endpoint("nowhere").Build(), v1alpha1.ReasonEndpointNotFound, false, "create it",
+		},
+	}
+}
+
+// held is a repository that is being deleted and waits for a project that somebody holds on to.
+func held(t *testing.T, namespace string) *v1alpha1.Repository {
+	t.Helper()
+	project := builder.Project("held").In(namespace).Mutate(func(p *v1alpha1.Project) {
+		p.Spec.RepositoryRef.Name = "leaving"
+		p.Finalizers = []string{"example.com/held"}
+	}).Build()
+	create(t, project)
+	t.Cleanup(func() {
+		release := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
+		if err := env.Client.Patch(context.Background(), project, release); client.IgnoreNotFound(err) != nil {
+			t.Log(err)
+		}
+	})
+	return builder.Repository("leaving").In(namespace).Build()
+}
+
+func TestWhatIsNotReadySaysWhyAndWhatToDo(t *testing.T) {
+	all := kinds(t)
+	start(t, operator(t))
+	organization := builder.Organization("hindered").Build()
+	create(t, organization)
+	eventually(t, func(g Gomega) {
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(organization), organization)).To(Succeed())
+		g.Expect(organization.Status.Namespace).NotTo(BeEmpty())
+	})
+	cases := hindrances(t, organization.Status.Namespace)
+	for _, kind := range all {
+		t.Run(kind, func(t *testing.T) {
+			hindrance, tried := cases[kind]
+			if !tried {
+				t.Fatal("nothing is tried that keeps this kind from being ready")
+			}
+			create(t, hindrance.object)
+			if hindrance.reason == v1alpha1.ReasonDeleting {
+				deleteOnceKnown(t, hindrance.object)
+			}
+			checkHindered(t, kind, hindrance)
+		})
+	}
+}
+
+// deleteOnceKnown waits for the finalizer, without which the object would be gone at once.
+func deleteOnceKnown(t *testing.T, object client.Object) {
+	t.Helper()
+	eventually(t, func(g Gomega) {
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)).To(Succeed())
+		g.Expect(object.GetFinalizers()).To(ContainElement(v1alpha1.CleanupFinalizer))
+	})
+	if err := env.Client.Delete(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func checkHindered(t *testing.T, kind string, want hindered) {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	object.SetNamespace(want.object.GetNamespace())
+	object.SetName(want.object.GetName())
+	var ready, stalled *v1alpha1.Condition
+	eventually(t, func(g Gomega) {
+		reread(t, object)
+		is := statusOf(t, object)
+		ready = v1alpha1.FindCondition(is.Conditions, v1alpha1.ConditionReady)
+		stalled = v1alpha1.FindCondition(is.Conditions, v1alpha1.ConditionStalled)
+		g.Expect(ready).NotTo(BeNil())
+		g.Expect(ready.Reason).To(Equal(want.reason))
+		g.Expect(ready.ObservedGeneration).To(Equal(object.GetGeneration()))
+	})
+	if ready.Status != metav1.ConditionFalse {
+		t.Errorf("Ready is %s", ready.Status)
+	}
+	if (stalled != nil) != want.stalled {
+		t.Errorf("Stalled is %v, want it there: %t", stalled, want.stalled)
+	}
+	if stalled != nil && (stalled.Status != metav1.ConditionTrue || stalled.Reason != ready.Reason || stalled.Message != ready.Message) {
+		t.Errorf("Stalled says other than Ready: %v", stalled)
+	}
+	if !strings.Contains(ready.Message, want.says) {
+		t.Errorf("says %q, want %q in it", ready.Message, want.says)
+	}
+	checkMessage(t, kind, ready.Message)
+}

@@ -1,0 +1,96 @@
+package conditions_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// page is the kind's in docs/kinds.
+func page(t *testing.T, kind string) string {
+	t.Helper()
+	return read(t, "docs", "kinds", strings.ToLower(kind)+".md")
+}
+
+var (
+	// conditionRow is one of a page's table of conditions: type, status, reasons, meaning.
+	conditionRow = regexp.MustCompile("(?m)^\\| ([A-Z][A-Za-z]+) \\| (True|False|never) \\| ([^|]*) \\| ([^|]+) \\|$")
+	word         = regexp.MustCompile("`([A-Za-z]+)`")
+	yamlBlock    = regexp.MustCompile("(?s)```yaml\n(.*?)```")
+	// tableShown is a kubectl get that the page shows, and what follows in the same block.
+	tableShown = regexp.MustCompile("(?ms)^\\$ kubectl (get [^\n]+)\n(NAME [^\n]*)\n")
+	// conditionsShown is what kubectl describe prints of an object's conditions.
+	conditionsShown = regexp.MustCompile("(?ms)^  Conditions:\n.*?^    Type: +Ready$")
+)
+
+func TestEveryKindsPageTellsOfItsConditions(t *testing.T) {
+	for _, kind := range kinds(t) {
+		t.Run(kind, func(t *testing.T) {
+			_, section, found := strings.Cut(page(t, kind), "\n## Conditions\n")
+			if !found {
+				t.Fatal("the page has no section Conditions")
+			}
+			var types, told []string
+			for _, row := range conditionRow.FindAllStringSubmatch(section, -1) {
+				types = append(types, row[1])
+				for _, reason := range word.FindAllStringSubmatch(row[3], -1) {
+					told = append(told, reason[1])
+				}
+			}
+			slices.Sort(types)
+			want := slices.Sorted(slices.Values(conditionTypes(t, kind)))
+			if diff := cmp.Diff(want, slices.Compact(types)); diff != "" {
+				t.Errorf("the page's conditions differ from the kind's (-want +got):\n%s", diff)
+			}
+			slices.Sort(told)
+			if diff := cmp.Diff(reasons(t, kind), slices.Compact(told)); diff != "" {
+				t.Errorf("the page's reasons differ from those that the controller uses (-want +got):\n%s", diff)
+			}
+			if !conditionsShown.MatchString(section) {
+				t.Error("the page does not show what kubectl describe prints")
+			}
+		})
+	}
+}
+
+// example is the object that the kind's page begins with.
+func example(t *testing.T, kind string) *unstructured.Unstructured {
+	t.Helper()
+	block := yamlBlock.FindStringSubmatch(page(t, kind))
+	if block == nil {
+		t.Fatalf("the page of %s has no example", kind)
+	}
+	object := &unstructured.Unstructured{}
+	if err := yaml.UnmarshalStrict([]byte(block[1]), &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	if object.GetKind() != kind {
+		t.Fatalf("the page of %s begins with a %s", kind, object.GetKind())
+	}
+	return object
+}
+
+// checkTables runs each kubectl get of the page, and compares the columns.
+func checkTables(t *testing.T, kind string) {
+	t.Helper()
+	shown := tableShown.FindAllStringSubmatch(page(t, kind), -1)
+	if len(shown) == 0 {
+		t.Errorf("the page of %s shows no table of kubectl get", kind)
+	}
+	for _, table := range shown {
+		header, _, _ := strings.Cut(kubectl(t, strings.Fields(table[1])...), "\n")
+		if diff := cmp.Diff(columns(table[2]), columns(header)); diff != "" {
+			t.Errorf("kubectl %s has other columns than the page of %s shows (-page +kubectl):\n%s", table[1], kind, diff)
+		}
+	}
+}
+
+// columns of a table's header; two words of one are a single space apart.
+func columns(header string) []string {
+	return regexp.MustCompile(` {2,}`).Split(strings.TrimSpace(header), -1)
+}
