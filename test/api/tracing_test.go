@@ -139,8 +139,8 @@ func TestATraceLeadsFromTheRequestToThePatch(t *testing.T) {
 	o.server = s
 	c := o.key("ci")
 	o.finding(c, builder.Finding("f-1"))
-	c.patch("/v1/findings/f-1?from-the-query=1", `{"user_status":"muted"}`).wants(400, "a request that nobody asked to trace")
-	c.patch("/v1/findings/f-1", `{"user_status":"muted"}`,
+	c.get("/v1/findings").wants(200, "a request that nobody asked to trace")
+	c.patch("/v1/findings/f-1?x=from-the-query", `{"user_status":"muted"}`,
 		header("Traceparent", "00-"+givenTrace+"-"+givenSpan+"-01"), header("Tracestate", "from=the-header"),
 		header("X-Request-Id", "named-by-the-proxy")).wants(200, "a decision")
 	if err := s.stop(); err != nil { // which sends what still waits
