@@ -15,7 +15,7 @@ import (
 )
 
 // cannotUpdate are those whose role has patch and no update.
-var cannotUpdate = []who{scanner, facade}
+var cannotUpdate = []who{scanner, facade, controller}
 
 // change is a row of the table: asked for by everyone in every form, and let through for
 // those in allowed alone.
@@ -249,7 +249,7 @@ var changes = []change{
 	{
 		name: "disable an API key", object: keyOf,
 		change:  fragment{"spec": map[string]any{"disabled": true}},
-		allowed: []who{admin, editor, reporter, controller},
+		allowed: []who{admin, editor, reporter},
 		reason:  "no writer's part to guard here: RBAC decides",
 	},
 }

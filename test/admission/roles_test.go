@@ -32,7 +32,7 @@ func TestRights(t *testing.T) {
 		{facade, "list", "", "secrets", "", ours, "", false, "the facade reads no Secret"},
 		{facade, "watch", "", "secrets", "", system, "", false, "the facade reads no Secret"},
 		{facade, "get", "", "secrets", "", system, "findings-signing-key", false, "who has the private key makes tokens"},
-		{facade, "get", "", "configmaps", "", system, "findings-signing-keys", true, "public keys check tokens"},
+		{facade, "watch", "", "configmaps", "", system, "findings-signing-keys", true, "public keys check tokens"},
 		{facade, "watch", "", "configmaps", "", system, "findings-signing-keys", true, "a new signing key is seen at once"},
 		{facade, "get", "", "configmaps", "", system, "other", false, "no other ConfigMap is its business"},
 		{facade, "update", "", "configmaps", "", system, "findings-signing-keys", false, "who writes the public keys decides who is let in"},
@@ -45,7 +45,7 @@ func TestRights(t *testing.T) {
 		{controller, "create", "", "secrets", "", ours, "", true, "tokens are kept in Secrets"},
 		{controller, "create", "coordination.k8s.io", "leases", "", system, "", true, "leader election"},
 		{controller, "create", "coordination.k8s.io", "leases", "", ours, "", false, "leases of an organization are its importers'"},
-		{controller, "update", "", "configmaps", "", system, "findings-signing-keys", true, "publishes its public keys"},
+		{controller, "patch", "", "configmaps", "", system, "findings-signing-keys", true, "publishes its public keys"},
 		{controller, "update", "", "configmaps", "", ours, "x", false, "no ConfigMap outside its own namespace"},
 		{controller, "create", "", "resourcequotas", "", ours, "", true, "an organization's quota"},
 		{controller, "update", "", "resourcequotas", "status", ours, "findings-quota", false, "what is used is counted by others"},
@@ -168,7 +168,9 @@ func TestWhoSaysWhichNamespaceIsAnOrganizations(t *testing.T) {
 	if err := maker.Patch(t.Context(), ours, relabel); err != nil {
 		t.Errorf("label an organization's namespace: %v", err)
 	}
-	if err := c.as(controller).Patch(t.Context(), namespace, annotate); err != nil {
+	adopted := plain("org-adopted")
+	adopted.Annotations = mark
+	if err := c.as(controller).Create(t.Context(), adopted); err != nil {
 		t.Errorf("the controller adopts: %v", err)
 	}
 }

@@ -174,6 +174,12 @@ func (e *Environment) install() error {
 			return err
 		}
 	}
+	if err := e.ApplyFile(ctx, filepath.Join(RepositoryRoot(), "config", "manager", "role.yaml")); err != nil {
+		return err
+	}
+	if err := e.letStandIn(ctx); err != nil {
+		return err
+	}
 	return e.waitForPolicies(ctx)
 }
 

@@ -1,0 +1,181 @@
+package privilege
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+const (
+	otherName = "globex"
+	otherHome = v1alpha1.NamespacePrefix + otherName
+)
+
+// scanned is when the scan of this package begins.
+var scanned = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// unseen are the grants that are asked for while another request is looked at, by the API server
+// itself or by an admission policy, with the request that is refused without.
+var unseen = map[string]func(context.Context, client.Client) error{
+	"controller: bind clusterroles.rbac.authorization.k8s.io findings-viewer":  bind("findings-viewer"),
+	"controller: bind clusterroles.rbac.authorization.k8s.io findings-triager": bind("findings-triager"),
+	"controller: bind clusterroles.rbac.authorization.k8s.io findings-scanner": bind("findings-scanner"),
+	"controller: adopt organizations.appsec.dev": func(ctx context.Context, c client.Client) error {
+		return c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: "org-new", Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: "x"},
+		}}, client.DryRunAll)
+	},
+	"controller: update organizations.appsec.dev/finalizers": finalize(builder.Organization(otherName).Build()),
+	"controller: update projects.appsec.dev/finalizers":      finalize(builder.Project("proj").In(otherHome).Build()),
+	"controller: update repositories.appsec.dev/finalizers":  finalize(builder.Repository("repo").In(otherHome).Build()),
+	"controller: update reviews.appsec.dev/finalizers":       finalize(builder.Review("review").In(otherHome).Build()),
+	// The Secrets of these are theirs, and block their removal.
+	"controller: update apikeys.appsec.dev/finalizers":          own("APIKey"),
+	"controller: update webhookendpoints.appsec.dev/finalizers": own("WebhookEndpoint"),
+	"facade: triage findings.appsec.dev": func(ctx context.Context, c client.Client) error {
+		return patchOf(builder.Finding("finding").In(otherHome).Build(), `{"spec":{"triage":{"userStatus":"muted","by":"apikey/ci"}}}`)(ctx, c)
+	},
+	"scanner: report findings.appsec.dev":     report(builder.Finding("new").In(otherHome).Build()),
+	"scanner: report reviewissues.appsec.dev": report(builder.ReviewIssue("new").In(otherHome).Build()),
+	"scanner: report reviews.appsec.dev":      report(builder.Review("new").In(otherHome).Build()),
+	"scanner: report scans.appsec.dev":        report(builder.Scan("new", scanned).In(otherHome).Build()),
+}
+
+// rare are grants that are needed in moments that this test cannot bring about, and what these are.
+var rare = map[string]string{
+	"facade: get findings.appsec.dev (role lean-api)":                "a finding changed while it was triaged",
+	"controller: get findings.appsec.dev (role lean-controller)":     "the cache is behind when a transition is owed",
+	"controller: get reviewissues.appsec.dev (role lean-controller)": "the cache is behind when a transition is owed",
+	"controller: get reviews.appsec.dev (role lean-controller)":      "the cache is behind when a transition is owed",
+	"controller: get scans.appsec.dev (role lean-controller)":        "the cache is behind when a page is owed",
+	"controller: create secrets (role lean-controller-local)":        "the kinds live in another cluster, and the ClusterRole with them",
+}
+
+// TestGrantsThatNoRequestShowsAreNeeded takes each away and has something refused.
+func TestGrantsThatNoRequestShowsAreNeeded(t *testing.T) {
+	release := install(t)
+	for _, object := range []client.Object{
+		builder.Organization(otherName).Build(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: otherHome}},
+		builder.Repository("repo").In(otherHome).Build(),
+		builder.Project("proj").In(otherHome).Build(),
+		builder.Review("review").In(otherHome).Build(),
+		builder.Finding("finding").In(otherHome).Build(),
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: otherHome, Name: "findings-scanner"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "findings-scanner"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: otherHome, Name: "scanner"}},
+		},
+	} {
+		must(t, env.Client.Create(t.Context(), object))
+	}
+	clients := map[string]client.Client{}
+	for account, config := range map[string]func(context.Context) (*rest.Config, error){
+		controller: release.Controller,
+		facade:     release.Facade,
+		scanner: func(ctx context.Context) (*rest.Config, error) {
+			return env.ServiceAccount(ctx, otherHome, "scanner")
+		},
+	} {
+		given, err := config(t.Context())
+		must(t, err)
+		clients[account], err = env.NewClient(given)
+		must(t, err)
+	}
+
+	all := granted(t)
+	for key, ask := range unseen {
+		t.Run(key, func(t *testing.T) {
+			at := slices.IndexFunc(all, func(g grant) bool { return g.key() == key })
+			if at < 0 {
+				t.Fatal("the chart does not grant this; take it out of the table")
+			}
+			as := clients[all[at].account]
+			eventually(t, func(g Gomega) { g.Expect(ask(t.Context(), as)).To(Succeed(), "with the grant") })
+			without(t, all[at])
+			eventually(t, func(g Gomega) {
+				err := ask(t.Context(), as)
+				g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "without the grant: %v", err)
+			})
+		})
+	}
+}
+
+// without takes a grant out of the role in the cluster until the test ends.
+func without(t *testing.T, g grant) {
+	t.Helper()
+	role := &rbacv1.ClusterRole{}
+	must(t, env.Client.Get(t.Context(), types.NamespacedName{Name: g.role}, role))
+	before := role.DeepCopy()
+	role.Rules = nil
+	for _, other := range grants(g.account, g.namespace, *before) {
+		if other != g {
+			role.Rules = append(role.Rules, other.rule())
+		}
+	}
+	must(t, env.Client.Update(t.Context(), role))
+	t.Cleanup(func() {
+		before.ResourceVersion = ""
+		if err := env.Client.Update(context.WithoutCancel(t.Context()), before); err != nil {
+			t.Errorf("put the role back: %v", err)
+		}
+	})
+}
+
+func bind(role string) func(context.Context, client.Client) error {
+	return func(ctx context.Context, c client.Client) error {
+		return c.Create(ctx, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: otherHome, Name: "new"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		}, client.DryRunAll)
+	}
+}
+
+func finalize(object client.Object) func(context.Context, client.Client) error {
+	return patchOf(object, `{"metadata":{"finalizers":["`+v1alpha1.CleanupFinalizer+`"]}}`)
+}
+
+func patchOf(object client.Object, patch string) func(context.Context, client.Client) error {
+	return func(ctx context.Context, c client.Client) error {
+		target := object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // it is one
+		return c.Patch(ctx, target, client.RawPatch(types.MergePatchType, []byte(patch)), client.DryRunAll)
+	}
+}
+
+func own(kind string) func(context.Context, client.Client) error {
+	return func(ctx context.Context, c client.Client) error {
+		return c.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: otherHome, Name: "new",
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Name: "x", UID: "x",
+				Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+			}},
+		}}, client.DryRunAll)
+	}
+}
+
+func report(object client.Object) func(context.Context, client.Client) error {
+	return func(ctx context.Context, c client.Client) error {
+		return c.Create(ctx, object.DeepCopyObject().(client.Object), client.DryRunAll) //nolint:forcetypeassert // it is one
+	}
+}
+
+func eachItem(list client.ObjectList, visit func()) error {
+	return meta.EachListItem(list, func(runtime.Object) error { visit(); return nil })
+}

@@ -1,0 +1,523 @@
+package privilege
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/apiclient"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+const (
+	organizationName = "acme"
+	home             = v1alpha1.NamespacePrefix + organizationName
+)
+
+// TestEveryGrantIsUsedAndNothingElseIsAsked takes both processes through all that they do, on the
+// roles of the chart. One test, since each step stands on the ones before.
+func TestEveryGrantIsUsedAndNothingElseIsAsked(t *testing.T) {
+	l := begin(t)
+	for _, step := range []struct {
+		name string
+		run  func(*life, *testing.T)
+	}{
+		{"an organization with quotas", (*life).organize},
+		{"an endpoint for every event", (*life).subscribe},
+		{"a key that is used, rotated and refused", (*life).keys},
+		{"an import, and another in which a problem is gone", (*life).scans},
+		{"triage by REST and by kubectl", (*life).triage},
+		{"a review", (*life).review},
+		{"deliveries, again, and with another secret", (*life).deliveries},
+		{"another signing key", (*life).signingKey},
+		{"what others changed is changed back", (*life).restored},
+		{"what others changed while no controller ran is changed back", (*life).restoredLater},
+		{"nothing finished is kept, and quotas go", (*life).retention},
+		{"a project goes, then its repository", (*life).removals},
+		{"the organization goes", (*life).removal},
+	} {
+		if !t.Run(step.name, func(t *testing.T) { step.run(l, t) }) {
+			t.FailNow() // what is missing now says nothing of the roles
+		}
+	}
+	l.controllers.stop(t)
+	l.facade.stop(t)
+
+	all, made := granted(t), requests(t)
+	seen := map[string]bool{}
+	for _, r := range made {
+		if r.forbidden && !seen[r.String()] {
+			t.Errorf("forbidden is %v", r)
+		}
+		seen[r.String()] = true
+	}
+	used := needed(all, made)
+	for _, g := range all {
+		if g.account == scanner {
+			continue // of many hands, whose other ways are tried elsewhere
+		}
+		_, known := unseen[g.key()]
+		beginsWatch := g
+		beginsWatch.verb = "watch"
+		switch {
+		case g.verb == "list" && used[beginsWatch]:
+			// What a watch begins with, where the API server does not stream it.
+		case !used[g] && rare[g.String()] == "" && !known:
+			t.Errorf("granted and not needed is %v: take it out of config/rbac, or add to this test what needs it", g)
+		case used[g] && known:
+			t.Errorf("the table has %v as one that no request needs, and one did", g)
+		}
+	}
+}
+
+// life is what the steps share.
+type life struct {
+	t                   *testing.T
+	controllers, facade *process
+	controllerConfig    *rest.Config
+	rest                *apiclient.Client
+	receiver            *httptest.Server
+	mu                  sync.Mutex
+	received            []string
+}
+
+func begin(t *testing.T) *life {
+	release := install(t)
+	env.StartControllerManager(t, "namespace-controller")
+	l := &life{t: t}
+	var err error
+	l.controllerConfig, err = release.Controller(t.Context())
+	must(t, err)
+	l.startControllers(t)
+
+	// Mounted, in a pod.
+	keys := &corev1.Secret{}
+	eventually(t, func(g Gomega) {
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: releaseName + "-cursor-keys"}, keys)).To(Succeed())
+	})
+	mounted := t.TempDir()
+	for name, key := range keys.Data {
+		must(t, os.WriteFile(filepath.Join(mounted, name), key, 0o600))
+	}
+	config, err := release.Facade(t.Context())
+	must(t, err)
+	address := freeAddress(t)
+	l.facade = start(t, "api", config, "--bind-address="+address, "--cursor-keys-dir="+mounted)
+	l.rest = &apiclient.Client{Base: "http://" + address}
+
+	l.receiver = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.received = append(l.received, string(body))
+		}
+	}))
+	t.Cleanup(l.receiver.Close)
+	return l
+}
+
+func (l *life) startControllers(t *testing.T) {
+	// Of the whole test, whichever step starts it.
+	l.controllers = start(l.t, "controller", l.controllerConfig, "--webhook-allow-cidr=127.0.0.0/8")
+	_ = t
+}
+
+func (l *life) organize(t *testing.T) {
+	organization := builder.Organization(organizationName).Mutate(func(o *v1alpha1.Organization) {
+		o.Spec.Quotas = &v1alpha1.OrganizationQuotas{Findings: ptr.To[int64](1000)}
+	}).Build()
+	must(t, env.Client.Create(t.Context(), organization))
+	ready(t, organization)
+	must(t, env.Client.Create(t.Context(), builder.Repository("repo").In(home).URL("https://github.com/acme/repo").Build()))
+	must(t, env.Client.Create(t.Context(), builder.Project("proj").In(home).Build()))
+	ready(t, builder.Repository("repo").In(home).Build())
+	ready(t, builder.Project("proj").In(home).Build())
+	change(t, organization, `{"spec":{"quotas":{"findings":2000}}}`)
+	eventually(t, func(g Gomega) {
+		quota := &corev1.ResourceQuota{}
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Namespace: home, Name: "findings-quota"}, quota)).To(Succeed())
+		g.Expect(quota.Spec.Hard).To(HaveKey(corev1.ResourceName("count/findings.appsec.dev")))
+		limit := quota.Spec.Hard["count/findings.appsec.dev"]
+		g.Expect(limit.Value()).To(Equal(int64(2000)))
+	})
+}
+
+func (l *life) subscribe(t *testing.T) {
+	must(t, env.Client.Create(t.Context(), builder.WebhookEndpoint("each").In(home).URL(l.receiver.URL).Build()))
+	must(t, env.Client.Create(t.Context(), builder.WebhookEndpoint("batched").In(home).URL(l.receiver.URL).Mutate(func(e *v1alpha1.WebhookEndpoint) {
+		e.Spec.Batch = v1alpha1.WebhookBatchPerScan
+	}).Build()))
+	ready(t, builder.WebhookEndpoint("each").In(home).Build())
+	ready(t, builder.WebhookEndpoint("batched").In(home).Build())
+	l.hears(t, "webhook.ping")
+}
+
+func (l *life) keys(t *testing.T) {
+	key := builder.APIKey("ci").In(home).Build()
+	must(t, env.Client.Create(t.Context(), key))
+	ready(t, key)
+	first := token(t, "ci")
+	l.accepts(t, first)
+	eventually(t, func(g Gomega) {
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
+		g.Expect(key.Status.LastUsedAt).NotTo(BeNil())
+	})
+
+	change(t, key, `{"spec":{"rotation":{"serial":1}}}`)
+	second := anotherToken(t, first)
+	// A Secret that nobody may change is replaced.
+	change(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "ci-token"}}, `{"immutable":true}`)
+	change(t, key, `{"spec":{"rotation":{"serial":2}}}`)
+	l.accepts(t, anotherToken(t, second))
+
+	other := builder.APIKey("other").In(home).Build()
+	must(t, env.Client.Create(t.Context(), other))
+	ready(t, other)
+	refused := &apiclient.Client{Base: l.rest.Base, Token: token(t, "other")}
+	eventually(t, func(g Gomega) { g.Expect(status(t, refused)).To(Equal(http.StatusOK)) })
+	change(t, other, `{"spec":{"disabled":true}}`)
+	eventually(t, func(g Gomega) {
+		g.Expect(status(t, refused)).To(Equal(http.StatusUnauthorized))
+		g.Expect(events(g, t, home)).To(ContainElement("RefusedDisabled"))
+	})
+	must(t, env.Client.Delete(t.Context(), other))
+}
+
+// imported is a scan that found that many problems.
+func imported(problems ...string) string {
+	results := make([]string, len(problems))
+	for i, problem := range problems {
+		results[i] = `{"ruleId":"R1","level":"error","message":{"text":"` + problem + `"},"locations":[{"physicalLocation":` +
+			`{"artifactLocation":{"uri":"src/` + problem + `.go"},"region":{"startLine":7,"startColumn":1}}}]}`
+	}
+	return `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint","version":"1.0"}},"results":[` + strings.Join(results, ",") + `]}]}`
+}
+
+// plugin runs the command-line program with the scanner's own token.
+func (l *life) plugin(t *testing.T, sarif string, arguments ...string) {
+	t.Helper()
+	config, err := env.ServiceAccount(t.Context(), home, "scanner")
+	must(t, err)
+	arguments = append(arguments, "--kubeconfig", testenv.WriteKubeconfig(t, config, home))
+	if sarif != "" {
+		file := filepath.Join(t.TempDir(), "results.sarif")
+		must(t, os.WriteFile(file, []byte(sarif), 0o600))
+		arguments = append(arguments, file)
+	}
+	out, err := exec.CommandContext(t.Context(), filepath.Join(scratch, "kubectl-findings"), arguments...).CombinedOutput() //nolint:gosec // built above
+	if err != nil {
+		t.Fatalf("kubectl findings %v: %v\n%s", arguments, err, out)
+	}
+}
+
+func (l *life) scans(t *testing.T) {
+	into := []string{"import", "--repository", "repo", "--project", "proj", "--force"}
+	l.plugin(t, imported("one", "two", "three"), into...)
+	l.waitForFindings(t, 3, 0)
+	l.plugin(t, imported("one", "two"), into...)
+	l.waitForFindings(t, 2, 1)
+	l.hears(t, "finding.created")
+	l.hears(t, "finding.batch")
+	l.hears(t, "scan.completed")
+}
+
+func (l *life) waitForFindings(t *testing.T, open, closed int) {
+	t.Helper()
+	eventually(t, func(g Gomega) {
+		list := &v1alpha1.FindingList{}
+		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(home))).To(Succeed())
+		got := map[bool]int{}
+		for i := range list.Items {
+			g.Expect(list.Items[i].Status.ObservedGeneration).To(Equal(list.Items[i].Generation))
+			got[list.Items[i].Status.State == v1alpha1.FindingStateClosed]++
+		}
+		g.Expect(got[false]).To(Equal(open))
+		g.Expect(got[true]).To(Equal(closed))
+	})
+}
+
+func (l *life) triage(t *testing.T) {
+	list := &v1alpha1.FindingList{}
+	must(t, env.Client.List(t.Context(), list, client.InNamespace(home)))
+	var open []*v1alpha1.Finding
+	for i := range list.Items {
+		if list.Items[i].Status.State != v1alpha1.FindingStateClosed {
+			open = append(open, &list.Items[i])
+		}
+	}
+	eventually(t, func(g Gomega) {
+		answer, err := l.rest.Do(t.Context(), http.MethodPatch, "/v1/findings/"+open[0].Name, `{"user_status":"muted"}`)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(answer.Status).To(Equal(http.StatusOK), string(answer.Body))
+	})
+	kubeconfig := testenv.WriteKubeconfig(t, env.Config, home)
+	out, err := exec.CommandContext(t.Context(), testenv.Binary(t, "kubectl"), "--kubeconfig", kubeconfig, "patch", "finding", open[1].Name,
+		"--type=merge", "--patch", `{"spec":{"triage":{"userStatus":"active","comments":"seen by hand"}}}`).CombinedOutput()
+	if err != nil {
+		t.Fatalf("kubectl patch: %v\n%s", err, out)
+	}
+	for _, finding := range open {
+		eventually(t, func(g Gomega) {
+			g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(finding), finding)).To(Succeed())
+			g.Expect(finding.Spec.Triage.UserStatus).NotTo(Equal(v1alpha1.UserStatusOpen))
+			g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))
+		})
+	}
+	l.hears(t, "finding.triaged")
+}
+
+func (l *life) review(t *testing.T) {
+	record := []string{"review", "--repository", "repo", "--pr", "7"}
+	l.plugin(t, imported("four", "five"), append(record, "--commit", strings.Repeat("1", 40))...)
+	l.plugin(t, imported("four"), append(record, "--commit", strings.Repeat("2", 40))...)
+	l.plugin(t, "", append(record, "--status", "merged")...)
+	l.hears(t, "review_issue.resolved")
+	l.hears(t, "review.updated")
+}
+
+func (l *life) deliveries(t *testing.T) {
+	list := &v1alpha1.WebhookDeliveryList{}
+	eventually(t, func(g Gomega) {
+		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(home))).To(Succeed())
+		for i := range list.Items {
+			g.Expect(list.Items[i].Status.Phase).To(Equal(v1alpha1.WebhookDeliveryDelivered))
+		}
+	})
+	again := &list.Items[0]
+	change(t, again, `{"metadata":{"annotations":{"`+v1alpha1.RedeliverAnnotation+`":"1"}}}`)
+	eventually(t, func(g Gomega) {
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(again), again)).To(Succeed())
+		g.Expect(again.Status.Redelivery).NotTo(BeNil())
+	})
+	// Another payload, so that the verdict takes a look and no more.
+	answer, err := l.rest.Do(t.Context(), http.MethodPost, "/v2/webhook-deliveries/"+again.Name+"/verify", `{"payload":"x","signature":"y"}`)
+	must(t, err)
+	if answer.Status != http.StatusOK {
+		t.Errorf("verify answers %d %s", answer.Status, answer.Body)
+	}
+	endpoint := builder.WebhookEndpoint("each").In(home).Build()
+	change(t, endpoint, `{"spec":{"rotation":{"serial":1}}}`)
+	eventually(t, func(g Gomega) {
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(endpoint), endpoint)).To(Succeed())
+		g.Expect(endpoint.Status.RotationSerial).To(Equal(int64(1)))
+	})
+}
+
+func (l *life) signingKey(t *testing.T) {
+	public := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "findings-signing-keys"}}
+	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(public), public))
+	before := token(t, "ci")
+	change(t, public, `{"metadata":{"annotations":{"appsec.dev/rotate-signing-key":"1","appsec.dev/signing-key-overlap":"1s"}}}`)
+	after := anotherToken(t, before)
+	eventually(t, func(g Gomega) {
+		now := &corev1.ConfigMap{}
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(public), now)).To(Succeed())
+		g.Expect(now.Data).To(HaveLen(1))
+		g.Expect(now.Data).NotTo(Equal(public.Data))
+	})
+	l.accepts(t, after)
+}
+
+// restored takes the same away twice: the second Event of it is told as another of the first.
+func (l *life) restored(t *testing.T) {
+	for range 2 {
+		binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "findings-viewer"}}
+		change(t, binding, `{"subjects":null}`)
+		eventually(t, func(g Gomega) {
+			g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(binding), binding)).To(Succeed())
+			g.Expect(binding.Subjects).To(HaveLen(1))
+		})
+	}
+	eventually(t, func(g Gomega) {
+		list := &eventsv1.EventList{}
+		g.Expect(env.Client.List(t.Context(), list)).To(Succeed())
+		g.Expect(list.Items).To(ContainElement(Satisfy(func(e eventsv1.Event) bool {
+			return e.Reason == "AccessRestored" && e.Series != nil && e.Series.Count > 1
+		})))
+	})
+}
+
+// restoredLater takes away the label by which the controllers know their own: what lacks it
+// shows in no cache, and is looked for once it cannot be created.
+func (l *life) restoredLater(t *testing.T) {
+	l.controllers.stop(t)
+	const unlabelled = `{"metadata":{"labels":null}}`
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "scanner"}}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "findings-quota"}}
+	triager := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "findings-triager"}}
+	for _, object := range []client.Object{account, quota, triager} {
+		change(t, object, unlabelled)
+	}
+	// To whom a binding refers cannot be changed, so this one is another.
+	viewer := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "findings-viewer"}}
+	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(viewer), viewer))
+	must(t, env.Client.Delete(t.Context(), viewer.DeepCopy()))
+	viewer.ResourceVersion, viewer.UID, viewer.RoleRef.Name = "", "", "findings-triager"
+	must(t, env.Client.Create(t.Context(), viewer))
+
+	l.startControllers(t)
+	for _, object := range []client.Object{account, quota, triager} {
+		eventually(t, func(g Gomega) {
+			g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)).To(Succeed())
+			g.Expect(object.GetLabels()).To(HaveKey(v1alpha1.ManagedByLabel))
+		})
+	}
+	eventually(t, func(g Gomega) {
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(viewer), viewer)).To(Succeed())
+		g.Expect(viewer.RoleRef.Name).To(Equal("findings-viewer"))
+	})
+}
+
+func (l *life) retention(t *testing.T) {
+	organization := builder.Organization(organizationName).Build()
+	change(t, organization, `{"spec":{"quotas":null,"retention":{"closedFindings":"0s","finishedScans":"0s","finishedDeliveries":"0s","includeTriaged":true}}}`)
+	l.waitForFindings(t, 2, 0)
+	eventually(t, func(g Gomega) {
+		g.Expect(remaining(g, t, &v1alpha1.WebhookDeliveryList{})).To(BeZero())
+		g.Expect(remaining(g, t, &v1alpha1.ScanList{})).To(Equal(1))
+		g.Expect(remaining(g, t, &corev1.ResourceQuotaList{})).To(BeZero())
+	})
+}
+
+func (l *life) removals(t *testing.T) {
+	must(t, env.Client.Delete(t.Context(), builder.Project("proj").In(home).Build()))
+	eventually(t, func(g Gomega) {
+		g.Expect(remaining(g, t, &v1alpha1.ProjectList{})).To(BeZero())
+		g.Expect(remaining(g, t, &v1alpha1.FindingList{})).To(BeZero())
+		g.Expect(remaining(g, t, &v1alpha1.ScanList{})).To(BeZero())
+	})
+	must(t, env.Client.Create(t.Context(), builder.Project("proj").In(home).Build()))
+	ready(t, builder.Project("proj").In(home).Build())
+	must(t, env.Client.Delete(t.Context(), builder.Repository("repo").In(home).Build()))
+	eventually(t, func(g Gomega) {
+		for _, list := range []client.ObjectList{&v1alpha1.RepositoryList{}, &v1alpha1.ProjectList{}, &v1alpha1.ReviewList{}, &v1alpha1.ReviewIssueList{}} {
+			g.Expect(remaining(g, t, list)).To(BeZero())
+		}
+	})
+}
+
+func (l *life) removal(t *testing.T) {
+	organization := builder.Organization(organizationName).Build()
+	must(t, env.Client.Delete(t.Context(), organization))
+	eventually(t, func(g Gomega) {
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(organization), organization)).To(Succeed())
+		ready := v1alpha1.FindCondition(organization.Status.Conditions, v1alpha1.ConditionReady)
+		g.Expect(ready).NotTo(BeNil())
+		g.Expect(ready.Reason).To(Equal(v1alpha1.ReasonNotEmpty), "the endpoints are left")
+	})
+	change(t, organization, `{"metadata":{"annotations":{"`+v1alpha1.RemoveContentsAnnotation+`":"true"}}}`)
+	eventually(t, func(g Gomega) {
+		err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(organization), organization)
+		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
+	})
+}
+
+// hears waits for an event of the type.
+func (l *life) hears(t *testing.T, event string) {
+	t.Helper()
+	eventually(t, func(g Gomega) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		g.Expect(l.received).To(ContainElement(ContainSubstring(`"` + event + `"`)))
+	})
+}
+
+// accepts waits until the REST API answers to the token, and goes on with it.
+func (l *life) accepts(t *testing.T, token string) {
+	t.Helper()
+	l.rest.Token = token
+	eventually(t, func(g Gomega) { g.Expect(status(t, l.rest)).To(Equal(http.StatusOK)) })
+}
+
+func status(t *testing.T, caller *apiclient.Client) int {
+	t.Helper()
+	answer, err := caller.Do(t.Context(), http.MethodGet, "/v1/findings", "")
+	must(t, err)
+	return answer.Status
+}
+
+// ready waits until the controllers have done all that the object asks for.
+func ready(t *testing.T, object client.Object) {
+	t.Helper()
+	eventually(t, func(g Gomega) {
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)).To(Succeed())
+		var list []v1alpha1.Condition
+		switch o := object.(type) {
+		case *v1alpha1.APIKey:
+			list = o.Status.Conditions
+		case *v1alpha1.Organization:
+			list = o.Status.Conditions
+		case *v1alpha1.Project:
+			list = o.Status.Conditions
+		case *v1alpha1.Repository:
+			list = o.Status.Conditions
+		case *v1alpha1.WebhookEndpoint:
+			list = o.Status.Conditions
+		}
+		g.Expect(v1alpha1.IsConditionTrue(list, v1alpha1.ConditionReady)).To(BeTrue(), "%v", list)
+	})
+}
+
+// token of the key, as its Secret has it.
+func token(t *testing.T, key string) string {
+	t.Helper()
+	secret := &corev1.Secret{}
+	err := env.Client.Get(t.Context(), client.ObjectKey{Namespace: home, Name: key + "-token"}, secret)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	return string(secret.Data[v1alpha1.APIKeyTokenKey])
+}
+
+func anotherToken(t *testing.T, before string) (after string) {
+	t.Helper()
+	eventually(t, func(g Gomega) {
+		after = token(t, "ci")
+		g.Expect(after).NotTo(BeEmpty())
+		g.Expect(after).NotTo(Equal(before))
+	})
+	return after
+}
+
+// change changes the object as the administrator.
+func change(t *testing.T, object client.Object, patch string) {
+	t.Helper()
+	must(t, env.Client.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch))))
+}
+
+func remaining(g Gomega, t *testing.T, list client.ObjectList) int {
+	g.Expect(env.Client.List(t.Context(), list, client.InNamespace(home))).To(Succeed())
+	items := 0
+	g.Expect(eachItem(list, func() { items++ })).To(Succeed())
+	return items
+}
+
+func events(g Gomega, t *testing.T, in string) []string {
+	list := &eventsv1.EventList{}
+	g.Expect(env.Client.List(t.Context(), list, client.InNamespace(in))).To(Succeed())
+	var reasons []string
+	for i := range list.Items {
+		reasons = append(reasons, list.Items[i].Reason)
+	}
+	return reasons
+}
