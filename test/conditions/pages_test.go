@@ -19,7 +19,7 @@ func page(t *testing.T, kind string) string {
 
 var (
 	// conditionRow is one of a page's table of conditions: type, status, reasons, meaning.
-	conditionRow = regexp.MustCompile("(?m)^\\| ([A-Z][A-Za-z]+) \\| (True|False|never) \\| ([^|]*) \\| ([^|]+) \\|$")
+	conditionRow = regexp.MustCompile(`(?m)^\| ([A-Z][A-Za-z]+) \| (True|False|never) \| ([^|]*) \| ([^|]+) \|$`)
 	word         = regexp.MustCompile("`([A-Za-z]+)`")
 	yamlBlock    = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 	// tableShown is a kubectl get that the page shows, and what follows in the same block.
