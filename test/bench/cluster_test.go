@@ -37,6 +37,10 @@ type cluster struct {
 	name, namespace string
 	// reconcilers by the name of the controller.
 	reconcilers map[string]reconcile.Reconciler
+	// stop ends the controllers. One cluster's must have stopped before the next is made: they
+	// see each other's resources, but not what is added to each other's caches, and would
+	// overwrite each other's counts.
+	stop func()
 }
 
 // newCluster has n findings in the controllers' cache, a fifth of them closed long ago. They are
@@ -69,7 +73,7 @@ func newCluster(t testing.TB, n int) *cluster {
 	})
 	stop()
 
-	c.start(t, copies(one, n-1))
+	c.stop = c.start(t, copies(one, n-1))
 	open := n - (n-1)/5
 	c.eventually(t, func(g Gomega) {
 		repo, proj := &v1alpha1.Repository{}, &v1alpha1.Project{}

@@ -15,8 +15,13 @@ import (
 // eventually tries until there is no error.
 func eventually(t *testing.T, try func() error) {
 	t.Helper()
+	eventuallyWithin(t, time.Minute, try)
+}
+
+func eventuallyWithin(t *testing.T, patience time.Duration, try func() error) {
+	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(context.WithoutCancel(t.Context()), 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(context.WithoutCancel(t.Context()), 100*time.Millisecond, patience, true, func(context.Context) (bool, error) {
 		last = try()
 		return last == nil, nil
 	})
