@@ -74,11 +74,16 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	removeCRDs(t)
 }
 
-// waitForKinds returns once the API server serves our kinds.
+// waitForKinds waits until resources of every kind can be listed. A CRD that is removed before it
+// has been used once can stay for minutes: the API server then looks for its instances in a storage
+// that it is only starting, and tries again ever more seldom.
 func waitForKinds(t *testing.T) {
 	t.Helper()
-	list := &v1alpha1.OrganizationList{}
-	eventually(t, func() error { return env.Client.List(t.Context(), list) })
+	for _, crd := range crdList(t) {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Kind: crd.Spec.Names.ListKind})
+		eventually(t, func() error { return env.Client.List(context.WithoutCancel(t.Context()), list) })
+	}
 }
 
 // checkPods makes the pods that Deployments would, in a namespace that takes restricted ones
@@ -158,12 +163,13 @@ func uids(t *testing.T) map[string]string {
 // removeCRDs takes all CRDs away, with what is in them, for the next test; also once the test is over.
 func removeCRDs(t *testing.T) {
 	t.Helper()
+	waitForKinds(t)
 	for _, crd := range crdList(t) {
 		if err := env.Client.Delete(context.WithoutCancel(t.Context()), &crd); err != nil {
 			t.Fatal(err)
 		}
 	}
-	// A busy API server that still sees an instance looks again for a minute, and then once more.
+	// An API server that still sees an instance looks again for a minute, and then once more.
 	eventuallyWithin(t, 3*time.Minute, func() error {
 		var left error
 		for _, crd := range crdList(t) {
