@@ -59,12 +59,7 @@ var unseen = map[string]func(context.Context, client.Client) error{
 
 // rare are grants that are needed in moments that this test cannot bring about, and what these are.
 var rare = map[string]string{
-	"facade: get findings.appsec.dev (role lean-api)":                "a finding changed while it was triaged",
-	"controller: get findings.appsec.dev (role lean-controller)":     "the cache is behind when a transition is owed",
-	"controller: get reviewissues.appsec.dev (role lean-controller)": "the cache is behind when a transition is owed",
-	"controller: get reviews.appsec.dev (role lean-controller)":      "the cache is behind when a transition is owed",
-	"controller: get scans.appsec.dev (role lean-controller)":        "the cache is behind when a page is owed",
-	"controller: create secrets (role lean-controller-local)":        "the kinds live in another cluster, and the ClusterRole with them",
+	"controller: create secrets (role lean-controller-local)": "the kinds live in another cluster, and the ClusterRole with them",
 }
 
 // TestGrantsThatNoRequestShowsAreNeeded takes each away and has something refused.

@@ -1,6 +1,8 @@
 package privilege
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -48,6 +50,8 @@ func TestEveryGrantIsUsedAndNothingElseIsAsked(t *testing.T) {
 		{"triage by REST and by kubectl", (*life).triage},
 		{"a review", (*life).review},
 		{"deliveries, again, and with another secret", (*life).deliveries},
+		{"what was recorded and not delivered when the controllers ended", (*life).owed},
+		{"a finding changes while it is triaged", (*life).conflict},
 		{"another signing key", (*life).signingKey},
 		{"what others changed is changed back", (*life).restored},
 		{"what others changed while no controller ran is changed back", (*life).restoredLater},
@@ -320,6 +324,67 @@ func (l *life) deliveries(t *testing.T) {
 	eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(endpoint), endpoint)).To(Succeed())
 		g.Expect(endpoint.Status.RotationSerial).To(Equal(int64(1)))
+	})
+}
+
+// owed takes back that the last transition of one of each kind is emitted, and takes all
+// deliveries away: so it stands where controllers ended between storing the one and the others.
+func (l *life) owed(t *testing.T) {
+	l.controllers.stop(t)
+	findings, reviews := &v1alpha1.FindingList{}, &v1alpha1.ReviewList{}
+	issues, scans := &v1alpha1.ReviewIssueList{}, &v1alpha1.ScanList{}
+	for _, list := range []client.ObjectList{findings, reviews, issues, scans} {
+		must(t, env.Client.List(t.Context(), list, client.InNamespace(home)))
+	}
+	as, err := env.NewClient(l.controllerConfig)
+	must(t, err)
+	emitted := map[client.Object]*int64{
+		&findings.Items[0]: &findings.Items[0].Status.EmittedSeq, &reviews.Items[0]: &reviews.Items[0].Status.EmittedSeq,
+		&issues.Items[0]: &issues.Items[0].Status.EmittedSeq, &scans.Items[0]: &scans.Items[0].Status.EmittedSeq,
+	}
+	before := map[client.Object]int64{}
+	for object, seq := range emitted {
+		before[object] = *seq
+		patch := fmt.Sprintf(`{"status":{"emittedSeq":%d}}`, *seq-1)
+		must(t, as.Status().Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch))))
+	}
+	must(t, env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(home)))
+	l.startControllers(t)
+	for object, seq := range emitted {
+		eventually(t, func(g Gomega) {
+			g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)).To(Succeed())
+			g.Expect(*seq).To(Equal(before[object]), "%T %s", object, object.GetName())
+		})
+	}
+}
+
+// conflict changes a finding again and again, until a triage by REST has met a change that the
+// facade did not know of, and has read the finding anew.
+func (l *life) conflict(t *testing.T) {
+	list := &v1alpha1.FindingList{}
+	must(t, env.Client.List(t.Context(), list, client.InNamespace(home)))
+	finding := &list.Items[0]
+	ctx, stop := context.WithCancel(t.Context())
+	changed := make(chan struct{})
+	defer func() { stop(); <-changed }()
+	go func() {
+		defer close(changed)
+		for n := 0; ctx.Err() == nil; n++ {
+			patch := fmt.Sprintf(`{"metadata":{"labels":{"example.com/n":"%d"}}}`, n)
+			if err := env.Client.Patch(ctx, finding.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))); err != nil && ctx.Err() == nil {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	comment := 0
+	eventually(t, func(g Gomega) {
+		comment++
+		_, err := l.rest.Do(t.Context(), http.MethodPatch, "/v2/findings/"+finding.Name, fmt.Sprintf(`{"comments":"%d"}`, comment))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(requests(t)).To(ContainElement(Satisfy(func(r request) bool {
+			return r.account == facade && r.verb == "get" && r.resource == "findings"
+		})))
 	})
 }
 

@@ -21,6 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/chart"
@@ -98,9 +99,13 @@ func install(t *testing.T) *chart.Release {
 		return release // installed by another test
 	}
 	release.Install(t)
-	eventually(t, func(g Gomega) {
-		g.Expect(env.Client.List(t.Context(), &v1alpha1.OrganizationList{})).To(Succeed())
-	})
+	for _, list := range []client.ObjectList{
+		&v1alpha1.OrganizationList{}, &v1alpha1.APIKeyList{}, &v1alpha1.RepositoryList{}, &v1alpha1.ProjectList{},
+		&v1alpha1.ScanList{}, &v1alpha1.FindingList{}, &v1alpha1.ReviewList{}, &v1alpha1.ReviewIssueList{},
+		&v1alpha1.WebhookEndpointList{}, &v1alpha1.WebhookDeliveryList{},
+	} {
+		eventually(t, func(g Gomega) { g.Expect(env.Client.List(t.Context(), list)).To(Succeed()) })
+	}
 	return release
 }
 
