@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -272,4 +274,45 @@ func TestPoliciesAndRolesHoldUnderAnotherName(t *testing.T) {
 func setNamespace(t *testing.T, as client.Client, organization *v1alpha1.Organization) error {
 	t.Helper()
 	return as.Status().Patch(t.Context(), organization.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"namespace":"org-acme"}}`)))
+}
+
+// TestKustomizeInstalls: what the documents say of config/default gives a working installation,
+// says of a second time that nothing has changed, and takes away again what it made.
+func TestKustomizeInstalls(t *testing.T) {
+	folder := filepath.Join(testenv.RepositoryRoot(), "config", "default")
+	kubeconfig := testenv.WriteKubeconfig(t, env.Config, "default")
+	kubectl := func(arguments ...string) string {
+		t.Helper()
+		out, err := exec.CommandContext(context.WithoutCancel(t.Context()), testenv.Binary(t, "kubectl"),
+			append(arguments, "--kubeconfig", kubeconfig, "-k", folder)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("kubectl %v: %v\n%s", arguments, err, out)
+		}
+		return string(out)
+	}
+	kubectl("apply", "--server-side")
+	// No controller takes a namespace away here, so deletions are not waited for.
+	t.Cleanup(func() { kubectl("delete", "--wait=false") })
+	waitForKinds(t)
+	again := kubectl("apply", "--server-side")
+	for _, line := range strings.Split(strings.TrimSpace(again), "\n") {
+		if !strings.HasSuffix(line, " serverside-applied") {
+			t.Errorf("applied again: %s", line)
+		}
+	}
+	if out := kubectl("diff", "--server-side"); out != "" {
+		t.Errorf("what is applied differs:\n%s", out)
+	}
+
+	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "applied"}}
+	if err := env.Client.Create(t.Context(), organization); err != nil {
+		t.Fatal(err)
+	}
+	account, err := env.ServiceAccount(t.Context(), testenv.SystemNamespace, testenv.ControllerServiceAccount)
+	if err != nil {
+		t.Fatal(err)
+	}
+	controller, impostor := newClient(t, account), impersonate(t, "system:serviceaccount:default:findings-controller")
+	eventually(t, func() error { return setNamespace(t, controller, organization) })
+	eventually(t, func() error { return wantForbidden(setNamespace(t, impostor, organization)) })
 }
