@@ -1,0 +1,78 @@
+package load
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"sync"
+)
+
+// Client sends in another process, so that what it costs is no part of what is measured in this one.
+type Client struct {
+	process *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Scanner
+	busy    sync.Mutex
+}
+
+// longestAnswer is more than a Result takes.
+const longestAnswer = 1 << 20
+
+// Start starts the process. The command must call Serve on its standard input and output.
+func Start(command *exec.Cmd) (*Client, error) {
+	in, err := command.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("start the client: %w", err)
+	}
+	scanner := bufio.NewScanner(out)
+	scanner.Buffer(nil, longestAnswer)
+	return &Client{process: command, in: in, out: scanner}, nil
+}
+
+// Run does the job in the other process. Jobs are done one after the other.
+func (c *Client) Run(_ context.Context, job Job) Result {
+	c.busy.Lock()
+	defer c.busy.Unlock()
+	if err := json.NewEncoder(c.in).Encode(job); err != nil {
+		return Result{Error: fmt.Sprintf("ask the client: %v", err)}
+	}
+	if !c.out.Scan() {
+		return Result{Error: fmt.Sprintf("the client has ended: %v", c.out.Err())}
+	}
+	var result Result
+	if err := json.Unmarshal(c.out.Bytes(), &result); err != nil {
+		return Result{Error: err.Error()}
+	}
+	return result
+}
+
+// Close ends the process.
+func (c *Client) Close() error { return errors.Join(c.in.Close(), c.process.Wait()) }
+
+// Serve does the jobs that come in, one a line, and answers each with its result, until there
+// are no more.
+func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	jobs, results := json.NewDecoder(in), json.NewEncoder(out)
+	for {
+		var job Job
+		if err := jobs.Decode(&job); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := results.Encode(Run(ctx, job)); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package measure
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tick is what /proc counts processor time in: USER_HZ, 100 on every Linux that Go runs on.
+const tick = 10 * time.Millisecond
+
+// processorTime is what the processes have used so far, theirs and the kernel's for them.
+func processorTime(pids []int) (time.Duration, error) {
+	var sum time.Duration
+	for _, pid := range pids {
+		used, err := processorTimeOf(pid)
+		if err != nil {
+			return 0, err
+		}
+		sum += used
+	}
+	return sum, nil
+}
+
+func processorTimeOf(pid int) (time.Duration, error) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	// The name in brackets may hold spaces; utime and stime are the 12th and 13th after it.
+	_, rest, _ := bytes.Cut(content, []byte(") "))
+	fields := strings.Fields(string(rest))
+	if len(fields) < 13 {
+		return 0, errors.New("/proc says nothing of processor time")
+	}
+	user, err := strconv.ParseInt(fields[11], 10, 64)
+	if err != nil {
+		return 0, err
+	}
+	system, err := strconv.ParseInt(fields[12], 10, 64)
+	if err != nil {
+		return 0, err
+	}
+	return time.Duration(user+system) * tick, nil
+}
+
+// Memory of a process, in bytes.
+type Memory struct {
+	// Resident is all that is in memory now, Peak the most that ever was, Anonymous what is
+	// the process's own and no file's.
+	Resident, Peak, Anonymous int64
+}
+
+// MemoryOf reads a process's memory from /proc.
+func MemoryOf(pid int) (Memory, error) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return Memory{}, err
+	}
+	var m Memory
+	for line := range strings.Lines(string(content)) {
+		name, value, _ := strings.Cut(line, ":")
+		into := map[string]*int64{"VmRSS": &m.Resident, "VmHWM": &m.Peak, "RssAnon": &m.Anonymous}[name]
+		if into == nil {
+			continue
+		}
+		kilobytes, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
+		if err != nil {
+			return Memory{}, fmt.Errorf("%s: %w", name, err)
+		}
+		*into = kilobytes << 10
+	}
+	return m, nil
+}

@@ -1,0 +1,95 @@
+package plane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+const (
+	// RequestsPerMinute is the limit of each key: the highest that there is.
+	RequestsPerMinute = 1_000_000
+	settleTimeout     = 2 * time.Minute
+	settleInterval    = 50 * time.Millisecond
+)
+
+// Organization is one with API keys.
+type Organization struct {
+	Name, Namespace string
+	// Tokens of its API keys.
+	Tokens []string
+}
+
+// NewOrganization makes an organization with so many API keys. The controllers must run.
+func (p *Plane) NewOrganization(ctx context.Context, name string, keys int) (*Organization, error) {
+	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := p.Client.Create(ctx, organization); err != nil {
+		return nil, err
+	}
+	out := &Organization{Name: name, Namespace: v1alpha1.NamespacePrefix + name}
+	if err := eventually(ctx, func(ctx context.Context) error {
+		if err := p.Client.Get(ctx, client.ObjectKeyFromObject(organization), organization); err != nil {
+			return err
+		}
+		if organization.Status.Namespace == "" {
+			return errors.New("it has no namespace yet")
+		}
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("organization %s: %w", name, err)
+	}
+	for i := range keys {
+		token, err := p.newKey(ctx, out.Namespace, fmt.Sprintf("bench-%d", i))
+		if err != nil {
+			return nil, err
+		}
+		out.Tokens = append(out.Tokens, token)
+	}
+	return out, nil
+}
+
+func (p *Plane) newKey(ctx context.Context, namespace, name string) (string, error) {
+	key := &v1alpha1.APIKey{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       v1alpha1.APIKeySpec{RateLimit: &v1alpha1.RateLimit{RequestsPerMinute: ptr.To[int32](RequestsPerMinute)}},
+	}
+	if err := p.Client.Create(ctx, key); err != nil {
+		return "", err
+	}
+	secret := &corev1.Secret{}
+	err := eventually(ctx, func(ctx context.Context) error {
+		if err := p.Client.Get(ctx, client.ObjectKeyFromObject(key), key); err != nil {
+			return err
+		}
+		if key.Status.SecretRef == nil {
+			return errors.New("it has no token yet")
+		}
+		return p.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: string(key.Status.SecretRef.Name)}, secret)
+	})
+	if err != nil {
+		return "", fmt.Errorf("API key %s: %w", name, err)
+	}
+	return string(secret.Data[v1alpha1.APIKeyTokenKey]), nil
+}
+
+// eventually tries until it works, and says what was the matter last where it does not.
+func eventually(ctx context.Context, try func(context.Context) error) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, settleInterval, settleTimeout, true, func(ctx context.Context) (bool, error) {
+		last = try(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		return errors.Join(err, last)
+	}
+	return nil
+}
