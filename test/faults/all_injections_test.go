@@ -1,0 +1,153 @@
+//go:build faults
+
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// killController kills the one that leads and starts it again.
+func (s *trial) killController() {
+	s.t.Helper()
+	s.verdict.injected(1)
+	s.must(s.leader().Restart())
+}
+
+// killEtcd kills it and starts it again.
+func (s *trial) killEtcd() {
+	s.t.Helper()
+	s.verdict.injected(1)
+	s.must(s.Etcd.Restart())
+	s.must(s.AwaitReady(s.t.Context()))
+}
+
+// takeAway kills the API server and etcd, and brings them back after the time, or once the facade
+// has begun to refuse reads where that is later. It returns how long reads went on.
+func (s *trial) takeAway(d time.Duration) time.Duration {
+	s.t.Helper()
+	s.verdict.injected(1)
+	begun := time.Now()
+	s.APIServer.Kill()
+	s.Etcd.Kill()
+	s.awaitRefusal()
+	served := time.Since(begun)
+	pause(s.t.Context(), d-served)
+	s.must(errors.Join(s.Etcd.Start(), s.APIServer.Start()))
+	s.must(s.AwaitReady(s.t.Context()))
+	return served
+}
+
+// for a while leaves a fault in force until so many more requests have been tried.
+func (s *trial) forAWhile(d time.Duration) { pause(s.t.Context(), d) }
+
+// through has something done to the facade's connections for a while.
+func (s *trial) through(d time.Duration, do func() error) {
+	s.t.Helper()
+	s.verdict.injected(1)
+	s.must(do())
+	s.forAWhile(d)
+	s.must(s.Facade.Door.Heal(s.t.Context()))
+}
+
+// killAmidSending kills the leader between the sending of an event and its recording, and waits
+// until the event was sent again under its id.
+func (s *trial) killAmidSending() {
+	s.t.Helper()
+	s.verdict.injected(1)
+	caught := make(chan string, 1)
+	s.receiver.keepWaiting(func(id string) bool {
+		select {
+		case caught <- id:
+			return true
+		default:
+			return false
+		}
+	})
+	var id string
+	select {
+	case id = <-caught:
+	case <-time.After(settleTimeout):
+		s.t.Fatal("no webhook was sent")
+	}
+	s.must(s.leader().Restart())
+	s.receiver.keepWaiting(nil)
+	s.eventually("the event is sent again and recorded", func(ctx context.Context) error {
+		delivery := &v1alpha1.WebhookDelivery{}
+		if err := s.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: id}, delivery); err != nil {
+			return err
+		}
+		if delivery.Status.Phase != v1alpha1.WebhookDeliveryDelivered {
+			return fmt.Errorf("it is %s: %+v", delivery.Status.Phase, delivery.Status.Attempts)
+		}
+		return nil
+	})
+}
+
+// redisServer is the path of redis-server. Without it the test is skipped, unless REQUIRE_ALL=1.
+func redisServer(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		if os.Getenv("REQUIRE_ALL") == "1" {
+			t.Fatal("redis-server is not installed, and REQUIRE_ALL=1")
+		}
+		t.Skip("redis-server is not installed")
+	}
+	return path
+}
+
+// partitionLeader swallows what the leader sends and is sent, until another leads.
+func (s *trial) partitionLeader() {
+	s.t.Helper()
+	s.verdict.injected(1)
+	old := s.leader()
+	s.must(old.Door.BlackHole())
+	s.eventually("another controller leads", func(ctx context.Context) error {
+		for _, c := range s.Controllers {
+			if c != old && c.Running() && isLeader(ctx, c) {
+				return nil
+			}
+		}
+		return errors.New("none does")
+	})
+	s.must(old.Door.Heal(s.t.Context()))
+}
+
+// awaitRedis waits until the facade counts in Redis, or no longer does.
+func (s *trial) awaitRedis(used float64) {
+	s.t.Helper()
+	s.eventually(fmt.Sprintf("findings_ratelimit_redis_in_use is %v", used), func(ctx context.Context) error {
+		got, err := s.facadeMetric(ctx, "findings_ratelimit_redis_in_use")
+		if err != nil || got != used {
+			return fmt.Errorf("it is %v: %w", got, err)
+		}
+		return nil
+	})
+}
+
+// freezeRedis has Redis answer nothing, then be gone, and each time be back.
+func (s *trial) freezeRedis() {
+	s.t.Helper()
+	s.awaitRedis(1)
+	s.verdict.injected(2)
+	s.must(s.Redis.Process.Freeze())
+	s.awaitRedis(0)
+	s.awaitProgress(coolDown)
+	s.must(s.Redis.Process.Thaw())
+	s.awaitRedis(1)
+	s.Redis.Process.Kill()
+	s.awaitRedis(0)
+	s.awaitProgress(coolDown)
+	s.must(s.Redis.Process.Start())
+	s.awaitRedis(1)
+}

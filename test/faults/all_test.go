@@ -1,0 +1,121 @@
+//go:build faults
+
+package faults
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+)
+
+const (
+	// staleness is --key-staleness here, and outage how long the API server and etcd are away.
+	staleness = 20 * time.Second
+	outage    = 30 * time.Second
+
+	// What the documentation promises of the time after a fault.
+	writesWithin      = 15 * time.Second
+	readsWithin       = 30 * time.Second
+	controllersWithin = 90 * time.Second
+	// revokedWithin is for an API server that answers.
+	revokedWithin = time.Second
+	// noise is what a machine with other work may add.
+	noise = 2 * time.Second
+)
+
+func TestNothingAcknowledgedIsLostOverEveryFault(t *testing.T) {
+	s := start(t, staleness, 2, redisServer(t))
+	keys := map[string]string{}
+	for _, name := range []string{"calm", "stalled", "black-hole"} {
+		keys[name] = s.spareKey(name)
+	}
+	var outcomes []outcome
+	phase := func(name string, fault func()) {
+		o := s.phase(name, fault)
+		outcomes = append(outcomes, o)
+		s.checkBounds(o)
+	}
+
+	phase("nothing", func() {
+		s.checkRevoked("while all is well", "calm", keys["calm"], http.StatusUnauthorized, revokedWithin)
+	})
+	phase("facade killed, twice", func() { s.killFacade(); s.awaitProgress(coolDown); s.killFacade() })
+	phase("leading controller killed", s.killController)
+	phase("kube-apiserver killed", s.killAPIServer)
+	phase("etcd killed", s.killEtcd)
+	for _, m := range moments() {
+		phase("leader killed "+m.name, func() { s.killAt(m) })
+	}
+	phase("leader killed between sending and recording", s.killAmidSending)
+	phase("leader cut off while it leads", s.partitionLeader)
+	phase("kube-apiserver and etcd gone for "+outage.String(), func() {
+		served := s.takeAway(outage)
+		t.Logf("without an API server reads were served for %s (--key-staleness %s)", short(served), staleness)
+		s.checkServed(served)
+	})
+	phase("watches cut", func() { s.through(0, s.Facade.Door.Cut) })
+	phase("connections reset", func() { s.through(3*time.Second, s.Facade.Door.Reset) })
+	phase("connections slow (300 ms +- 200 ms each way)", func() {
+		s.through(8*time.Second, func() error { return s.Facade.Door.Slow(300, 200) })
+	})
+	phase("connections dripping (64 bytes each 2 ms)", func() {
+		s.through(8*time.Second, func() error { return s.Facade.Door.Drip(64, 2000) })
+	})
+	phase("watches stalled", func() {
+		s.stallWatches(func() {
+			s.checkRevoked("while the watches show nothing", "stalled", keys["stalled"], http.StatusUnauthorized, revokedWithin)
+			s.awaitProgress(2 * warmUp)
+		})
+	})
+	phase("connections black-holed", func() {
+		s.verdict.injected(1)
+		begun := time.Now()
+		s.must(s.Facade.Door.BlackHole())
+		s.checkRevoked("behind a black hole", "black-hole", keys["black-hole"], http.StatusInternalServerError, staleness)
+		s.awaitRefusal()
+		s.checkServed(time.Since(begun))
+		s.must(s.Facade.Door.Heal(t.Context()))
+	})
+	for _, status := range []int{http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusInsufficientStorage} {
+		phase(fmt.Sprintf("API server answers %d", status), func() { s.answering(status, status%2) })
+	}
+	phase("Redis frozen, then gone", s.freezeRedis)
+
+	s.checkReceived()
+	report(outcomes, s.verdict.summary(s.journal.sum()))
+}
+
+// checkRevoked disables a key, and holds against the bound how long it was served all the same.
+func (s *trial) checkRevoked(when, name, token string, want int, within time.Duration) {
+	s.t.Helper()
+	took, code := s.revoke(name, token)
+	s.t.Logf("%s a revoked key was served for %s (promised: %s), then answered with %d", when, short(took), within, code)
+	if code != want || took > within+noise {
+		s.verdict.wrong("%s a revoked key was served for %s, and answered with %d; want %d within %s", when, took, code, want, within)
+	}
+}
+
+// checkServed holds how long reads went on against --key-staleness, from both sides.
+func (s *trial) checkServed(served time.Duration) {
+	s.t.Helper()
+	if served < s.staleness-noise || served > s.staleness+noise {
+		s.verdict.wrong("reads were served for %s without an API server; --key-staleness is %s", served, s.staleness)
+	}
+}
+
+func (s *trial) checkBounds(o outcome) {
+	s.t.Helper()
+	if o.writes > writesWithin || o.reads > readsWithin || o.controllers > controllersWithin {
+		s.verdict.wrong("after %q it took longer than promised (%s, %s, %s): %s", o.name, writesWithin, readsWithin, controllersWithin, o)
+	}
+}
+
+// report is for whoever looks at the terminal.
+func report(outcomes []outcome, summary string) {
+	for _, o := range outcomes {
+		fmt.Fprintln(os.Stdout, o)
+	}
+	fmt.Fprintln(os.Stdout, summary)
+}

@@ -1,0 +1,238 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/faults/internal/rig"
+)
+
+// killFacade kills it and starts it again.
+func (s *trial) killFacade() {
+	s.t.Helper()
+	s.verdict.injected(1)
+	s.must(s.monitor.killFacade())
+}
+
+// leader is the controller that leads.
+func (s *trial) leader() *rig.Replica {
+	s.t.Helper()
+	if len(s.Controllers) == 1 {
+		return s.Controllers[0]
+	}
+	var leads *rig.Replica
+	s.eventually("a controller leads", func(ctx context.Context) error {
+		leads = nil
+		for _, c := range s.Controllers {
+			if c.Running() && isLeader(ctx, c) {
+				leads = c
+				return nil
+			}
+		}
+		return errors.New("none does")
+	})
+	return leads
+}
+
+func isLeader(ctx context.Context, c *rig.Replica) bool {
+	_, body, err := fetch(ctx, c.Metrics)
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(body) {
+		if strings.HasPrefix(line, "leader_election_master_status{") && strings.HasSuffix(strings.TrimSpace(line), " 1") {
+			return true
+		}
+	}
+	return false
+}
+
+// killAPIServer kills it and starts it again.
+func (s *trial) killAPIServer() {
+	s.t.Helper()
+	s.verdict.injected(1)
+	s.must(s.APIServer.Restart())
+	s.must(s.AwaitReady(s.t.Context()))
+}
+
+// awaitRefusal waits until reads are refused for what is known being stale, and the facade says
+// that it is not ready.
+func (s *trial) awaitRefusal() {
+	s.t.Helper()
+	s.eventually("reads are refused", func(ctx context.Context) error {
+		code, got, err := s.rest.call(ctx, http.MethodGet, "/v1/findings?size=1", nil)
+		if err != nil || code != http.StatusInternalServerError || got.detail() != "authorization data is stale" {
+			return fmt.Errorf("a read is answered with %d: %w", code, err)
+		}
+		if ready, err := s.monitor.isReady(ctx); ready || err != nil {
+			return fmt.Errorf("the facade says that it is ready: %w", err)
+		}
+		return nil
+	})
+}
+
+// answering has the API server's answers to the facade's requests be of that status, all of those
+// that write and every other one of those that read, until some writes were refused.
+func (s *trial) answering(status, retryAfter int) {
+	s.t.Helper()
+	s.verdict.injected(1)
+	var reads atomic.Int64
+	s.must(s.Facade.Door.Intercept(func(r *http.Request) rig.Verdict {
+		if r.Method == http.MethodGet && reads.Add(1)%2 == 0 {
+			return rig.Verdict{}
+		}
+		return rig.Verdict{Status: status, RetryAfter: retryAfter}
+	}))
+	target := s.journal.counted("refusals that say what to do") + warmUp
+	s.eventually("writes are refused", func(context.Context) error {
+		if s.journal.counted("refusals that say what to do") < target {
+			return errors.New("too few are")
+		}
+		return nil
+	})
+	s.must(s.Facade.Door.Heal(s.t.Context()))
+}
+
+// stallWatches lets the facade's watches begin and shows nothing in them, until do returns; what
+// they would have shown then comes at once.
+func (s *trial) stallWatches(do func()) {
+	s.t.Helper()
+	s.verdict.injected(1)
+	release := make(chan struct{})
+	s.must(s.Facade.Door.Intercept(func(r *http.Request) rig.Verdict {
+		if rig.IsWatch(r) {
+			return rig.Verdict{Body: release}
+		}
+		return rig.Verdict{}
+	}))
+	s.eventually("the watches have begun anew", func(context.Context) error {
+		if got := s.Facade.Door.Interceptor.Intercepted.Load(); got < watchedByFacade {
+			return fmt.Errorf("%d have", got)
+		}
+		return nil
+	})
+	do()
+	close(release)
+	s.awaitProgress(coolDown)
+	s.must(s.Facade.Door.Heal(s.t.Context()))
+}
+
+// watchedByFacade is how many watches the facade holds at least: seven kinds for what it shows,
+// and three for keys.
+const watchedByFacade = 10
+
+// revoke disables a key and returns how long it was served after the API server had taken that,
+// and what it was answered with then.
+func (s *trial) revoke(name, token string) (time.Duration, int) {
+	s.t.Helper()
+	caller := &restClient{base: s.URL, token: token, http: &http.Client{Timeout: requestTimeout}}
+	key := &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	s.must(s.Client.Patch(s.t.Context(), key, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"disabled":true}}`))))
+	begun := time.Now()
+	var code int
+	s.eventually("the key "+name+" is not served any longer", func(ctx context.Context) error {
+		var err error
+		if code, _, err = caller.call(ctx, http.MethodGet, "/v1/findings?size=1", nil); err != nil || code == http.StatusOK {
+			return fmt.Errorf("it is: %w", err)
+		}
+		return nil
+	})
+	return time.Since(begun), code
+}
+
+// spareKey makes a key that is known to the facade.
+func (s *trial) spareKey(name string) string {
+	s.t.Helper()
+	token := s.newKey(name)
+	caller := &restClient{base: s.URL, token: token, http: &http.Client{Timeout: requestTimeout}}
+	s.eventually("the facade knows the key "+name, func(ctx context.Context) error {
+		if code, _, err := caller.call(ctx, http.MethodGet, "/v1/findings?size=1", nil); err != nil || code != http.StatusOK {
+			return fmt.Errorf("it answers %d: %w", code, err)
+		}
+		return nil
+	})
+	return token
+}
+
+// moment is a request of the controllers' that is caught on its way.
+type moment struct {
+	name string
+	// rule catches it: what it returns is held until the doors are healed.
+	rule func(r *http.Request, never <-chan struct{}) rig.Verdict
+}
+
+// moments are those between a transition that is recorded and its delivery that is.
+func moments() []moment {
+	var made atomic.Bool
+	return []moment{
+		{"before a delivery is stored", func(r *http.Request, never <-chan struct{}) rig.Verdict {
+			if rig.Of(r, http.MethodPost, "webhookdeliveries") {
+				return rig.Verdict{Before: never}
+			}
+			return rig.Verdict{}
+		}},
+		{"before it is known that a delivery is stored", func(r *http.Request, never <-chan struct{}) rig.Verdict {
+			if rig.Of(r, http.MethodPost, "webhookdeliveries") {
+				return rig.Verdict{After: never}
+			}
+			return rig.Verdict{}
+		}},
+		{"before it is recorded that deliveries are made", func(r *http.Request, never <-chan struct{}) rig.Verdict {
+			switch {
+			case rig.Of(r, http.MethodPost, "webhookdeliveries"):
+				made.Store(true)
+			case made.Load() && (rig.Of(r, http.MethodPatch, "findings/status") || rig.Of(r, http.MethodPatch, "scans/status")):
+				return rig.Verdict{Before: never}
+			}
+			return rig.Verdict{}
+		}},
+	}
+}
+
+// killAt kills the leader at that moment.
+func (s *trial) killAt(m moment) {
+	s.t.Helper()
+	s.verdict.injected(1)
+	never := make(chan struct{})
+	caught := make(chan struct{}, 1)
+	for _, c := range s.Controllers {
+		s.must(c.Door.Intercept(func(r *http.Request) rig.Verdict {
+			v := m.rule(r, never)
+			if v != (rig.Verdict{}) {
+				select {
+				case caught <- struct{}{}:
+				default:
+				}
+			}
+			return v
+		}))
+	}
+	s.awaitSignal("a request is caught "+m.name, caught)
+	leader := s.leader()
+	leader.Kill()
+	for _, c := range s.Controllers {
+		s.must(c.Door.Heal(s.t.Context()))
+	}
+	s.must(leader.Start())
+}
+
+func (s *trial) awaitSignal(what string, signal <-chan struct{}) {
+	s.t.Helper()
+	select {
+	case <-signal:
+	case <-s.t.Context().Done():
+		s.t.Fatal(s.t.Context().Err())
+	case <-time.After(settleTimeout):
+		s.t.Fatalf("it did not happen that %s", what)
+	}
+}

@@ -1,0 +1,91 @@
+package faults
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+)
+
+// maxPayload bounds what is read of one request or answer, in bytes.
+const maxPayload = 8 << 20
+
+// receiver takes webhooks, and may keep one waiting for its answer.
+type receiver struct {
+	url string
+
+	mutex    sync.Mutex
+	payloads map[string]string // by webhook-id
+	requests map[string]int
+	problems []string
+	// hold, where it is set, is asked of each request; true keeps it waiting until it is cut off.
+	hold func(id string) bool
+}
+
+func newReceiver(t *testing.T) *receiver {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &receiver{url: "http://" + listener.Addr().String(), payloads: map[string]string{}, requests: map[string]int{}}
+	server := &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
+	var serving sync.WaitGroup
+	serving.Go(func() { server.Serve(listener) }) //nolint:errcheck // it ends by Close
+	t.Cleanup(func() {
+		server.Close() //nolint:errcheck // nothing is left to lose
+		serving.Wait()
+	})
+	return r
+}
+
+// ServeHTTP takes an event.
+func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	body, err := readAll(request.Body)
+	if err != nil {
+		return // the sender was killed while it wrote
+	}
+	id := request.Header.Get("webhook-id")
+	r.mutex.Lock()
+	hold := r.hold
+	r.mutex.Unlock()
+	if hold != nil && hold(id) {
+		<-request.Context().Done()
+		panic(http.ErrAbortHandler)
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.requests[id]++
+	if have, known := r.payloads[id]; known && have != body {
+		r.problems = append(r.problems, id+" came with two payloads: "+have+" and "+body)
+	}
+	r.payloads[id] = body
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// keepWaiting has each request asked whether it is to wait; nil: none.
+func (r *receiver) keepWaiting(hold func(id string) bool) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.hold = hold
+}
+
+// got is the payload that came under an id, and how often.
+func (r *receiver) got(id string) (string, int) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.payloads[id], r.requests[id]
+}
+
+func (r *receiver) wrongs() []string {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return append([]string{}, r.problems...)
+}
+
+func readAll(from io.Reader) (string, error) {
+	content, err := io.ReadAll(io.LimitReader(from, maxPayload))
+	return string(content), err
+}

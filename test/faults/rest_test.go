@@ -1,0 +1,87 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+)
+
+// restClient calls the REST API as any client does.
+type restClient struct {
+	base, token string
+	http        *http.Client
+}
+
+// answer is what came back besides the status.
+type answer struct {
+	header http.Header
+	body   []byte
+}
+
+// call returns the status; an error means that no whole answer came.
+func (c *restClient) call(ctx context.Context, method, path string, body any) (int, answer, error) {
+	var content io.Reader = http.NoBody
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return 0, answer{}, err
+		}
+		content = bytes.NewReader(encoded)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, c.base+path, content)
+	if err != nil {
+		return 0, answer{}, err
+	}
+	request.Header.Set("Authorization", "Bearer "+c.token)
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return 0, answer{}, err
+	}
+	defer response.Body.Close() //nolint:errcheck // only read from
+	read, err := io.ReadAll(response.Body)
+	return response.StatusCode, answer{header: response.Header, body: read}, err
+}
+
+// item is what the tests look at of a finding.
+type item struct {
+	ID         string `json:"id"`
+	Status     string `json:"status"`
+	UserStatus string `json:"user_status"`
+	Comments   string `json:"comments"`
+}
+
+// page of a list of findings.
+type page struct {
+	HasMore    bool   `json:"has_more"`
+	Items      []item `json:"items"`
+	NextCursor string `json:"next_cursor"`
+	Total      int    `json:"total"`
+}
+
+func (a answer) item() (item, error) {
+	var i item
+	return i, json.Unmarshal(a.body, &i)
+}
+
+func (a answer) page() (page, error) {
+	var p page
+	return p, json.Unmarshal(a.body, &p)
+}
+
+// detail is what an error answer says to do.
+func (a answer) detail() string {
+	var body struct{ Detail string }
+	if json.Unmarshal(a.body, &body) != nil {
+		return string(a.body)
+	}
+	return body.Detail
+}
+
+func findingPath(id string) string {
+	return "/v2/repos/" + repository + "/projects/" + project + "/findings/" + id
+}

@@ -1,0 +1,37 @@
+//go:build !faults
+
+package faults
+
+import (
+	"net/http"
+	"testing"
+	"time"
+)
+
+// shortStaleness is soon over.
+const shortStaleness = 8 * time.Second
+
+// Some of the faults that -tags=faults injects all of.
+func TestNothingAcknowledgedIsLostOverSomeFaults(t *testing.T) {
+	t.Parallel()
+	s := start(t, shortStaleness, 1, "")
+	black := s.spareKey("black-hole")
+
+	s.phase("facade killed", func() { s.killFacade() })
+	s.phase("controller killed amid the ledger", func() { s.killAt(moments()[1]) })
+	s.phase("API server answers 500, then stalls watches", func() {
+		s.answering(http.StatusInternalServerError, 0)
+		s.stallWatches(func() { s.awaitProgress(coolDown) })
+	})
+	s.phase("API server killed", func() { s.killAPIServer() })
+	s.phase("connections black-holed", func() {
+		s.verdict.injected(1)
+		s.must(s.Facade.Door.BlackHole())
+		took, code := s.revoke("black-hole", black)
+		t.Logf("behind a black hole a revoked key was served for %s (--key-staleness %s), then got %d", took, shortStaleness, code)
+		s.awaitRefusal()
+		s.must(s.Facade.Door.Heal(t.Context()))
+	})
+	s.checkReceived()
+	t.Log(s.verdict.summary(s.journal.sum()))
+}

@@ -1,0 +1,281 @@
+// Package faults kills, freezes, starves and cuts the service's processes from one another while
+// it works, and judges afterwards by etcd's own history whether anything was lost or doubled.
+//
+// `go test ./test/faults` injects some faults; with -tags=faults all of them.
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/faults/internal/rig"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+const (
+	organization = "faults"
+	namespace    = v1alpha1.NamespacePrefix + organization
+	repository   = "shop"
+	project      = "api"
+	loadKey      = "load"
+	endpointName = "imports"
+
+	// settleTimeout bounds each wait for something to come true.
+	settleTimeout = 4 * time.Minute
+	checkInterval = 20 * time.Millisecond
+	// requestTimeout is more than the service takes for any answer.
+	requestTimeout = 25 * time.Second
+	// unlimited is the greatest rate limit that there is.
+	unlimited = 1_000_000
+)
+
+// group says who writes a finding: it is the part of its file's name before the dash.
+type group string
+
+// The groups. Each finding has writers through one door alone, but for the probe, which is
+// written through both while nobody else writes.
+const (
+	byREST     group = "rest"
+	byKubectl  group = "kubectl"
+	byImporter group = "import"
+	probed     group = "probe"
+)
+
+// members is how many findings each group has; missed of the importer's come and go.
+var members = map[group]int{byREST: 8, byKubectl: 6, byImporter: 24, probed: 1}
+
+const missed = 4
+
+// trial is the service at work, what is known of its work, and what was wrong.
+type trial struct {
+	*rig.Rig
+	t        *testing.T
+	receiver *receiver
+	rest     *restClient
+	staged   map[group][]string
+	journal  *journal
+	audit    *audit
+	monitor  *monitor
+	verdict  *verdict
+
+	staleness   time.Duration
+	whole, part string
+	binaries    string
+}
+
+// start starts a trial; the test's end stops it.
+func start(t *testing.T, staleness time.Duration, controllers int, redis string) *trial {
+	t.Helper()
+	s := &trial{t: t, staleness: staleness, verdict: &verdict{t: t}, binaries: filepath.Join(testenv.RepositoryRoot(), "bin")}
+	// Programs with a bug that was planted in them, to see the tests find it.
+	if planted := os.Getenv("FAULTS_BINARIES"); planted != "" {
+		s.binaries = planted
+	}
+	if _, err := os.Stat(filepath.Join(s.binaries, "findings-operator")); err != nil {
+		t.Fatalf("%v: run `make build controlplane` first", err)
+	}
+	var err error
+	s.Rig, err = rig.Start(t.Context(), rig.Options{
+		Root: testenv.RepositoryRoot(), Binaries: s.binaries, Folder: t.TempDir(), Scheme: testenv.NewScheme(),
+		KeyStaleness: staleness, Controllers: controllers, Redis: redis,
+	})
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(s.Logs())
+		}
+		s.Stop()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.prepare()
+	return s
+}
+
+// prepare makes an organization with a key, findings, and somebody who hears of them.
+func (s *trial) prepare() {
+	t := s.t
+	s.must(s.Client.Create(t.Context(), builder.Organization(organization).RequestsPerMinute(unlimited).Build()))
+	s.eventually("the organization has its namespace", func(ctx context.Context) error {
+		return s.Client.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
+	})
+	s.rest = &restClient{base: s.URL, token: s.newKey(loadKey), http: &http.Client{Timeout: requestTimeout}}
+	s.receiver = newReceiver(t)
+	s.must(s.Client.Create(t.Context(), builder.WebhookEndpoint(endpointName).In(namespace).URL(s.receiver.url).
+		Events("finding.closed", "finding.reopened", "scan.completed").Build()))
+	s.must(s.Client.Create(t.Context(), builder.Repository(repository).In(namespace).Build()))
+	s.must(s.Client.Create(t.Context(), builder.Project(project).In(namespace).Repository(repository).Build()))
+	s.whole, s.part = s.writeScan("whole", 0), s.writeScan("part", missed)
+	if err := s.importScan(t.Context(), s.whole); err != nil {
+		t.Fatal(err)
+	}
+	s.stage()
+	s.journal = newJournal(s.verdict)
+	s.audit = newAudit(s)
+	s.monitor = newMonitor(s)
+	s.eventually("the facade is ready", func(ctx context.Context) error {
+		if status, _, err := s.rest.call(ctx, http.MethodGet, "/v1/findings", nil); err != nil || status != http.StatusOK {
+			return fmt.Errorf("it answers %d: %w", status, err)
+		}
+		return nil
+	})
+}
+
+// newKey makes an API key and returns its token.
+func (s *trial) newKey(name string) string {
+	s.t.Helper()
+	s.must(s.Client.Create(s.t.Context(), builder.APIKey(name).In(namespace).Mutate(func(k *v1alpha1.APIKey) {
+		limit := int32(unlimited)
+		k.Spec.RateLimit = &v1alpha1.RateLimit{RequestsPerMinute: &limit}
+	}).Build()))
+	var token string
+	s.eventually("the key has its token", func(ctx context.Context) error {
+		key := &v1alpha1.APIKey{}
+		if err := s.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, key); err != nil {
+			return err
+		}
+		if key.Status.SecretRef == nil {
+			return errors.New("it names no Secret")
+		}
+		secret := &corev1.Secret{}
+		if err := s.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: string(key.Status.SecretRef.Name)}, secret); err != nil {
+			return err
+		}
+		token = string(secret.Data["token"])
+		return nil
+	})
+	return token
+}
+
+// stage finds out which finding is in which group.
+func (s *trial) stage() {
+	s.t.Helper()
+	s.staged = map[group][]string{}
+	for i, f := range s.findings(s.t.Context()) {
+		file := filepath.Base(f.Spec.Details.Location.FilePath)
+		name, _, _ := strings.Cut(file, "-")
+		s.staged[group(name)] = append(s.staged[group(name)], s.findings(s.t.Context())[i].Name)
+	}
+	for g, count := range members {
+		slices.Sort(s.staged[g])
+		if len(s.staged[g]) != count {
+			s.t.Fatalf("%d findings of %s were imported; want %d", len(s.staged[g]), g, count)
+		}
+	}
+}
+
+// total is how many findings there are, from the first import to the end.
+func total() int {
+	sum := 0
+	for _, count := range members {
+		sum += count
+	}
+	return sum
+}
+
+// findings reads all of them at the API server.
+func (s *trial) findings(ctx context.Context) []v1alpha1.Finding {
+	s.t.Helper()
+	list := &v1alpha1.FindingList{}
+	s.must(s.Client.List(ctx, list, client.InNamespace(namespace)))
+	return list.Items
+}
+
+func (s *trial) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// eventually waits until check returns nil.
+func (s *trial) eventually(what string, check func(context.Context) error) {
+	s.t.Helper()
+	if err := await(s.t.Context(), what, check); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func await(ctx context.Context, what string, check func(context.Context) error) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, checkInterval, settleTimeout, true, func(ctx context.Context) (bool, error) {
+		last = check(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait until %s: %w", what, errors.Join(err, last))
+	}
+	return nil
+}
+
+// verdict collects what was wrong. It is safe for concurrent use.
+type verdict struct {
+	t *testing.T
+
+	mutex         sync.Mutex
+	lost, doubled int
+	faults        int
+	told          map[string]int
+}
+
+// tellAtMost bounds how often one sort of fault is told: the first are enough.
+const tellAtMost = 5
+
+func (v *verdict) lose(format string, arguments ...any) {
+	v.mutex.Lock()
+	v.lost++
+	v.mutex.Unlock()
+	v.wrong("lost: "+format, arguments...)
+}
+
+func (v *verdict) double(format string, arguments ...any) {
+	v.mutex.Lock()
+	v.doubled++
+	v.mutex.Unlock()
+	v.wrong("doubled: "+format, arguments...)
+}
+
+// wrong fails the test.
+func (v *verdict) wrong(format string, arguments ...any) {
+	v.mutex.Lock()
+	if v.told == nil {
+		v.told = map[string]int{}
+	}
+	v.told[format]++
+	count := v.told[format]
+	v.mutex.Unlock()
+	if count <= tellAtMost {
+		v.t.Errorf(format, arguments...)
+	} else {
+		v.t.Fail()
+	}
+}
+
+// injected counts faults.
+func (v *verdict) injected(count int) {
+	v.mutex.Lock()
+	defer v.mutex.Unlock()
+	v.faults += count
+}
+
+// summary is what the run ends with.
+func (v *verdict) summary(acknowledged int) string {
+	v.mutex.Lock()
+	defer v.mutex.Unlock()
+	return fmt.Sprintf("faults injected %d, operations acknowledged %d, lost %d, doubled %d", v.faults, acknowledged, v.lost, v.doubled)
+}
