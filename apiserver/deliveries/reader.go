@@ -5,6 +5,7 @@ import (
 	"context"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -28,6 +29,10 @@ func NewReader(config *rest.Config) (*Reader, error) {
 
 // Read returns the delivery as the API server has it now. Its errors are problems.
 func (r *Reader) Read(ctx context.Context, namespace, name string) (*v1alpha1.WebhookDelivery, error) {
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		// No resource can have that name; the client would not even ask.
+		return nil, problem.NotFound("webhook delivery")
+	}
 	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()
 	delivery := &v1alpha1.WebhookDelivery{}
