@@ -1,0 +1,8 @@
+//go:build !linux
+
+package postgres
+
+import "syscall"
+
+// childAttributes put a child into its own process group, out of the terminal's Ctrl-C.
+func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
