@@ -85,10 +85,18 @@ e2e: ## Run the chart's life in a real cluster of one node: install to uninstall
 	  --post-run-command 'bash -c "echo $$((TESTS_TOTAL-TESTS_FAILED-TESTS_SKIPPED)) passed, $$((TESTS_FAILED+TESTS_ERRORS)) failed"' \
 	  -- -tags=node -count=1 -timeout=60m ./test/node
 
+# Flags of the comparison, such as BENCH="--short" or BENCH="--only reads"; see BENCH=--help.
+BENCH ?=
+
 .PHONY: bench
-bench: controlplane ## Run the benchmarks.
+bench: controlplane ## Compare with what else does the same, into docs/performance.md (20 minutes; BENCH=--help).
+	@mkdir -p bin && go build -o bin/findings-compare ./test/bench/compare
+	@bin/findings-compare $(BENCH)
+
+.PHONY: bench-go
+bench-go: controlplane ## Run the Go benchmarks.
 	@packages=$$(git ls-files '*_test.go' | xargs grep -l '^func Benchmark' | xargs -r -n1 dirname | sort -u | sed 's|^|./|'); \
-	if [ -z "$$packages" ]; then echo "bench: no benchmark yet"; else go test -run='^$$' -bench=. -benchmem $$packages; fi
+	go test -run='^$$' -bench=. -benchmem $$packages
 
 .PHONY: lint
 lint: ## Run the linters (cold: building golangci-lint takes about 2 minutes).

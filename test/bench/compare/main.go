@@ -19,6 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/bench/internal/bench"
 	"github.com/appsec-dev/findings-operator/test/bench/internal/load"
 	"github.com/appsec-dev/findings-operator/test/bench/internal/measure"
+	"github.com/appsec-dev/findings-operator/test/bench/internal/postgres"
 	"github.com/appsec-dev/findings-operator/test/bench/internal/report"
 	"github.com/appsec-dev/findings-operator/test/bench/internal/rivals"
 )
@@ -101,6 +102,13 @@ func children() []*cobra.Command {
 		}},
 		{Use: bench.CeilingCommand, Hidden: true, RunE: func(command *cobra.Command, _ []string) error {
 			return rivals.Serve(command.Context(), rivals.Ceiling(), command.InOrStdin(), command.OutOrStdout())
+		}},
+		{Use: bench.PostgresCommand, Hidden: true, Args: cobra.ExactArgs(2), RunE: func(command *cobra.Command, arguments []string) error {
+			handler, err := postgres.Handler(command.Context(), arguments[0], arguments[1])
+			if err != nil {
+				return err
+			}
+			return rivals.Serve(command.Context(), handler, command.InOrStdin(), command.OutOrStdout())
 		}},
 	}
 }

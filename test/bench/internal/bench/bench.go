@@ -53,7 +53,8 @@ const (
 	ClientCommand = "load"
 	// CeilingCommand: rivals.Serve of rivals.Ceiling.
 	CeilingCommand = "serve-ceiling"
-	// PostgresCommand, before the address of the database: rivals.Serve of rivals.Postgres.
+	// PostgresCommand, before the database's DSN and the organization's name: rivals.Serve of
+	// postgres.Handler.
 	PostgresCommand = "serve-postgres"
 )
 
@@ -118,7 +119,7 @@ func (b *Bench) Fixture(ctx context.Context, findings int) (*Fixture, error) {
 	return f, nil
 }
 
-// NewFixture is one that nobody else uses. Whoever asked for it stops it.
+// NewFixture is one that nobody else uses. Whoever asked for it closes it.
 func (b *Bench) NewFixture(ctx context.Context, findings int) (*Fixture, error) {
 	b.made++
 	folder := filepath.Join(b.folder, fmt.Sprintf("plane-%d", b.made))
@@ -173,7 +174,7 @@ func (b *Bench) CeilingSide(ctx context.Context, name string, content []byte) (m
 func (b *Bench) Close() error {
 	var errs []error
 	for _, f := range b.fixtures {
-		errs = append(errs, f.Stop())
+		errs = append(errs, f.Close())
 	}
 	if b.Client != nil {
 		errs = append(errs, b.Client.Close())

@@ -2,11 +2,13 @@ package bench
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,6 +45,16 @@ type Fixture struct {
 
 	// readerToken lets the reader in at the API server.
 	readerToken string
+	postgres    *Postgres
+}
+
+// Close ends everything.
+func (f *Fixture) Close() error {
+	var err error
+	if f.postgres != nil {
+		err = f.postgres.close()
+	}
+	return errors.Join(err, f.Stop())
 }
 
 func newFixture(ctx context.Context, b *Bench, folder string, findings int) (*Fixture, error) {
@@ -52,7 +64,7 @@ func newFixture(ctx context.Context, b *Bench, folder string, findings int) (*Fi
 	}
 	f := &Fixture{Plane: p, Size: findings}
 	if err := f.fill(ctx, b.Reviews); err != nil {
-		return nil, errors.Join(err, p.Stop())
+		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
@@ -120,13 +132,17 @@ func (f *Fixture) kubePath(resource, query string) string {
 
 // Get asks the REST API once, and wants 200.
 func (f *Fixture) Get(ctx context.Context, path string) ([]byte, error) {
+	return get(ctx, "http://"+f.Facade.Address+path, f.Organization.Tokens[0])
+}
+
+func get(ctx context.Context, url, token string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+f.Facade.Address+path, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Authorization", "Bearer "+f.Organization.Tokens[0])
+	request.Header.Set("Authorization", "Bearer "+token)
 	// As the client does that measures: what is compressed has another length.
 	request.Header.Set("Accept-Encoding", "identity")
 	response, err := http.DefaultClient.Do(request)
@@ -139,9 +155,45 @@ func (f *Fixture) Get(ctx context.Context, path string) ([]byte, error) {
 		return nil, err
 	}
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("GET %s: %s: %s", path, response.Status, content)
+		return nil, fmt.Errorf("GET %s: %s: %s", url, response.Status, content)
 	}
 	return content, nil
+}
+
+// Walk goes through a list of the REST API to its end. It gives each item where it is asked to, and
+// returns the paths of all pages.
+func (f *Fixture) Walk(ctx context.Context, path string, each func(json.RawMessage) error) (pages []string, err error) {
+	separator := "?"
+	if strings.Contains(path, "?") {
+		separator = "&"
+	}
+	at := path
+	for {
+		pages = append(pages, at)
+		content, err := f.Get(ctx, at)
+		if err != nil {
+			return nil, err
+		}
+		var page struct {
+			Items      []json.RawMessage `json:"items"`
+			NextCursor string            `json:"next_cursor"`
+		}
+		if err := json.Unmarshal(content, &page); err != nil {
+			return nil, err
+		}
+		for _, item := range page.Items {
+			if each == nil {
+				break
+			}
+			if err := each(item); err != nil {
+				return nil, err
+			}
+		}
+		if page.NextCursor == "" {
+			return pages, nil
+		}
+		at = path + separator + "cursor=" + url.QueryEscape(page.NextCursor)
+	}
 }
 
 // KubePages are the continue tokens of each page of a LIST with that limit, for a kind's list such

@@ -21,6 +21,9 @@ type Side struct {
 	Run func(ctx context.Context, duration time.Duration) (Sample, error)
 	// PIDs of the processes that do the work, if their processor time is to be counted.
 	PIDs []int
+	// Children, if there, finds further ones before each turn: those of a server that has a
+	// process for each connection.
+	Children func() ([]int, error)
 }
 
 // Sample is what a side did in a round.
@@ -77,20 +80,21 @@ func Rounds(ctx context.Context, plan Plan, sides ...Side) (Results, error) {
 }
 
 func turn(ctx context.Context, side Side, duration time.Duration) (Sample, error) {
-	before, err := processorTime(side.PIDs)
-	if err != nil {
-		return Sample{}, err
+	pids := side.PIDs
+	if side.Children != nil {
+		more, err := side.Children()
+		if err != nil {
+			return Sample{}, err
+		}
+		pids = append(slices.Clone(pids), more...)
 	}
+	before := processorTimes(pids)
 	sample, err := side.Run(ctx, duration)
 	if err != nil {
 		return Sample{}, err
 	}
-	after, err := processorTime(side.PIDs)
-	if err != nil {
-		return Sample{}, err
-	}
-	if side.PIDs != nil {
-		sample.CPU = after - before
+	for pid, after := range processorTimes(pids) {
+		sample.CPU += after - before[pid]
 	}
 	return sample, nil
 }

@@ -13,17 +13,16 @@ import (
 // tick is what /proc counts processor time in: USER_HZ, 100 on every Linux that Go runs on.
 const tick = 10 * time.Millisecond
 
-// processorTime is what the processes have used so far, theirs and the kernel's for them.
-func processorTime(pids []int) (time.Duration, error) {
-	var sum time.Duration
+// processorTimes are what each process has used so far, its own and the kernel's for it. One that has
+// ended is left out.
+func processorTimes(pids []int) map[int]time.Duration {
+	used := map[int]time.Duration{}
 	for _, pid := range pids {
-		used, err := processorTimeOf(pid)
-		if err != nil {
-			return 0, err
+		if t, err := processorTimeOf(pid); err == nil {
+			used[pid] = t
 		}
-		sum += used
 	}
-	return sum, nil
+	return used
 }
 
 func processorTimeOf(pid int) (time.Duration, error) {

@@ -25,12 +25,12 @@ type handler struct {
 	buffers sync.Pool
 }
 
-// poolSize is as many connections as callers are ever compared with.
-const poolSize = "32"
+// poolSettings have as many connections as there may be callers, and some open from the start.
+const poolSettings = " pool_max_conns=32 pool_min_conns=8"
 
 // Handler serves the organization's data that Load has put into that database.
 func Handler(ctx context.Context, dsn, organization string) (http.Handler, error) {
-	pool, err := pgxpool.New(ctx, dsn+" pool_max_conns="+poolSize)
+	pool, err := pgxpool.New(ctx, dsn+poolSettings)
 	if err != nil {
 		return nil, err
 	}

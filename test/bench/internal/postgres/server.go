@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -159,6 +160,24 @@ func (s *Server) waitReady(ctx context.Context) error {
 		return errors.Join(err, last)
 	}
 	return nil
+}
+
+// PIDs of the server and of those of its processes that are there now, one for each connection among them.
+func (s *Server) PIDs() ([]int, error) {
+	parent := s.process.Process.Pid
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", parent, parent))
+	if err != nil {
+		return nil, err
+	}
+	pids := []int{parent}
+	for child := range strings.FieldsSeq(string(content)) {
+		pid, err := strconv.Atoi(child)
+		if err != nil {
+			return nil, err
+		}
+		pids = append(pids, pid)
+	}
+	return pids, nil
 }
 
 // Stop ends it and removes its folder.
