@@ -79,6 +79,9 @@ func (s KeySet) VerifySignature(token string) (Verified, error) {
 	if err != nil {
 		return Verified{}, classify(err)
 	}
+	if err := checkForm(token); err != nil {
+		return Verified{}, err
+	}
 	if wire.Issuer != Issuer {
 		return Verified{}, fmt.Errorf("%w: issued by another", ErrClaims)
 	}
