@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
 // auditTriage writes a line for each decision of a person that is about to be recorded, with
@@ -32,4 +33,15 @@ func (r *Reconciler) auditTriage(s *scope) {
 			"resourceVersion", s.finding.ResourceVersion,
 		)
 	}
+}
+
+// added are the transitions of after that before has not.
+func added(before, after v1alpha1.FindingStatus) []v1alpha1.Transition {
+	last := findingstate.LastSeq(&before)
+	for i := range after.Transitions {
+		if after.Transitions[i].Seq > last {
+			return after.Transitions[i:]
+		}
+	}
+	return nil
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -25,9 +24,8 @@ import (
 
 // Reconciler reconciles Findings.
 type Reconciler struct {
-	client   client.Client
-	ledger   *ledger.Ledger
-	recorder events.EventRecorder
+	client client.Client
+	ledger *ledger.Ledger
 	// audit gets a line for each decision that a person took.
 	audit logr.Logger
 	clock clock.PassiveClock
@@ -40,11 +38,10 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		return err
 	}
 	r := &Reconciler{
-		client:   mgr.GetClient(),
-		ledger:   deliveries,
-		recorder: mgr.GetEventRecorder(v1alpha1.ControllerFieldManager),
-		audit:    mgr.GetLogger().WithName("audit"),
-		clock:    clock.RealClock{},
+		client: mgr.GetClient(),
+		ledger: deliveries,
+		audit:  mgr.GetLogger().WithName("audit"),
+		clock:  clock.RealClock{},
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Finding{}, references, referencesOf); err != nil {
 		return fmt.Errorf("index findings by what they refer to: %w", err)
@@ -102,12 +99,13 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (ctrl.Result, error) {
 }
 
 // write stores the status where anything in it differs, and tells the log of what people
-// decided before and people of what has happened after.
+// decided before. It makes no Event of what has happened: each would be a write of its own beside
+// this one, a scan can close thousands of findings at once, and the transitions say the same for
+// longer.
 func (r *Reconciler) write(ctx context.Context, s *scope) (bool, error) {
 	r.auditTriage(s)
 	written, err := patch.Status(ctx, r.client, s.finding, s.before, s.finding.Status)
 	if written {
-		r.announce(s)
 		s.before = *s.finding.Status.DeepCopy()
 	}
 	return written, err

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
-	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,21 +71,6 @@ func TestStatusFollowsTheSpec(t *testing.T) {
 	g.Expect(finding.Status.Transitions[1].By).NotTo(BeEmpty(), "the triage is signed")
 	g.Expect(v1alpha1.IsConditionTrue(finding.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
 	g.Expect(v1alpha1.FindCondition(finding.Status.Conditions, v1alpha1.ConditionStalled)).To(BeNil())
-
-	eventually(t, func(g Gomega) { g.Expect(eventReasons(t, g, finding)).To(ConsistOf("Triaged", "Closed", "Reopened")) })
-}
-
-func eventReasons(t *testing.T, g Gomega, finding *v1alpha1.Finding) []string {
-	t.Helper()
-	list := &eventsv1.EventList{}
-	g.Expect(env.Client.List(t.Context(), list, client.InNamespace(finding.Namespace))).To(Succeed())
-	var reasons []string
-	for _, event := range list.Items {
-		if event.Regarding.UID == finding.UID {
-			reasons = append(reasons, event.Reason)
-		}
-	}
-	return reasons
 }
 
 func TestReadySaysWhatIsMissingAndIsWokenWhenItComesOrGoes(t *testing.T) {
@@ -197,43 +181,26 @@ func newestWrite(finding *v1alpha1.Finding) time.Time {
 	return newest
 }
 
-func TestAnnouncements(t *testing.T) {
-	transition := func(seq int64, kind v1alpha1.TransitionType, from, to, by string) v1alpha1.Transition {
-		return v1alpha1.Transition{Seq: seq, Type: kind, From: from, To: to, By: by, At: metav1.NewTime(time.Unix(0, 0))}
+func TestAddedAreTheTransitionsThatWereNotThereBefore(t *testing.T) {
+	list := func(seqs ...int64) v1alpha1.FindingStatus {
+		var status v1alpha1.FindingStatus
+		for _, seq := range seqs {
+			status.Transitions = append(status.Transitions, v1alpha1.Transition{Seq: seq, Type: v1alpha1.TransitionTriaged})
+		}
+		return status
 	}
 	cases := []struct {
 		reason        string
-		before, after []v1alpha1.Transition
-		want          []string
-	}{{
-		reason: "an import makes thousands of findings: no event each",
-		after:  []v1alpha1.Transition{transition(1, v1alpha1.TransitionCreated, "", "open", "scanner/x")},
-	}, {
-		reason: "what was there before has been told",
-		before: []v1alpha1.Transition{transition(1, v1alpha1.TransitionClosed, "open", "closed", "scanner/x")},
-		after:  []v1alpha1.Transition{transition(1, v1alpha1.TransitionClosed, "open", "closed", "scanner/x")},
-	}, {
-		reason: "who and from what to what",
-		after:  []v1alpha1.Transition{transition(1, v1alpha1.TransitionTriaged, "open", "muted", "ann")},
-		want:   []string{"ann changed the user status from open to muted."},
-	}, {
-		reason: "a comment alone is no change of status",
-		after:  []v1alpha1.Transition{transition(1, v1alpha1.TransitionTriaged, "muted", "muted", "ann")},
-		want:   []string{"ann changed the comments."},
-	}, {
-		reason: "two changes at once are two events",
-		after: []v1alpha1.Transition{
-			transition(1, v1alpha1.TransitionReopened, "closed", "open", "scanner/x"),
-			transition(2, v1alpha1.TransitionTriaged, "open", "active", ""),
-		},
-		want: []string{"scanner/x reports the finding again.", "an unknown writer changed the user status from open to active."},
-	}}
+		before, after v1alpha1.FindingStatus
+		want          v1alpha1.FindingStatus
+	}{
+		{"all of a new finding's", list(), list(1, 2), list(1, 2)},
+		{"none where nothing has happened", list(1), list(1), list()},
+		{"those after the last", list(1, 2), list(1, 2, 3, 4), list(3, 4)},
+		{"though old ones have been dropped", list(1, 2), list(2, 3), list(3)},
+	}
 	for _, c := range cases {
-		var got []string
-		for _, a := range announcements(v1alpha1.FindingStatus{Transitions: c.before}, v1alpha1.FindingStatus{Transitions: c.after}) {
-			got = append(got, a.note)
-		}
-		NewWithT(t).Expect(got).To(Equal(c.want), c.reason)
+		NewWithT(t).Expect(added(c.before, c.after)).To(Equal(c.want.Transitions), c.reason)
 	}
 }
 

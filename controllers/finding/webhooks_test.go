@@ -20,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -476,7 +475,7 @@ func TestACacheThatIsBehindMakesNoRetiredDeliveryAgain(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		r := &Reconciler{client: c, ledger: books, recorder: &events.FakeRecorder{}, clock: clock.RealClock{}}
+		r := &Reconciler{client: c, ledger: books, clock: clock.RealClock{}}
 		return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 			result, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(old)})
 			if err == nil && result.RequeueAfter == 0 {

@@ -159,6 +159,9 @@ func start(env *envtest.Environment) (*Environment, error) {
 	return e, nil
 }
 
+// EtcdURL is the address that etcd serves its clients and its metrics at, without TLS.
+func (e *Environment) EtcdURL() string { return e.env.ControlPlane.Etcd.URL.String() }
+
 // Stop ends the API server and etcd.
 func (e *Environment) Stop() error { return e.env.Stop() }
 

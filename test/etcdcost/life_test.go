@@ -1,0 +1,367 @@
+package etcdcost
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/importer"
+	"github.com/appsec-dev/findings-operator/internal/sarif"
+	"github.com/appsec-dev/findings-operator/test/apiclient"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// Writes of a finding, as the API server counts them.
+var (
+	byScanner  = request{"findings", "APPLY"}
+	byPerson   = request{"findings", "PATCH"}
+	byOperator = request{"findings/status", "PATCH"}
+	// nobody writes none.
+	nobody = request{}
+)
+
+// life is that of the findings of an organization.
+type life struct {
+	*testing.T
+	n         int
+	namespace string
+	// most is how often the operator may write a finding in a step in which its caller has.
+	most int
+	// unattended says that no controllers run.
+	unattended bool
+	// scanner imports and person triages, each with the rights of its role.
+	scanner, person client.Client
+	rest            *apiclient.Client
+	steps           []step
+}
+
+// step is what was counted of one.
+type step struct {
+	name    string
+	counted *counters
+	took    time.Duration
+	// size of one finding after it, in bytes of JSON, which is how etcd has it.
+	size int
+}
+
+// TestAStepOfAFindingsLifeIsOneWriteOfTheOperator takes findings through their life, once where
+// nobody subscribes to them and once where somebody does, and counts what is written.
+func TestAStepOfAFindingsLifeIsOneWriteOfTheOperator(t *testing.T) {
+	binary := operator(t)
+	stopControllers := startControllers(t, binary)
+	address := startFacade(t, binary)
+
+	alone := newLife(t, "alone", address, 1)
+	stopControllers() // so that what the importer writes is seen apart from what follows
+	alone.unattended = true
+	alone.step("create: an import, no controllers yet", byScanner, func() { alone.imports("first", commitA, everything) })
+	alone.unattended = false
+	alone.step("reconcile: the controllers start", byOperator, func() { stopControllers = startControllers(t, binary) })
+	alone.goOn()
+	alone.step("the controllers start again", nobody, func() {
+		stopControllers()
+		stopControllers = startControllers(t, binary)
+	})
+
+	heard := newLife(t, "heard", address, 2)
+	heard.subscribe()
+	heard.step("create: an import", byScanner, func() { heard.imports("first", commitA, everything) })
+	heard.goOn()
+	heard.step("the controllers start again", nobody, func() {
+		stopControllers()
+		startControllers(t, binary)
+	})
+	if *report != "" {
+		must(t, writeReport(*report, alone, heard))
+	}
+}
+
+// goOn is what a life has once its findings are there.
+func (l *life) goOn() {
+	l.Helper()
+	l.step("rescan, the same results", nobody, func() { l.imports("first", commitA, everything) })
+	l.step("rescan, the same results at another commit", nobody, func() { l.imports("first", commitB, everything) })
+	l.step("triage by REST", byPerson, func() { l.triageByREST("muted", "Only tests call it.") })
+	l.step("triage by REST, as it is", nobody, func() { l.triageByREST("muted", "Only tests call it.") })
+	l.step("triage by kubectl", byPerson, func() { l.triageByKubectl("active", "It is reachable after all.") })
+	l.step("triage by kubectl, as it is", nobody, func() { l.triageByKubectl("active", "It is reachable after all.") })
+	l.step("rescan, all described anew", byScanner, func() { l.imports("second", commitB, everything) })
+	l.step("rescan, all gone: closed", byScanner, func() { l.imports("second", commitB, nothing) })
+	l.step("rescan, all gone still", nobody, func() { l.imports("second", commitB, nothing) })
+	l.step("rescan, all back: reopened", byScanner, func() { l.imports("second", commitB, everything) })
+}
+
+func newLife(t *testing.T, name, address string, most int) *life {
+	t.Helper()
+	l := &life{T: t, n: *findings, most: most, namespace: v1alpha1.NamespacePrefix + name}
+	create(t, builder.Organization(name).RequestsPerMinute(1_000_000).Build())
+	eventually(t, func(g Gomega) {
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Name: l.namespace}, &corev1.Namespace{})).To(Succeed())
+	})
+	key := builder.APIKey("team").In(l.namespace).Build()
+	create(t, key,
+		builder.Repository("repo").In(l.namespace).URL("https://github.com/acme/repo").Build(),
+		builder.Project("proj").In(l.namespace).Build())
+	secret := &corev1.Secret{}
+	eventually(t, func(g Gomega) {
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
+		g.Expect(v1alpha1.IsConditionTrue(key.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Namespace: l.namespace, Name: string(key.Status.SecretRef.Name)}, secret)).To(Succeed())
+	})
+	l.rest = &apiclient.Client{Base: address, Token: string(secret.Data[v1alpha1.APIKeyTokenKey])}
+	eventually(t, func(g Gomega) {
+		answer, err := l.rest.Do(t.Context(), http.MethodGet, "/v1/findings", "")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(answer.Status).To(Equal(http.StatusOK))
+	})
+	l.scanner, l.person = l.member("scanner", testenv.Scanner), l.member("person", testenv.Triager)
+	l.settle()
+	return l
+}
+
+func (l *life) member(name string, role testenv.Role) client.Client {
+	l.Helper()
+	config, err := env.Member(l.Context(), l.namespace, name, role)
+	must(l.T, err)
+	c, err := importer.NewClient(config)
+	must(l.T, err)
+	return c
+}
+
+// subscribe has everything that happens to findings sent to a receiver that takes it.
+func (l *life) subscribe() {
+	l.Helper()
+	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	l.Cleanup(receiver.Close)
+	endpoint := builder.WebhookEndpoint("all").In(l.namespace).URL(receiver.URL).Events("finding.*").Build()
+	create(l.T, endpoint)
+	eventually(l.T, func(g Gomega) {
+		g.Expect(env.Client.Get(l.Context(), client.ObjectKeyFromObject(endpoint), endpoint)).To(Succeed())
+		g.Expect(v1alpha1.IsConditionTrue(endpoint.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
+	})
+	l.settle()
+}
+
+// step does something, waits until all that follows from it is written, and holds what was
+// written against what a step may cost, where that writer writes each finding once.
+func (l *life) step(name string, writer request, do func()) {
+	l.Helper()
+	before, err := read(l.Context())
+	must(l.T, err)
+	started := time.Now()
+	do()
+	l.settle()
+	after, err := read(l.Context())
+	must(l.T, err)
+	s := step{name: name, counted: after.since(before), took: time.Since(started)}
+	s.size = l.size()
+	l.steps = append(l.steps, s)
+	l.Logf("%s, %s: %s", l.namespace, name, s.summary())
+	l.judge(&s, writer)
+}
+
+// perScan is what a step may write of each kind that is written for a whole scan, however many
+// findings it has, and once more for each second that it takes.
+const perScan = 6
+
+// judge fails the test where a step has cost more than it may.
+func (l *life) judge(s *step, writer request) {
+	l.Helper()
+	n, most := l.n, l.most
+	if writer == nobody {
+		n, most = 0, 0
+	}
+	c := s.counted
+	callers := written(c, byScanner) + written(c, byPerson)
+	if writer == byOperator {
+		callers, most = 0, 1
+	}
+	switch {
+	case writer == nobody: // the callers may have asked for a change that is none
+	case written(c, writer) != n:
+		l.Errorf("%s: %v of findings is granted %d times, want %d", s.name, writer, written(c, writer), n)
+	case callers > n:
+		l.Errorf("%s: the callers have written %d findings, want %d", s.name, callers, n)
+	}
+	if l.unattended {
+		most = 0
+	}
+	if got := written(c, byOperator); got > most*n {
+		l.Errorf("%s: the operator has written findings %d times, want %d at most", s.name, got, most*n)
+	}
+	own := n
+	if writer == byOperator {
+		own = 0
+	}
+	if got := int(c.stored["findings"]); got > own+most*n {
+		l.Errorf("%s: findings were stored %d times, want %d at most", s.name, got, own+most*n)
+	}
+	l.judgeDeliveries(s, n)
+	for resource, got := range c.stored {
+		switch resource {
+		case "findings", "webhookdeliveries":
+			continue
+		}
+		if limit := perScan + s.took.Seconds(); got > limit {
+			l.Errorf("%s: %s were stored %.0f times, want %.0f at most: not one for each finding", s.name, resource, got, limit)
+		}
+	}
+}
+
+// judgeDeliveries wants one delivery of each finding where somebody subscribes, which is stored
+// when it is made, and before and after it is sent.
+func (l *life) judgeDeliveries(s *step, n int) {
+	l.Helper()
+	if l.most < 2 {
+		n = 0
+	}
+	made := written(s.counted, request{"webhookdeliveries", "POST"})
+	if made != n {
+		l.Errorf("%s: %d deliveries were made, want %d", s.name, made, n)
+	}
+	const stored = 4 // and once more, where it has to wait for its turn
+	if got := int(s.counted.stored["webhookdeliveries"]); got > stored*n {
+		l.Errorf("%s: deliveries were stored %d times, want %d at most", s.name, got, stored*n)
+	}
+}
+
+// size is how many bytes one finding is, as it is stored.
+func (l *life) size() int {
+	l.Helper()
+	clients, err := kubernetes.NewForConfig(env.Config)
+	must(l.T, err)
+	all, err := clients.RESTClient().Get().AbsPath("/apis", v1alpha1.GroupName, v1alpha1.GroupVersion.Version, "namespaces", l.namespace, "findings").DoRaw(l.Context())
+	must(l.T, err)
+	return len(all) / l.n
+}
+
+// written is how often that was granted.
+func written(c *counters, r request) int { return int(c.requests[r]) }
+
+// summary is everything that was written in a step.
+func (s *step) summary() string {
+	var out []string
+	for r, n := range s.counted.requests {
+		out = append(out, fmt.Sprintf("%s %s %.0f", r.verb, r.resource, n))
+	}
+	for resource, n := range s.counted.stored {
+		out = append(out, fmt.Sprintf("stored %s %.0f", resource, n))
+	}
+	slices.Sort(out)
+	return fmt.Sprintf("%v; etcd: %.0f puts, %.0f bytes, in use %+.0f; %s", out, s.counted.puts, s.counted.putBytes, s.counted.inUse, s.took)
+}
+
+// settle waits until every finding is recorded, and nothing of ours has been written for a while.
+func (l *life) settle() {
+	l.Helper()
+	if !l.unattended {
+		l.recorded()
+	}
+	var last *counters
+	var since time.Time
+	eventually(l.T, func(g Gomega) {
+		now, err := read(l.Context())
+		g.Expect(err).NotTo(HaveOccurred())
+		if last == nil || !now.sameWrites(last) {
+			last, since = now, time.Now()
+		}
+		g.Expect(time.Since(since)).To(BeNumerically(">", quiet), "time since the last write")
+	})
+}
+
+// recorded waits until the controllers have recorded all that there is of the findings, and have
+// sent what is to be sent of it.
+func (l *life) recorded() {
+	l.Helper()
+	eventually(l.T, func(g Gomega) {
+		list := &v1alpha1.FindingList{}
+		g.Expect(env.Client.List(l.Context(), list, client.InNamespace(l.namespace))).To(Succeed())
+		for i := range list.Items {
+			f := &list.Items[i]
+			g.Expect(f.Status.ObservedGeneration).To(Equal(f.Generation))
+			g.Expect(f.Status.Transitions).NotTo(BeEmpty())
+			g.Expect(f.Status.EmittedSeq).To(Equal(f.Status.Transitions[len(f.Status.Transitions)-1].Seq))
+		}
+	})
+}
+
+const (
+	commitA = "1111111111111111111111111111111111111111"
+	commitB = "2222222222222222222222222222222222222222"
+)
+
+// What a scan reports.
+const (
+	everything = true
+	nothing    = false
+)
+
+// imports has the real importer bring in what a scan found.
+func (l *life) imports(wording, commit string, all bool) {
+	l.Helper()
+	n := 0
+	if all {
+		n = l.n
+	}
+	log, err := sarif.Parse(strings.NewReader(document(l.T, n, wording)), sarif.Options{})
+	must(l.T, err)
+	batches, err := importer.Collect([]importer.File{{Name: "scan.sarif", Log: log}}, importer.Choices{Commit: commit}, time.Now())
+	must(l.T, err)
+	target := importer.Target{Namespace: l.namespace, Repository: "repo", Project: "proj"}
+	// Force, since a scan may close all that there is here, and may follow within a second.
+	summaries, err := importer.New(l.scanner, target, importer.Options{Force: true}).Import(l.Context(), batches)
+	must(l.T, err)
+	for _, s := range summaries {
+		if s.Skipped > 0 || s.LeftOpen > 0 {
+			l.Errorf("the import skipped %d findings (%v) and left %d open", s.Skipped, s.SkippedExamples, s.LeftOpen)
+		}
+	}
+}
+
+func (l *life) names() []string {
+	l.Helper()
+	list := &v1alpha1.FindingList{}
+	must(l.T, env.Client.List(l.Context(), list, client.InNamespace(l.namespace)))
+	names := make([]string, len(list.Items))
+	for i := range list.Items {
+		names[i] = list.Items[i].Name
+	}
+	return names
+}
+
+func (l *life) triageByREST(status, comments string) {
+	l.Helper()
+	for _, name := range l.names() {
+		body, err := json.Marshal(map[string]string{"user_status": status, "comments": comments})
+		must(l.T, err)
+		answer, err := l.rest.Do(l.Context(), http.MethodPatch, "/v2/findings/"+name, string(body))
+		must(l.T, err)
+		if answer.Status != http.StatusOK {
+			l.Fatalf("triage of %s: %d %s", name, answer.Status, answer.Body)
+		}
+	}
+}
+
+// triageByKubectl sends what `kubectl patch --type=merge` does.
+func (l *life) triageByKubectl(status, comments string) {
+	l.Helper()
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"triage": map[string]string{"userStatus": status, "comments": comments}}})
+	must(l.T, err)
+	for _, name := range l.names() {
+		finding := builder.Finding(name).In(l.namespace).Build()
+		must(l.T, l.person.Patch(l.Context(), finding, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("kubectl-patch")))
+	}
+}

@@ -1,0 +1,205 @@
+package etcdcost
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// request is a kind of write that the API server was asked for.
+type request struct {
+	// resource with its subresource, as in a role: "findings/status".
+	resource string
+	// verb is POST, PUT, PATCH, APPLY or DELETE.
+	verb string
+}
+
+// counters are those of the API server and of etcd since they started, or their growth.
+type counters struct {
+	// requests to write that the API server granted, of our group and of events.
+	requests map[request]float64
+	// stored are the writes that the API server made to etcd, by resource. A request that
+	// changes nothing is in requests and not here.
+	stored map[string]float64
+	// puts of etcd, and the bytes of their keys and values. The API server's own, a few in ten
+	// seconds, are among them.
+	puts, putBytes float64
+	// inUse is how many bytes etcd's database uses, the history that is not compacted yet included.
+	inUse float64
+}
+
+// sample is a line of a metric.
+type sample struct {
+	labels map[string]string
+	value  float64
+}
+
+var label = regexp.MustCompile(`(\w+)="([^"]*)"`)
+
+// samplesOf reads the lines of a metric from the text form.
+func samplesOf(text, metric string) ([]sample, error) {
+	var out []sample
+	for line := range strings.Lines(text) {
+		rest, found := strings.CutPrefix(strings.TrimSpace(line), metric)
+		if !found || rest == "" || rest[0] != '{' && rest[0] != ' ' {
+			continue
+		}
+		at := strings.LastIndexByte(rest, ' ')
+		value, err := strconv.ParseFloat(rest[at+1:], 64)
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", line, err)
+		}
+		s := sample{labels: map[string]string{}, value: value}
+		for _, pair := range label.FindAllStringSubmatch(rest[:at], -1) {
+			s.labels[pair[1]] = pair[2]
+		}
+		out = append(out, s)
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("there is no metric %s", metric)
+	}
+	return out, nil
+}
+
+const eventsGroup = "events.k8s.io"
+
+// read reads all counters.
+func read(ctx context.Context) (*counters, error) {
+	clients, err := kubernetes.NewForConfig(env.Config)
+	if err != nil {
+		return nil, err
+	}
+	ofServer, err := clients.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the API server's metrics: %w", err)
+	}
+	ofEtcd, err := get(ctx, env.EtcdURL()+"/metrics")
+	if err != nil {
+		return nil, fmt.Errorf("read etcd's metrics: %w", err)
+	}
+	c := &counters{requests: map[request]float64{}, stored: map[string]float64{}}
+	if err := c.addRequests(string(ofServer)); err != nil {
+		return nil, err
+	}
+	if err := c.addStored(string(ofServer)); err != nil {
+		return nil, err
+	}
+	for metric, into := range map[string]*float64{
+		"etcd_mvcc_put_total":                         &c.puts,
+		"etcd_debugging_mvcc_total_put_size_in_bytes": &c.putBytes,
+		"etcd_mvcc_db_total_size_in_use_in_bytes":     &c.inUse,
+	} {
+		samples, err := samplesOf(ofEtcd, metric)
+		if err != nil {
+			return nil, err
+		}
+		*into = samples[0].value
+	}
+	return c, nil
+}
+
+// addRequests adds what was asked of the API server and granted.
+func (c *counters) addRequests(text string) error {
+	samples, err := samplesOf(text, "apiserver_request_total")
+	if err != nil {
+		return err
+	}
+	for _, s := range samples {
+		l := s.labels
+		if l["group"] != v1alpha1.GroupName && l["group"] != eventsGroup || !strings.HasPrefix(l["code"], "2") || l["dry_run"] != "" {
+			continue
+		}
+		switch l["verb"] {
+		case "POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION":
+		default:
+			continue
+		}
+		resource := l["resource"]
+		if l["subresource"] != "" {
+			resource += "/" + l["subresource"]
+		}
+		c.requests[request{resource, l["verb"]}] += s.value
+	}
+	return nil
+}
+
+// addStored adds what the API server wrote to etcd.
+func (c *counters) addStored(text string) error {
+	samples, err := samplesOf(text, "etcd_requests_total")
+	if err != nil {
+		return err
+	}
+	for _, s := range samples {
+		switch s.labels["operation"] {
+		case "create", "update", "delete":
+			c.stored[s.labels["resource"]] += s.value
+		}
+	}
+	return nil
+}
+
+// since is what has been added since before.
+func (c *counters) since(before *counters) *counters {
+	return &counters{
+		requests: growth(c.requests, before.requests),
+		stored:   growth(c.stored, before.stored),
+		puts:     c.puts - before.puts,
+		putBytes: c.putBytes - before.putBytes,
+		inUse:    c.inUse - before.inUse,
+	}
+}
+
+func growth[K comparable](now, before map[K]float64) map[K]float64 {
+	out := map[K]float64{}
+	for key, value := range now {
+		if grown := value - before[key]; grown != 0 {
+			out[key] = grown
+		}
+	}
+	return out
+}
+
+// sameWrites says whether nothing of ours was written between the two.
+func (c *counters) sameWrites(other *counters) bool { return maps.Equal(c.requests, other.requests) }
+
+func get(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close() //nolint:errcheck // only read from
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("%s answered %s", url, response.Status)
+	}
+	content, err := io.ReadAll(response.Body)
+	return string(content), err
+}
+
+func TestSamplesAreReadWithAndWithoutLabels(t *testing.T) {
+	text := "# HELP a_total b\na_total{verb=\"GET\",path=\"/x y\"} 3\na_total_more 9\nbare 1.5e+06\n"
+	got, err := samplesOf(text, "a_total")
+	if err != nil || len(got) != 1 || got[0].value != 3 || got[0].labels["path"] != "/x y" {
+		t.Errorf("a_total: got %v, %v", got, err)
+	}
+	got, err = samplesOf(text, "bare")
+	if err != nil || len(got) != 1 || got[0].value != 1_500_000 {
+		t.Errorf("bare: got %v, %v", got, err)
+	}
+	if _, err := samplesOf(text, "absent"); err == nil {
+		t.Error("a metric that is not there must be an error: it would count as 0")
+	}
+}
