@@ -1,8 +1,11 @@
 package apiserver
 
 import (
+	"errors"
+
 	"github.com/gin-gonic/gin"
 
+	"github.com/appsec-dev/findings-operator/apiserver/auth"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/ratelimit"
 	"github.com/appsec-dev/findings-operator/internal/clientaddress"
@@ -17,9 +20,11 @@ func (r *router) limit(c *gin.Context) {
 	}
 }
 
+// callerOf is the key, also of a request that is refused since what is known of keys is too old:
+// were those counted for their address, keys behind one proxy would use up one another's limit.
 func (r *router) callerOf(c *gin.Context) ratelimit.Caller {
 	s := stateOf(c)
-	if s.authErr == nil {
+	if s.authErr == nil || errors.Is(s.authErr, auth.ErrStale) && s.identity.KeyUID != "" {
 		return ratelimit.Key(string(s.identity.KeyUID), int(s.identity.RequestsPerMinute))
 	}
 	return ratelimit.Address(clientaddress.Of(c.Request, r.trustedProxies))

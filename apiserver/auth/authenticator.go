@@ -191,14 +191,23 @@ func (a *Authenticator) useSigningKeys(configMaps map[types.UID]*corev1.ConfigMa
 
 // Authenticate says who sends a request with that Authorization header. The error is
 // ErrUnauthenticated or ErrStale.
+//
+// With ErrStale comes who it was by what was known last, the zero Identity where nobody: good for
+// counting the request and for nothing else.
 func (a *Authenticator) Authenticate(header string, now time.Time) (Identity, error) {
 	token, err := bearer(header)
 	if err != nil {
 		return Identity{}, err
 	}
+	identity, err := a.lookUp(token, now)
 	if a.stale(now) {
-		return Identity{}, ErrStale
+		return identity, ErrStale
 	}
+	return identity, err
+}
+
+// lookUp decides by what is known, however old.
+func (a *Authenticator) lookUp(token string, now time.Time) (Identity, error) {
 	claims, err := a.signatures.verify(*a.signingKeys.Load(), token)
 	if err != nil {
 		return Identity{}, err

@@ -185,8 +185,8 @@ func TestNothingIsDecidedUponOldKnowledge(t *testing.T) {
 		t.Fatal(err)
 	}
 	header := issue(t, key, "stale")
-	if _, err := idle.Authenticate(header, time.Now()); !errors.Is(err, ErrStale) || idle.Ready() {
-		t.Errorf("before anything is known: %v, want ErrStale and not ready", err)
+	if identity, err := idle.Authenticate(header, time.Now()); !errors.Is(err, ErrStale) || identity.KeyUID != "" || idle.Ready() {
+		t.Errorf("before anything is known: %+v, %v, want nobody, ErrStale and not ready", identity, err)
 	}
 	if _, err := idle.Authenticate("", time.Now()); !errors.Is(err, ErrUnauthenticated) {
 		t.Errorf("a request without a key: %v, want ErrUnauthenticated whatever is known", err)
@@ -209,10 +209,14 @@ func TestNothingIsDecidedUponOldKnowledge(t *testing.T) {
 		t.Errorf("young knowledge holds while the API server is away: %v", err)
 	}
 	eventually(t, func(g Gomega) {
-		_, err := a.Authenticate(header, time.Now())
+		identity, err := a.Authenticate(header, time.Now())
 		g.Expect(err).To(MatchError(ErrStale))
+		g.Expect(identity.KeyUID).To(Equal(key.UID), "who it was by what was known last")
 		g.Expect(a.Ready()).To(BeFalse())
 	})
+	if identity, err := a.Authenticate(header+"x", time.Now()); !errors.Is(err, ErrStale) || identity.KeyUID != "" {
+		t.Errorf("with a forged token: %+v, %v, want nobody and ErrStale", identity, err)
+	}
 	if age := a.Age(time.Now()); age <= 3*time.Second {
 		t.Errorf("stale at an age of %v", age)
 	}
