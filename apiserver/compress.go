@@ -1,11 +1,17 @@
 package apiserver
 
 import (
+	"bytes"
 	"compress/gzip"
 	"io"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/appsec-dev/findings-operator/apiserver/content"
 )
 
 // minCompressedBytes is from which length on a body is compressed: what fits into a packet
@@ -22,15 +28,40 @@ var compressors = sync.Pool{New: func() any {
 	return writer
 }}
 
+// sendCompressed writes a body as one gzip stream. What was compressed lately is not compressed
+// again: to compress a page takes a hundred times as long as to send it.
+func sendCompressed(c *gin.Context, parts []content.Part, length int) {
+	header := c.Writer.Header()
+	header.Set("Content-Encoding", "gzip")
+	if c.Request.Method == http.MethodHead {
+		c.Writer.WriteHeaderNow()
+		return
+	}
+	if known := compressed.get(parts); known != nil {
+		header.Set("Content-Length", strconv.Itoa(len(known)))
+		// If it fails the client is gone; the log has the status and the size.
+		_, _ = c.Writer.Write(known)
+		return
+	}
+	var stream io.Writer = c.Writer
+	var made *bytes.Buffer
+	if compressed.takes(length) {
+		made = bytes.NewBuffer(make([]byte, 0, length/8))
+		stream = io.MultiWriter(made, c.Writer)
+	}
+	if err := compress(stream, parts); err == nil && made != nil {
+		compressed.put(parts, length, made.Bytes())
+	}
+	c.Writer.WriteHeaderNow()
+}
+
 // compress writes the parts to w as one gzip stream.
-func compress(w io.Writer, parts [][]byte) error {
+func compress(w io.Writer, parts []content.Part) error {
 	compressor := compressors.Get().(*gzip.Writer)
 	defer compressors.Put(compressor)
 	compressor.Reset(w)
-	for _, part := range parts {
-		if _, err := compressor.Write(part); err != nil {
-			return err
-		}
+	if err := write(compressor, parts); err != nil {
+		return err
 	}
 	return compressor.Close()
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/gin-gonic/gin"
 	swaggerfiles "github.com/swaggo/files/v2"
+
+	"github.com/appsec-dev/findings-operator/apiserver/content"
 )
 
 // docsPath is where the contract is shown to people, to anybody.
@@ -69,7 +71,8 @@ func docsFiles() (map[string][]byte, error) {
 	return files, nil
 }
 
-func sendDocs(at string, content []byte) gin.HandlerFunc {
+func sendDocs(at string, file []byte) gin.HandlerFunc {
+	body := content.Of(file)
 	contentType := "text/html; charset=utf-8"
 	if extension := path.Ext(at); extension != "" {
 		contentType = mime.TypeByExtension(extension)
@@ -84,6 +87,6 @@ func sendDocs(at string, content []byte) gin.HandlerFunc {
 		header.Set("Referrer-Policy", "no-referrer")
 		// It changes with the service alone.
 		header.Set("Cache-Control", "public, max-age=3600")
-		sendBody(c, http.StatusOK, content)
+		sendBody(c, http.StatusOK, body)
 	}
 }

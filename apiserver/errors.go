@@ -6,6 +6,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
@@ -25,6 +26,6 @@ func fail(c *gin.Context, err error) {
 	if err != nil {
 		panic(err) // two strings always encode
 	}
-	send(c, p.Status, body)
+	send(c, p.Status, content.Of(body))
 	c.Abort()
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/gin-gonic/gin"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/appsec-dev/findings-operator/apiserver/content"
 )
 
 // routerWith serves one handler behind the first two parts of the chain.
@@ -48,7 +50,7 @@ func TestAPanicInTheMiddleOfAnAnswerCutsItOff(t *testing.T) {
 		}
 	}()
 	routerWith(&log, func(c *gin.Context) {
-		send(c, http.StatusOK, []byte(`{"items":[`))
+		send(c, http.StatusOK, content.Of([]byte(`{"items":[`)))
 		panic("in the middle")
 	}).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 }

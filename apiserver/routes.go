@@ -12,6 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/appsec-dev/findings-operator/apiserver/auth"
+	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
@@ -84,8 +85,9 @@ func (r *router) addPublic(engine *gin.Engine, contract []byte) error {
 	if err != nil {
 		return err
 	}
+	body := content.Of(contract)
 	public := map[string]gin.HandlerFunc{
-		specPath: func(c *gin.Context) { send(c, http.StatusOK, contract) },
+		specPath: func(c *gin.Context) { send(c, http.StatusOK, body) },
 	}
 	for at, content := range files {
 		public[at] = sendDocs(at, content)

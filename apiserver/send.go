@@ -1,22 +1,25 @@
 package apiserver
 
 import (
+	"io"
 	"net/http"
 	"strconv"
+	"sync"
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/etag"
 )
 
 // send writes JSON whose parts are ready.
-func send(c *gin.Context, status int, parts ...[]byte) {
+func send(c *gin.Context, status int, parts ...content.Part) {
 	c.Writer.Header().Set("Content-Type", "application/json")
 	sendBody(c, status, parts...)
 }
 
 // sendState is send for a resource whose state has a tag.
-func sendState(c *gin.Context, tag string, parts ...[]byte) {
+func sendState(c *gin.Context, tag string, parts ...content.Part) {
 	header := c.Writer.Header()
 	header.Set("ETag", etag.Format(tag, compresses(c, lengthOf(parts))))
 	if c.Request.Method != http.MethodPatch && etag.IfNoneMatch(c.Request.Header.Values("If-None-Match")).Names(tag) {
@@ -30,36 +33,60 @@ func sendState(c *gin.Context, tag string, parts ...[]byte) {
 
 // sendBody writes a body, compressed where that pays and the client takes it. For HEAD,
 // net/http keeps the headers and drops the body.
-func sendBody(c *gin.Context, status int, parts ...[]byte) {
+func sendBody(c *gin.Context, status int, parts ...content.Part) {
 	header, length := c.Writer.Header(), lengthOf(parts)
 	if length >= minCompressedBytes {
 		header.Set("Vary", "Accept-Encoding")
 	}
 	c.Status(status)
 	if compresses(c, length) {
-		header.Set("Content-Encoding", "gzip")
-		if c.Request.Method != http.MethodHead {
-			// If it fails the client is gone; the log has the status and the size.
-			_ = compress(c.Writer, parts)
-		}
-		c.Writer.WriteHeaderNow()
+		sendCompressed(c, parts, length)
 		return
 	}
 	header.Set("Content-Length", strconv.Itoa(length))
-	for _, part := range parts {
-		if _, err := c.Writer.Write(part); err != nil {
-			return
-		}
+	if c.Request.Method == http.MethodHead {
+		c.Writer.WriteHeaderNow()
+		return
 	}
+	// If it fails the client is gone; the log has the status and the size.
+	_ = write(c.Writer, parts)
 }
 
 func compresses(c *gin.Context, length int) bool {
 	return length >= minCompressedBytes && acceptsGzip(c.Request.Header.Values("Accept-Encoding"))
 }
 
-func lengthOf(parts [][]byte) (length int) {
+func lengthOf(parts []content.Part) (length int) {
 	for _, part := range parts {
-		length += len(part)
+		length += part.Len()
 	}
 	return length
+}
+
+// chunkBytes is how much of a body is put together for one write: few calls of the system for a
+// page, and little memory for a client that reads slowly.
+const chunkBytes = 64 << 10
+
+// chunks are kept, except for those that a long part has made grow.
+var chunks = sync.Pool{New: func() any {
+	chunk := make([]byte, 0, chunkBytes)
+	return &chunk
+}}
+
+// write writes the parts to w in chunks.
+func write(w io.Writer, parts []content.Part) error {
+	kept := chunks.Get().(*[]byte)
+	defer chunks.Put(kept)
+	chunk := *kept
+	for _, part := range parts {
+		if len(chunk) > 0 && len(chunk)+part.Len() > chunkBytes {
+			if _, err := w.Write(chunk); err != nil {
+				return err
+			}
+			chunk = chunk[:0]
+		}
+		chunk = part.AppendTo(chunk)
+	}
+	_, err := w.Write(chunk)
+	return err
 }

@@ -16,5 +16,5 @@ func (b *Backend) GetFindingV2(ctx context.Context, request Request) (Response, 
 	if !there || item.RepoID != request.Path.Get("repo_id") || item.ProjectID != request.Path.Get("project_id") {
 		return Response{}, problem.NotFound("finding")
 	}
-	return findingResponse(item, item.V2), nil
+	return findingResponse(item, item.V2()), nil
 }

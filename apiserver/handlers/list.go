@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/cursor"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
@@ -53,7 +54,7 @@ func (l list) position(cursors *cursor.Codec) (*readmodel.Position, error) {
 }
 
 // respond answers with a page. shape is the JSON of an item.
-func respond[T any](cursors *cursor.Codec, l list, page readmodel.Page[T], shape func(T) []byte) (Response, error) {
+func respond[T any](cursors *cursor.Codec, l list, page readmodel.Page[T], shape func(T) content.Part) (Response, error) {
 	next := ""
 	if page.HasMore {
 		var err error
@@ -61,7 +62,7 @@ func respond[T any](cursors *cursor.Codec, l list, page readmodel.Page[T], shape
 			return Response{}, err
 		}
 	}
-	items := make([][]byte, len(page.Items))
+	items := make([]content.Part, len(page.Items))
 	for i, item := range page.Items {
 		items[i] = shape(item)
 	}
@@ -69,7 +70,7 @@ func respond[T any](cursors *cursor.Codec, l list, page readmodel.Page[T], shape
 }
 
 // asIs is the shape of items that are their own JSON.
-func asIs(item []byte) []byte { return item }
+func asIs(item content.Part) content.Part { return item }
 
 // unavailable is for an organization that is not in the read model although its key is valid.
 func unavailable(cause error) error {

@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 
+	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
@@ -10,15 +11,15 @@ import (
 
 // ListFindingsV1 is an operation of the contract.
 func (b *Backend) ListFindingsV1(ctx context.Context, request Request) (Response, error) {
-	return b.listFindings(ctx, "listFindingsV1", request, func(item *readmodel.Item) []byte { return item.V1 })
+	return b.listFindings(ctx, "listFindingsV1", request, (*readmodel.Item).V1)
 }
 
 // ListFindingsV2 is an operation of the contract.
 func (b *Backend) ListFindingsV2(ctx context.Context, request Request) (Response, error) {
-	return b.listFindings(ctx, "listFindingsV2", request, func(item *readmodel.Item) []byte { return item.V2 })
+	return b.listFindings(ctx, "listFindingsV2", request, (*readmodel.Item).V2)
 }
 
-func (b *Backend) listFindings(ctx context.Context, id string, request Request, shape func(*readmodel.Item) []byte) (Response, error) {
+func (b *Backend) listFindings(ctx context.Context, id string, request Request, shape func(*readmodel.Item) content.Part) (Response, error) {
 	list := newList(id, request, findingFilters...)
 	after, err := list.position(b.Cursors)
 	if err != nil {

@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 
+	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 )
@@ -14,7 +15,7 @@ func (b *Backend) ListRepositories(ctx context.Context, request Request) (Respon
 	if err != nil {
 		return Response{}, err
 	}
-	page, err := tracing.Do(ctx, "read model: list repositories", func() (readmodel.Page[[]byte], error) {
+	page, err := tracing.Do(ctx, "read model: list repositories", func() (readmodel.Page[content.Part], error) {
 		return b.Model.ListRepositories(request.Organization, readmodel.RepositoryQuery{
 			Sort: list.sort(), Order: list.order(), Size: list.size, After: after,
 		})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
@@ -24,7 +25,7 @@ func (b *Backend) ListReviews(ctx context.Context, request Request) (Response, e
 	if err != nil {
 		return Response{}, err
 	}
-	page, err := tracing.Do(ctx, "read model: list reviews", func() (readmodel.Page[[]byte], error) {
+	page, err := tracing.Do(ctx, "read model: list reviews", func() (readmodel.Page[content.Part], error) {
 		return b.Model.ListReviews(request.Organization, readmodel.ReviewQuery{
 			Sort: list.sort(), Order: list.order(), Size: list.size, After: after, Filter: filter,
 		})

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/etag"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
@@ -44,13 +45,24 @@ func (b *Backend) decide(ctx context.Context, request Request, selected selectio
 		return nil, problem.NotFound("finding")
 	}
 	decision.By = keyPrefix + request.KeyName
-	check := func(finding *v1alpha1.Finding) error {
+	known := item.Object()
+	check := func(finding *v1alpha1.Finding) (err error) {
 		if !selected.agrees(finding) {
 			return problem.NotFound("finding")
 		}
-		return b.unchanged(request, finding)
+		if !request.IfMatch.Given() {
+			return nil
+		}
+		shown := item
+		if finding != known {
+			// What the API server has just returned is in the model from here on.
+			if shown, err = b.Model.Apply(finding); err != nil {
+				return err
+			}
+		}
+		return unchanged(request.IfMatch, shown)
 	}
-	written, err := b.Triage.Write(ctx, item.Object, check, decision)
+	written, err := b.Triage.Write(ctx, known, check, decision)
 	if err != nil {
 		return nil, err
 	}
@@ -58,16 +70,8 @@ func (b *Backend) decide(ctx context.Context, request Request, selected selectio
 }
 
 // unchanged refuses a finding that is not in the state that the request is conditional on.
-func (b *Backend) unchanged(request Request, finding *v1alpha1.Finding) error {
-	if !request.IfMatch.Given() {
-		return nil
-	}
-	// What the API server has just returned is in the model from here on; else nothing happens.
-	item, err := b.Model.Apply(finding)
-	if err != nil {
-		return err
-	}
-	if !request.IfMatch.Names(findingTag(item)) {
+func unchanged(condition etag.Condition, item *readmodel.Item) error {
+	if !condition.Names(item.Tag()) {
 		return problem.PreconditionFailed("the finding has changed since; read it again")
 	}
 	return nil

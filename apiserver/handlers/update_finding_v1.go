@@ -20,5 +20,5 @@ func (b *Backend) UpdateFindingV1(ctx context.Context, request Request) (Respons
 	if err != nil {
 		return Response{}, err
 	}
-	return findingResponse(item, item.V1), nil
+	return findingResponse(item, item.V1()), nil
 }

@@ -22,7 +22,7 @@ func (b *Backend) UpdateFindingV2(ctx context.Context, request Request) (Respons
 	if err != nil {
 		return Response{}, err
 	}
-	return findingResponse(item, item.V2), nil
+	return findingResponse(item, item.V2()), nil
 }
 
 // selectFinding reads the contract's three identifiers. The path's is the finding's, unless

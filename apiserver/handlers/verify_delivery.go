@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
@@ -32,7 +33,7 @@ func (b *Backend) VerifyWebhookDelivery(ctx context.Context, request Request) (R
 	if err != nil {
 		return Response{}, err
 	}
-	return Response{Body: [][]byte{verdict}}, nil
+	return Response{Body: []content.Part{content.Of(verdict)}}, nil
 }
 
 // verify judges by the delivery that the model holds and, where that does not say yes, by the

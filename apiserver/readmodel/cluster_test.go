@@ -114,7 +114,7 @@ func TestKubectlPatchShowsUp(t *testing.T) {
 	g.Expect(err).NotTo(gomega.HaveOccurred())
 	g.Eventually(func(g gomega.Gomega) {
 		item, _ := model.Finding("shows", "f-1")
-		g.Expect(item.Object.ResourceVersion).To(gomega.Equal(patched.ResourceVersion))
+		g.Expect(item.Object().ResourceVersion).To(gomega.Equal(patched.ResourceVersion))
 		g.Expect(item.Status).To(gomega.Equal("open_muted"))
 		g.Expect(item.UpdatedAt >= before).To(gomega.BeTrue(), "updated_at went back")
 	}, patience).Should(gomega.Succeed())
@@ -123,7 +123,7 @@ func TestKubectlPatchShowsUp(t *testing.T) {
 	g.Expect(env.Client.Patch(t.Context(), builder.Project("proj").In(namespace).Build(), rename)).To(gomega.Succeed())
 	g.Eventually(func() string {
 		item, _ := model.Finding("shows", "f-1")
-		return string(item.V2)
+		return string(item.V2().AppendTo(nil))
 	}, patience).Should(gomega.ContainSubstring(`"name":"Renamed"`))
 
 	g.Expect(env.Client.Delete(t.Context(), builder.Finding("f-1").In(namespace).Build())).To(gomega.Succeed())
@@ -167,12 +167,12 @@ func TestRelatedKindsShowUp(t *testing.T) {
 		page, err := model.ListReviews("related", readmodel.ReviewQuery{Size: 10})
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		g.Expect(page.Items).To(gomega.HaveLen(1))
-		g.Expect(string(page.Items[0])).To(gomega.And(
+		g.Expect(string(page.Items[0].AppendTo(nil))).To(gomega.And(
 			gomega.ContainSubstring(`"closed_issue_count":1`), gomega.ContainSubstring(`"open_issue_count":0`)))
 		repos, err := model.ListRepositories("related", readmodel.RepositoryQuery{Size: 10})
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		g.Expect(repos.Items).To(gomega.HaveLen(1))
-		g.Expect(string(repos.Items[0])).To(gomega.ContainSubstring(`"id":"proj"`))
+		g.Expect(string(repos.Items[0].AppendTo(nil))).To(gomega.ContainSubstring(`"id":"proj"`))
 	}, patience).Should(gomega.Succeed())
 
 	g.Expect(env.Client.Delete(t.Context(), issue)).To(gomega.Succeed())
@@ -181,7 +181,7 @@ func TestRelatedKindsShowUp(t *testing.T) {
 		g.Expect(ok).To(gomega.BeFalse())
 		page, err := model.ListReviews("related", readmodel.ReviewQuery{Size: 10})
 		g.Expect(err).NotTo(gomega.HaveOccurred())
-		g.Expect(string(page.Items[0])).To(gomega.ContainSubstring(`"closed_issue_count":0`))
+		g.Expect(string(page.Items[0].AppendTo(nil))).To(gomega.ContainSubstring(`"closed_issue_count":0`))
 	}, patience).Should(gomega.Succeed())
 }
 
@@ -241,7 +241,7 @@ func TestModelConverges(t *testing.T) {
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		got := make([]string, len(page.Items))
 		for i, item := range page.Items {
-			got[i] = item.ID + " " + item.Object.ResourceVersion
+			got[i] = item.ID + " " + item.Object().ResourceVersion
 		}
 		slices.Sort(got)
 		g.Expect(got).To(gomega.Equal(want))

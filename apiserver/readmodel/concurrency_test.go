@@ -59,7 +59,7 @@ func writeAtRandom(ctx context.Context, m *Model, names int) error {
 		case 1:
 			f.UID = freshUID(rv)
 			if _, err = m.Apply(f); err == nil {
-				if item, ok := m.Finding(acme, f.Name); !ok || item.Object.ResourceVersion != f.ResourceVersion {
+				if item, ok := m.Finding(acme, f.Name); !ok || item.resourceVersion != f.ResourceVersion {
 					err = fmt.Errorf("a patch does not read its own write: got %+v", item)
 				}
 			}
@@ -94,7 +94,7 @@ func walkOnce(m *Model, stable int) error {
 			if strings.HasPrefix(item.ID, "stable-") {
 				seen[item.ID]++
 			}
-			if !strings.Contains(string(item.V1), `"user_status":"`+item.UserStatus+`"`) {
+			if !strings.Contains(string(jsonOf(item.V1())), `"user_status":"`+item.UserStatus+`"`) {
 				return fmt.Errorf("the JSON of %s is not that of its fields", item.ID)
 			}
 		}
@@ -136,7 +136,7 @@ func TestOrganizationComesAndGoes(t *testing.T) {
 					continue
 				}
 				for _, item := range page.Items {
-					if !strings.Contains(string(item.V2), `"organization_id":"`+name+`"`) {
+					if !strings.Contains(string(jsonOf(item.V2())), `"organization_id":"`+name+`"`) {
 						t.Errorf("%s is shown another organization's item", name)
 						return
 					}

@@ -2,11 +2,9 @@ package readmodel
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
-	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
 // Finding returns an organization's finding. It takes no lock. A finding that is not there
@@ -22,12 +20,15 @@ func (m *Model) Finding(organization, id string) (*Item, bool) {
 // Apply takes the object that the Kubernetes API has returned for a patch, so that the next
 // read of this model shows it, and returns it as it is shown. Where the model already holds
 // a newer state that stays, and the item returned is still that of the object given.
-// The object must not be changed afterwards. The error is ErrNoOrganization where no
-// organization owns the object's namespace.
+// The error is ErrNoOrganization where no organization owns the object's namespace.
 func (m *Model) Apply(object *v1alpha1.Finding) (*Item, error) {
+	prepared := m.renderFinding(object)
+	if prepared.err != nil {
+		return nil, prepared.err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.write(change{kind: findings, object: object}); err != nil {
+	if err := m.write(change{kind: findings, object: prepared}); err != nil {
 		return nil, err
 	}
 	p := m.partitions[object.Namespace]
@@ -37,46 +38,60 @@ func (m *Model) Apply(object *v1alpha1.Finding) (*Item, error) {
 	if p.dirty() {
 		p.publish()
 	}
-	finding := p.findings[object.Name]
-	if finding != nil && finding.item != nil && finding.object.ResourceVersion == object.ResourceVersion {
-		return finding.item, nil
+	if item := p.findings[object.Name]; item != nil && item.resourceVersion == object.ResourceVersion {
+		return item, nil
 	}
-	return p.jobFor(trim(object), m.stamp(object, object.Status.ObservedGeneration, object.Status.UpdatedAt).at).render()
+	return p.joined(prepared.stored, prepared.updatedAt), nil
 }
 
-func (m *Model) takeFinding(p *partition, object *v1alpha1.Finding, name string) {
+func (m *Model) takeFinding(p *partition, object *preparedFinding, name string) {
 	if object == nil {
 		p.hideFinding(name)
 		m.signal()
 		return
 	}
-	finding := &held{object: trim(object), updatedAt: m.stamp(object, object.Status.ObservedGeneration, object.Status.UpdatedAt)}
-	if before := p.findings[name]; before != nil {
-		finding.updatedAt = finding.updatedAt.after(before.updatedAt)
+	if object.raw != nil { // what is no news may become some while the mutex is not held
+		object = m.renderFinding(object.raw)
 	}
-	p.findings[name] = finding
-	if p.view == nil {
-		return
-	}
-	item, err := p.jobFor(finding.object, finding.updatedAt.at).render()
-	if err != nil {
-		m.log.Error(err, "A finding is left out of the REST API", "namespace", p.namespace, "finding", name)
+	if object.err != nil {
+		m.log.Error(object.err, "A finding is left out of the REST API", "namespace", p.namespace, "finding", name)
 		p.hideFinding(name)
 		return
 	}
-	p.showFinding(finding, item)
+	updatedAt := object.updatedAt
+	// As long as the object is the same, the time shown does not go back.
+	if before := p.findings[name]; before != nil && before.uid == object.stored.uid {
+		updatedAt = max(updatedAt, before.UpdatedAt)
+	}
+	p.showFinding(p.joined(object.stored, updatedAt))
 	m.signal()
 }
 
-// trim returns the object without what is neither shown nor needed to decide on a patch.
-func trim(object *v1alpha1.Finding) *v1alpha1.Finding {
-	return &v1alpha1.Finding{ObjectMeta: trimmed(&object.ObjectMeta), Spec: object.Spec}
+// joined is an item with what there is to join now.
+func (p *partition) joined(finding *stored, updatedAt string) *Item {
+	return &Item{stored: finding, Shown: p.shown(finding, updatedAt)}
 }
 
-// showFinding puts an item of a held finding into the index.
-func (p *partition) showFinding(finding *held, item *Item) {
-	finding.item = item
-	p.indexes.findings.put(item.ID, item)
+func (p *partition) shown(finding *stored, updatedAt string) render.Shown {
+	shown := render.Shown{UpdatedAt: updatedAt, Project: p.project(finding.ProjectID), Repository: p.repository(finding.RepoID)}
+	if p.view != nil {
+		shown.Organization = p.view.shown
+	}
+	return shown
+}
+
+// current reports whether a finding shows what there is to join now. What is joined is
+// replaced only where findings would show the difference, so pointers tell.
+func (p *partition) current(item *Item) bool {
+	return item.Shown == p.shown(item.stored, item.UpdatedAt)
+}
+
+// showFinding holds an item, and puts it into the index.
+func (p *partition) showFinding(item *Item) {
+	p.findings[item.ID] = item
+	if p.view != nil {
+		p.indexes.findings.put(item.ID, item)
+	}
 }
 
 // hideFinding takes a finding out.
@@ -87,78 +102,16 @@ func (p *partition) hideFinding(name string) {
 	}
 }
 
-// job is what rendering a finding takes. It is independent of the partition, so that it may
-// run without the mutex.
-type job struct {
-	organization string
-	object       *v1alpha1.Finding
-	updatedAt    time.Time
-	project      *render.Project
-	repository   *render.Repository
-}
-
-// jobFor returns the job that renders an object with what there is to join now.
-func (p *partition) jobFor(object *v1alpha1.Finding, updatedAt time.Time) job {
-	return job{
-		organization: p.organization(),
-		object:       object,
-		updatedAt:    updatedAt,
-		project:      p.project(object.Spec.ProjectRef.Name),
-		repository:   p.repository(object.Spec.RepositoryRef.Name),
-	}
-}
-
-// current reports whether a finding is shown with what there is to join now. What is joined
-// is replaced only where findings would show the difference, so pointers tell.
-func (p *partition) current(finding *held) bool {
-	spec := &finding.object.Spec
-	return finding.item != nil &&
-		finding.item.project == p.project(spec.ProjectRef.Name) &&
-		finding.item.repository == p.repository(spec.RepositoryRef.Name)
-}
-
-// render turns a job into an item.
-func (j job) render() (*Item, error) {
-	v1, v2, err := render.Finding(j.organization, j.object, j.updatedAt, j.project, j.repository)
-	if err != nil {
-		return nil, err
-	}
-	spec := &j.object.Spec
-	return &Item{
-		ID:         j.object.Name,
-		CreatedAt:  render.Timestamp(findingstate.CreatedAt(j.object).Time),
-		UpdatedAt:  render.Timestamp(j.updatedAt),
-		RepoID:     string(spec.RepositoryRef.Name),
-		ProjectID:  string(spec.ProjectRef.Name),
-		Class:      spec.Class,
-		Status:     string(findingstate.State(spec)),
-		UserStatus: string(findingstate.UserStatus(spec)),
-		Severity:   string(spec.Details.Severity),
-		V1:         v1,
-		V2:         v2,
-		Object:     j.object,
-		project:    j.project,
-		repository: j.repository,
-	}, nil
-}
-
-// findingWork renders a finding anew. A finding that has changed meanwhile was rendered by
-// its own write and is left alone.
+// findingWork joins a finding anew. There is nothing to render.
 func (p *partition) findingWork(name string) (work, bool) {
-	finding := p.findings[name]
-	if finding == nil || p.current(finding) {
+	if item := p.findings[name]; item == nil || p.current(item) {
 		return work{}, false
 	}
-	job := p.jobFor(finding.object, finding.updatedAt.at)
-	var item *Item
 	return work{
-		render: func() (err error) {
-			item, err = job.render()
-			return err
-		},
+		render: func() error { return nil },
 		show: func() {
-			if p.findings[name] == finding {
-				p.showFinding(finding, item)
+			if item := p.findings[name]; item != nil && !p.current(item) {
+				p.showFinding(p.joined(item.stored, item.UpdatedAt))
 			}
 		},
 	}, true

@@ -9,6 +9,8 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/content"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
 
 const (
@@ -148,4 +150,13 @@ func ids(items []*Item) []string {
 		out[i] = item.ID
 	}
 	return out
+}
+
+func jsonOf(part content.Part) []byte { return part.AppendTo(nil) }
+
+func testItem(id, createdAt, updatedAt, status string) *Item {
+	return &Item{
+		stored: &stored{ID: id, CreatedAt: createdAt, Status: status},
+		Shown:  render.Shown{UpdatedAt: updatedAt},
+	}
 }

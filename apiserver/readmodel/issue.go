@@ -62,7 +62,7 @@ func (m *Model) issueWork(p *partition, name string) (work, bool) {
 	)
 	if of := p.reviews[string(held.object.Spec.ReviewRef.Name)]; of != nil {
 		review, reviewSpec = of.object, &of.object.Spec
-		repository = p.repository(reviewSpec.RepositoryRef.Name)
+		repository = p.repository(string(reviewSpec.RepositoryRef.Name))
 	}
 	item := &issueItem{review: string(held.object.Spec.ReviewRef.Name)}
 	return work{

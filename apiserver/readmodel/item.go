@@ -1,16 +1,35 @@
 package readmodel
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
 
 // Item is a finding as it is shown. It never changes, and neither may its users change it.
 type Item struct {
+	*stored
+	// Shown is what the finding shows that is not in its own object.
+	render.Shown
+
+	// tag is nil until somebody asks for it.
+	tag atomic.Pointer[string]
+}
+
+// stored is what is kept of an object. Items that differ only in what they show of others have
+// the same one.
+type stored struct {
 	// ID is the finding's name.
 	ID string
-	// CreatedAt and UpdatedAt are the times shown: RFC 3339, UTC, whole seconds.
-	CreatedAt, UpdatedAt string
+	// CreatedAt is the time shown: RFC 3339, UTC, whole seconds.
+	CreatedAt string
 	// RepoID and ProjectID are the names of what the finding is in.
 	RepoID, ProjectID string
 	// Class of vulnerability; may be empty.
@@ -21,13 +40,68 @@ type Item struct {
 	UserStatus string
 	// Severity is high, medium or low.
 	Severity string
-	// V1 and V2 are the finding's JSON in both shapes.
-	V1, V2 []byte
-	// Object is the resource that this was rendered from, without managedFields, labels,
-	// annotations and status. A patch decides by its UID, resourceVersion and spec.triage.
-	Object *v1alpha1.Finding
 
-	// project and repository that were joined in; nil where they were not there.
-	project    *render.Project
-	repository *render.Repository
+	namespace       string
+	uid             types.UID
+	resourceVersion string
+	comments        string
+	rendered        *render.Finding
+}
+
+// Object is as much of the resource as a decision about it needs: its name, UID and
+// resourceVersion, what it is in, and the decision that it has.
+func (i *Item) Object() *v1alpha1.Finding {
+	return &v1alpha1.Finding{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: i.namespace, Name: i.ID, UID: i.uid, ResourceVersion: i.resourceVersion,
+		},
+		Spec: v1alpha1.FindingSpec{
+			RepositoryRef: v1alpha1.RepositoryReference{Name: v1alpha1.ResourceName(i.RepoID)},
+			ProjectRef:    v1alpha1.ProjectReference{Name: v1alpha1.ResourceName(i.ProjectID)},
+			Triage:        v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatus(i.UserStatus), Comments: i.comments},
+		},
+	}
+}
+
+// V1 is the finding's JSON in shape v1.
+func (i *Item) V1() content.Part { return (*itemV1)(i) }
+
+// V2 is the finding's JSON in shape v2.
+func (i *Item) V2() content.Part { return (*itemV2)(i) }
+
+type itemV1 Item
+
+// Len implements content.Part.
+func (i *itemV1) Len() int { return i.rendered.LenV1(&i.Shown) }
+
+// AppendTo implements content.Part.
+func (i *itemV1) AppendTo(to []byte) []byte { return i.rendered.AppendV1(to, &i.Shown) }
+
+type itemV2 Item
+
+// Len implements content.Part.
+func (i *itemV2) Len() int { return i.rendered.LenV2(&i.Shown) }
+
+// AppendTo implements content.Part.
+func (i *itemV2) AppendTo(to []byte) []byte { return i.rendered.AppendV2(to, &i.Shown) }
+
+// Tag names the state that is shown. It is the same for both shapes, because v1 has no read of
+// one finding: whoever read the finding from v2 may make a change by v1 conditional on it.
+func (i *Item) Tag() string {
+	if known := i.tag.Load(); known != nil {
+		return *known
+	}
+	v1, v2 := i.V1(), i.V2()
+	tag := TagOf(v2.AppendTo(v1.AppendTo(make([]byte, 0, v1.Len()+v2.Len()))))
+	i.tag.Store(&tag)
+	return tag
+}
+
+// tagBytes is how much of the digest makes a tag: 128 bits.
+const tagBytes = 16
+
+// TagOf names the state that is shown by these bytes.
+func TagOf(shown []byte) string {
+	digest := sha256.Sum256(shown)
+	return hex.EncodeToString(digest[:tagBytes])
 }

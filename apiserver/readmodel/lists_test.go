@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
@@ -22,7 +23,7 @@ type sortedList struct {
 	name  string
 	sort  Sort
 	order Order
-	page  func(m *Model, size int, after *Position) (Page[[]byte], error)
+	page  func(m *Model, size int, after *Position) (Page[content.Part], error)
 	// keeps is the filter's rule on the JSON shown; nil where there is no filter.
 	keeps func(shownRow) bool
 }
@@ -49,14 +50,14 @@ func allLists() []sortedList {
 	for _, order := range []Order{OrderAsc, OrderDesc} {
 		for _, by := range findingLayout.sorts {
 			lists = append(lists, sortedList{name: "findings", sort: by, order: order,
-				page: func(m *Model, size int, after *Position) (Page[[]byte], error) {
+				page: func(m *Model, size int, after *Position) (Page[content.Part], error) {
 					page, err := m.ListFindings(acme, FindingQuery{Sort: by, Order: order, Size: size, After: after})
-					return ready(page, func(i *Item) []byte { return i.V2 }), err
+					return ready(page, (*Item).V2), err
 				}})
 		}
 		for _, by := range repositoryLayout.sorts {
 			lists = append(lists, sortedList{name: "repositories", sort: by, order: order,
-				page: func(m *Model, size int, after *Position) (Page[[]byte], error) {
+				page: func(m *Model, size int, after *Position) (Page[content.Part], error) {
 					return m.ListRepositories(acme, RepositoryQuery{Sort: by, Order: order, Size: size, After: after})
 				}})
 		}
@@ -70,7 +71,7 @@ func allLists() []sortedList {
 func reviewList(by Sort, order Order, filter ReviewFilter) sortedList {
 	return sortedList{name: fmt.Sprintf("reviews %+v", filter), sort: by, order: order,
 		keeps: func(row shownRow) bool { return keepsReview(filter, row) },
-		page: func(m *Model, size int, after *Position) (Page[[]byte], error) {
+		page: func(m *Model, size int, after *Position) (Page[content.Part], error) {
 			return m.ListReviews(acme, ReviewQuery{Sort: by, Order: order, Size: size, After: after, Filter: filter})
 		}}
 }
@@ -128,8 +129,8 @@ func (l sortedList) read(t fatal, m *Model, size func() int, between func()) []s
 			t.Fatal(fmt.Sprintf("%s by %s: a page of %d items for size %d, has_more %t, next %v",
 				l.name, l.sort, len(page.Items), wanted, page.HasMore, page.Next))
 		}
-		for _, content := range page.Items {
-			rows = append(rows, decode(t, content))
+		for _, part := range page.Items {
+			rows = append(rows, decode(t, jsonOf(part)))
 		}
 		if !page.HasMore {
 			return rows

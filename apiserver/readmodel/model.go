@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,10 @@ var ErrNoOrganization = errors.New("there is no such organization")
 // publishInterval is how long changes are gathered, after the first, before readers see them.
 // A burst then copies each node of a tree once an interval instead of once a change.
 const publishInterval = 10 * time.Millisecond
+
+// listBatch is how many objects of a list are taken between two turns with the mutex, so that no
+// other writer waits for a list of all findings.
+const listBatch = 256
 
 // Options of a Model.
 type Options struct {
@@ -143,6 +148,9 @@ func (m *Model) snapshot(organization string) (*indexes, error) {
 func (m *Model) add(c change) error {
 	received := m.hear(c.kind)
 	m.fallBehind(received)
+	if !c.deleted {
+		c.object = m.preRender(c.object)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.fallBehind(received)
@@ -154,17 +162,20 @@ func (m *Model) add(c change) error {
 func (m *Model) replace(kind kind, objects []metav1.Object, listVersion string) error {
 	received := m.hear(kind)
 	m.fallBehind(received)
+	listed := make(map[types.NamespacedName]struct{}, len(objects))
+	for batch := range slices.Chunk(objects, listBatch) {
+		for i := range batch {
+			batch[i] = m.preRender(batch[i])
+			listed[types.NamespacedName{Namespace: batch[i].GetNamespace(), Name: batch[i].GetName()}] = struct{}{}
+		}
+		if err := m.writeAll(kind, batch); err != nil {
+			return err
+		}
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.fallBehind(received)
 	defer m.signal()
-	listed := make(map[types.NamespacedName]struct{}, len(objects))
-	for _, object := range objects {
-		listed[types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}] = struct{}{}
-		if err := m.write(change{kind: kind, object: object}); err != nil {
-			return err
-		}
-	}
 	missing, err := m.versions[kind].list(listed, listVersion)
 	if err != nil {
 		return fmt.Errorf("list of %s: %w", kind, err)
@@ -180,6 +191,18 @@ func (m *Model) replace(kind kind, objects []metav1.Object, listVersion string) 
 		m.log.Info("Listed", "kind", kind.String(), "objects", len(objects))
 	}
 	m.settleReady()
+	return nil
+}
+
+// writeAll takes some of the objects of a list.
+func (m *Model) writeAll(kind kind, objects []metav1.Object) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, object := range objects {
+		if err := m.write(change{kind: kind, object: object}); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -17,7 +17,7 @@ import (
 // indexed only while one does.
 type partition struct {
 	namespace    string
-	findings     map[string]*held
+	findings     map[string]*Item
 	repositories map[string]*heldRepository
 	projects     map[string]*heldProject
 	reviews      map[string]*heldReview
@@ -32,14 +32,6 @@ type partition struct {
 	indexes *indexes
 	// counts of the issues shown, by review.
 	counts map[string]reviewstate.Counts
-}
-
-// held is a finding as it was last seen. Only item ever changes.
-type held struct {
-	object    *v1alpha1.Finding
-	updatedAt stamp
-	// item is nil until the finding is rendered.
-	item *Item
 }
 
 // heldRepository is a repository as it was last seen. It never changes.
@@ -110,7 +102,9 @@ func (c children) remove(parent v1alpha1.ResourceName, child string) {
 type view struct {
 	organization string
 	namespace    string
-	snapshot     atomic.Pointer[indexes]
+	// shown is what findings show of the organization.
+	shown    *render.Organization
+	snapshot atomic.Pointer[indexes]
 }
 
 // indexes are what is shown of each kind.
@@ -154,7 +148,7 @@ func (x *indexes) dirty() bool {
 func newPartition(namespace string) *partition {
 	return &partition{
 		namespace:    namespace,
-		findings:     map[string]*held{},
+		findings:     map[string]*Item{},
 		repositories: map[string]*heldRepository{},
 		projects:     map[string]*heldProject{},
 		reviews:      map[string]*heldReview{},
@@ -172,12 +166,9 @@ func (p *partition) claim(organization string) bool {
 	if organization == p.organization() {
 		return false
 	}
-	for _, finding := range p.findings {
-		finding.item = nil
-	}
 	p.view, p.indexes, p.counts = nil, nil, nil
 	if organization != "" {
-		p.view = &view{organization: organization, namespace: p.namespace}
+		p.view = &view{organization: organization, namespace: p.namespace, shown: render.NewOrganization(organization)}
 		p.indexes, p.counts = newIndexes(), map[string]reviewstate.Counts{}
 		p.publish()
 	}
@@ -209,16 +200,16 @@ func (p *partition) empty() bool {
 }
 
 // repository is what others show of a repository; nil where it is not there.
-func (p *partition) repository(name v1alpha1.ResourceName) *render.Repository {
-	if held := p.repositories[string(name)]; held != nil {
+func (p *partition) repository(name string) *render.Repository {
+	if held := p.repositories[name]; held != nil {
 		return held.joined
 	}
 	return nil
 }
 
 // project is what findings show of a project; nil where it is not there.
-func (p *partition) project(name v1alpha1.ResourceName) *render.Project {
-	if held := p.projects[string(name)]; held != nil {
+func (p *partition) project(name string) *render.Project {
+	if held := p.projects[name]; held != nil {
 		return held.joined
 	}
 	return nil

@@ -72,7 +72,7 @@ func (p *partition) projectWork(name string) (work, bool) {
 		return work{}, false
 	}
 	organization, x := p.organization(), p.indexes.projects
-	repository := p.repository(held.object.Spec.RepositoryRef.Name)
+	repository := p.repository(string(held.object.Spec.RepositoryRef.Name))
 	item := &projectItem{repoID: string(held.object.Spec.RepositoryRef.Name)}
 	return work{
 		render: func() (err error) {

@@ -227,7 +227,7 @@ func findingIndex(items ...*Item) *index[*Item] {
 }
 
 func TestAbsentValueComesBeforeAll(t *testing.T) {
-	x := findingIndex(&Item{ID: "dated", CreatedAt: "2026-03-01T12:00:00Z"}, &Item{ID: "undated"})
+	x := findingIndex(testItem("dated", "2026-03-01T12:00:00Z", "", ""), testItem("undated", "", "", ""))
 	for order, want := range map[Order][]string{OrderAsc: {"undated", "dated"}, OrderDesc: {"dated", "undated"}} {
 		first := listFindings(x, FindingQuery{Order: order, Size: 1})
 		second := listFindings(x, FindingQuery{Order: order, Size: 1, After: &first.Next})
@@ -239,8 +239,8 @@ func TestAbsentValueComesBeforeAll(t *testing.T) {
 
 func TestDefaults(t *testing.T) {
 	page := listFindings(findingIndex(
-		&Item{ID: "old", CreatedAt: "2026-03-01T12:00:00Z", UpdatedAt: "2026-03-01T12:00:02Z"},
-		&Item{ID: "new", CreatedAt: "2026-03-01T12:00:01Z", UpdatedAt: "2026-03-01T12:00:01Z"},
+		testItem("old", "2026-03-01T12:00:00Z", "2026-03-01T12:00:02Z", ""),
+		testItem("new", "2026-03-01T12:00:01Z", "2026-03-01T12:00:01Z", ""),
 	), FindingQuery{})
 	if diff := cmp.Diff([]string{"new"}, ids(page.Items)); diff != "" || !page.HasMore || page.Total != 2 {
 		t.Errorf("one item by created_at, the newest first: got %+v", page)
@@ -251,7 +251,7 @@ func TestSnapshotStaysAsItWas(t *testing.T) {
 	x := findingIndex()
 	for i := range 500 {
 		id := fmt.Sprintf("%03d", i)
-		x.put(id, &Item{ID: id, Status: "open"})
+		x.put(id, testItem(id, "", "", "open"))
 	}
 	before := x.snapshot()
 	queries := []FindingQuery{{Size: 1000, Sort: SortCreatedAt}, {Size: 1000, Sort: SortUpdatedAt}}
@@ -260,7 +260,7 @@ func TestSnapshotStaysAsItWas(t *testing.T) {
 		if id := fmt.Sprintf("%03d", i); i%2 == 0 {
 			x.remove(id)
 		} else {
-			x.put(id, &Item{ID: id, Status: "closed", CreatedAt: "2026-03-01T12:00:00Z"})
+			x.put(id, testItem(id, "2026-03-01T12:00:00Z", "", "closed"))
 		}
 	}
 	open := "open"

@@ -144,14 +144,18 @@ func (s *store) Bookmark(string) error {
 	return nil
 }
 
-// Transformer drops what will not be needed while a list is still being received, so that a
-// list of 100,000 objects does not need twice its room.
+// Transformer renders findings while their list is still being received, and drops what will not
+// be needed of the other kinds, so that a list of 100,000 objects does not need twice its room.
 func (s *store) Transformer() cache.TransformFunc {
 	return func(object any) (any, error) {
-		if accessor, ok := object.(metav1.Object); ok && isObserved(object) {
+		accessor, ok := object.(metav1.Object)
+		if !ok {
+			return object, nil
+		}
+		if isObserved(object) {
 			accessor.SetManagedFields(nil)
 		}
-		return object, nil
+		return s.model.preRender(accessor), nil
 	}
 }
 

@@ -37,7 +37,7 @@ func shownReview(t *testing.T, m *Model) shownRow {
 	if err != nil || len(page.Items) != 1 || page.Total != 1 {
 		t.Fatalf("one review: got %d of %d, %v", len(page.Items), page.Total, err)
 	}
-	return decode(t, page.Items[0])
+	return decode(t, jsonOf(page.Items[0]))
 }
 
 func expectMembers(t *testing.T, reason string, row shownRow, want map[string]any) {
@@ -146,7 +146,7 @@ func TestRenamedRepositoryShowsEverywhere(t *testing.T) {
 	if err != nil || page.Total != 1 {
 		t.Fatalf("got %d repositories, %v", page.Total, err)
 	}
-	within := decode(t, page.Items[0])["projects"].([]any)[0].(map[string]any)
+	within := decode(t, jsonOf(page.Items[0]))["projects"].([]any)[0].(map[string]any)
 	if within["cast_scan_enabled"] != true || within["repo"].(map[string]any)["name"] != "cart" {
 		t.Errorf("the project in the repository says %v", within)
 	}
@@ -160,7 +160,7 @@ func TestRepositoryShowsItsProjectsByID(t *testing.T) {
 			t.Fatal(err)
 		}
 		list := []string{}
-		for _, p := range decode(t, page.Items[0])["projects"].([]any) {
+		for _, p := range decode(t, jsonOf(page.Items[0]))["projects"].([]any) {
 			list = append(list, p.(map[string]any)["id"].(string))
 		}
 		return list

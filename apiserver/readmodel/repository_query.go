@@ -1,9 +1,11 @@
 package readmodel
 
+import "github.com/appsec-dev/findings-operator/apiserver/content"
+
 // repositoryItem is a repository as it is shown.
 type repositoryItem struct {
 	createdAt, updatedAt, lastCommittedAt string
-	json                                  []byte
+	json                                  content.Bytes
 }
 
 // repositoryLayout is how repositories are listed.
@@ -31,20 +33,20 @@ type RepositoryQuery struct {
 // ListRepositories answers a query from the organization's snapshot; an item is the
 // repository's JSON with its projects, ready to be sent. It takes no lock. The error is
 // ErrNoOrganization.
-func (m *Model) ListRepositories(organization string, q RepositoryQuery) (Page[[]byte], error) {
+func (m *Model) ListRepositories(organization string, q RepositoryQuery) (Page[content.Part], error) {
 	snapshot, err := m.snapshot(organization)
 	if err != nil {
-		return Page[[]byte]{}, err
+		return Page[content.Part]{}, err
 	}
 	x := snapshot.repositories
 	page := x.list(repositoryLayout.query(q.Sort, q.Order, q.Size, q.After), x.pick(everything, "", anyFacet))
-	return ready(page, func(i *repositoryItem) []byte { return i.json }), nil
+	return ready(page, func(i *repositoryItem) content.Part { return &i.json }), nil
 }
 
 // ready turns a page of items into one of their JSON.
-func ready[T any](page Page[T], shape func(T) []byte) Page[[]byte] {
-	out := Page[[]byte]{
-		Items:   make([][]byte, len(page.Items)),
+func ready[T any](page Page[T], shape func(T) content.Part) Page[content.Part] {
+	out := Page[content.Part]{
+		Items:   make([]content.Part, len(page.Items)),
 		HasMore: page.HasMore, Next: page.Next, Total: page.Total,
 	}
 	for i, item := range page.Items {

@@ -39,7 +39,7 @@ func (p *partition) reviewWork(name string) (work, bool) {
 		return work{}, false
 	}
 	x, counts := p.indexes.reviews, p.counts[name]
-	repository := p.repository(held.object.Spec.RepositoryRef.Name)
+	repository := p.repository(string(held.object.Spec.RepositoryRef.Name))
 	spec := &held.object.Spec
 	item := &reviewItem{
 		updatedAt:      render.Timestamp(held.updatedAt.at),

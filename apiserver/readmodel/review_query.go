@@ -3,6 +3,8 @@ package readmodel
 import (
 	"fmt"
 	"time"
+
+	"github.com/appsec-dev/findings-operator/apiserver/content"
 )
 
 // reviewItem is a review as it is shown.
@@ -11,7 +13,7 @@ type reviewItem struct {
 	prTitle, prAuthor, prStatus string
 	prNumber, openIssueCount    int32
 	reviewed                    bool
-	json                        []byte
+	json                        content.Bytes
 }
 
 // What the second and third value of a review's facet are, beside "".
@@ -96,14 +98,14 @@ type ReviewFilter struct {
 //
 // Its cost is that of the page, except for StartTime or EndTime under another sort than
 // updated_at: then it is at most that of a look at every review.
-func (m *Model) ListReviews(organization string, q ReviewQuery) (Page[[]byte], error) {
+func (m *Model) ListReviews(organization string, q ReviewQuery) (Page[content.Part], error) {
 	snapshot, err := m.snapshot(organization)
 	if err != nil {
-		return Page[[]byte]{}, err
+		return Page[content.Part]{}, err
 	}
 	x := snapshot.reviews
 	page := x.list(reviewLayout.query(q.Sort, q.Order, q.Size, q.After), q.Filter.choose(x))
-	return ready(page, func(i *reviewItem) []byte { return i.json }), nil
+	return ready(page, func(i *reviewItem) content.Part { return &i.json }), nil
 }
 
 func (f ReviewFilter) matchesFacet(has facet) bool {

@@ -79,7 +79,7 @@ func (m *Model) take(c change, key types.NamespacedName) {
 	case webhookDeliveries:
 		m.takeDelivery(p, still[*v1alpha1.WebhookDelivery](c), key.Name)
 	case findings:
-		m.takeFinding(p, still[*v1alpha1.Finding](c), key.Name)
+		m.takeFinding(p, still[*preparedFinding](c), key.Name)
 	}
 	if p.empty() {
 		delete(m.partitions, key.Namespace)

@@ -1,26 +1,61 @@
 package render
 
 import (
+	"bytes"
 	"cmp"
-	"reflect"
 	"strings"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 )
 
-// Project is what findings show of their project. It is immutable.
+// Organization is what findings show of their organization. It is immutable.
+type Organization struct{ json []byte }
+
+// NewOrganization takes what findings show of the organization of that name.
+func NewOrganization(name string) *Organization { return &Organization{json: mustEncode(name)} }
+
+// Project is what findings show of their project, as JSON. It is immutable.
 type Project struct {
-	name    string
-	purpose string
-	context openapi.FindingProjectContext
-	v1      openapi.FindingV1Project
+	// v1 is the member of shape v1.
+	v1 []byte
+	// context and words are those of shape v2 before and after the project's id.
+	context, words []byte
 }
 
+// What there is of a project in a shape whose hole is not filled.
+var (
+	emptyProjectV1      openapi.FindingV1Project
+	emptyProjectContext openapi.FindingProjectContext
+)
+
 // noProject stands in until the project of a finding is created.
-var noProject = &Project{
-	context: openapi.FindingProjectContext{SensitiveDataTypes: []string{}},
-	v1:      openapi.FindingV1Project{Deployments: map[string]string{}},
+var noProject = newProject("", "",
+	openapi.FindingProjectContext{SensitiveDataTypes: []string{}},
+	openapi.FindingV1Project{Deployments: map[string]string{}})
+
+func newProject(name, purpose string, context openapi.FindingProjectContext, v1 openapi.FindingV1Project) *Project {
+	return &Project{
+		v1:      mustEncode(v1),
+		context: mustEncode(context),
+		words:   members("name", name, "purpose", purpose),
+	}
+}
+
+// members are the members of an object that are texts, without its braces.
+func members(namesAndValues ...string) []byte {
+	var out []byte
+	for i, text := range namesAndValues {
+		switch {
+		case i == 0:
+		case i%2 == 0:
+			out = append(out, ',')
+		default:
+			out = append(out, ':')
+		}
+		out = append(out, mustEncode(text)...)
+	}
+	return out
 }
 
 // NewProject takes from a project what findings show of it. The effective assessment comes
@@ -29,28 +64,30 @@ func NewProject(p *v1alpha1.Project) *Project {
 	user, scanner := &p.Spec.User, &p.Spec.Scanner
 	criticality := word[openapi.BusinessCriticality](cmp.Or(user.BusinessCriticality, scanner.BusinessCriticality))
 	exposure := word[openapi.Exposure](cmp.Or(user.Exposure, scanner.Exposure))
-	return &Project{
-		name:    cmp.Or(p.Spec.DisplayName, p.Spec.RelativePath, p.Name),
-		purpose: p.Spec.Purpose,
-		context: openapi.FindingProjectContext{
+	return newProject(cmp.Or(p.Spec.DisplayName, p.Spec.RelativePath, p.Name), p.Spec.Purpose,
+		openapi.FindingProjectContext{
 			BusinessCriticality: criticality,
 			Deployment:          p.Spec.DeploymentUsage,
 			Exposure:            exposure,
 			Owner:               p.Spec.Owner,
 			SensitiveDataTypes:  texts(p.Spec.SensitiveDataTypes),
 		},
-		v1: openapi.FindingV1Project{
+		openapi.FindingV1Project{
 			BusinessCriticality: criticality,
 			Deployments:         deployments(p.Spec.Deployments),
 			Exposure:            exposure,
 			Owner:               p.Spec.Owner,
 			Summary:             cmp.Or(user.Summary, scanner.Summary),
-		},
-	}
+		})
 }
 
 // Equal reports whether findings show the same of both. Either may be nil.
-func (p *Project) Equal(other *Project) bool { return reflect.DeepEqual(p, other) }
+func (p *Project) Equal(other *Project) bool {
+	if p == nil || other == nil {
+		return p == other
+	}
+	return bytes.Equal(p.v1, other.v1) && bytes.Equal(p.context, other.context) && bytes.Equal(p.words, other.words)
+}
 
 // Repository is what findings, projects, reviews and review issues show of their repository.
 // It is immutable.
@@ -60,21 +97,31 @@ type Repository struct {
 	provider    string
 	url         string
 	scanEnabled bool
+
+	// urlJSON is the member of shape v1 of findings, words are those of shape v2 after the
+	// repository's id.
+	urlJSON, words []byte
 }
 
 // noRepository stands in until the repository that something names is created.
-var noRepository = &Repository{}
+var noRepository = newRepository(Repository{})
 
 // NewRepository takes from a repository what others show of it.
 func NewRepository(r *v1alpha1.Repository) *Repository {
 	owner, name := splitFullName(r.Spec.FullName)
-	return &Repository{
+	return newRepository(Repository{
 		name:        cmp.Or(name, r.Name),
 		owner:       owner,
 		provider:    r.Spec.Provider,
 		url:         r.Spec.URL,
 		scanEnabled: r.Spec.ScanEnabled,
-	}
+	})
+}
+
+func newRepository(r Repository) *Repository {
+	r.urlJSON = mustEncode(r.url)
+	r.words = members("name", r.name, "provider", r.provider, "url", r.url)
+	return &r
 }
 
 // splitFullName splits at the last slash: owners may be groups in groups.
@@ -98,5 +145,6 @@ func (r *Repository) Equal(other *Repository) bool {
 	if r == nil || other == nil {
 		return r == other
 	}
-	return *r == *other
+	return r.name == other.name && r.owner == other.owner && r.provider == other.provider &&
+		r.url == other.url && r.scanEnabled == other.scanEnabled
 }

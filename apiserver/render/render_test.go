@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -128,17 +129,34 @@ func TestGolden(t *testing.T) {
 		{"unjoined", "neither project nor repository is there yet", emptyFinding(), nil, nil},
 	}
 	for _, c := range cases {
-		v1, v2, err := render.Finding("acme", c.finding, at(5).Time, c.project, c.repository)
+		v1, v2, err := renderFinding("acme", c.finding, at(5).Time, c.project, c.repository)
 		if err != nil {
 			t.Fatal(err)
 		}
 		golden(t, c.reason, c.name+".v1.json", v1)
 		golden(t, c.reason, c.name+".v2.json", v2)
-		again1, again2, err := render.Finding("acme", c.finding, at(5).Time, c.project, c.repository)
+		again1, again2, err := renderFinding("acme", c.finding, at(5).Time, c.project, c.repository)
 		if err != nil || !bytes.Equal(v1, again1) || !bytes.Equal(v2, again2) {
 			t.Errorf("%s: the same finding gave other bytes", c.name)
 		}
 	}
+}
+
+// renderFinding renders both shapes.
+func renderFinding(organization string, finding *v1alpha1.Finding, updatedAt time.Time, project *render.Project, repository *render.Repository) (v1, v2 []byte, err error) {
+	rendered, err := render.NewFinding(finding)
+	if err != nil {
+		return nil, nil, err
+	}
+	shown := &render.Shown{
+		Organization: render.NewOrganization(organization), UpdatedAt: render.Timestamp(updatedAt),
+		Project: project, Repository: repository,
+	}
+	v1, v2 = rendered.AppendV1(nil, shown), rendered.AppendV2(nil, shown)
+	if len(v1) != rendered.LenV1(shown) || len(v2) != rendered.LenV2(shown) {
+		return nil, nil, fmt.Errorf("the lengths are %d and %d, announced were %d and %d", len(v1), len(v2), rendered.LenV1(shown), rendered.LenV2(shown))
+	}
+	return v1, v2, nil
 }
 
 func golden(t *testing.T, reason, name string, got []byte) {
@@ -165,7 +183,7 @@ func golden(t *testing.T, reason, name string, got []byte) {
 
 // In the full finding no member may be empty: one that is was forgotten.
 func TestEveryMemberIsRendered(t *testing.T) {
-	v1, v2, err := render.Finding("acme", fullFinding(), at(5).Time, render.NewProject(fullProject()), render.NewRepository(fullRepository()))
+	v1, v2, err := renderFinding("acme", fullFinding(), at(5).Time, render.NewProject(fullProject()), render.NewRepository(fullRepository()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +254,7 @@ func TestWhatPeopleSayComesFirst(t *testing.T) {
 	for _, c := range cases {
 		p := &v1alpha1.Project{}
 		p.Spec.User, p.Spec.Scanner = c.user, c.scanner
-		content, _, err := render.Finding("acme", emptyFinding(), at(5).Time, render.NewProject(p), nil)
+		content, _, err := renderFinding("acme", emptyFinding(), at(5).Time, render.NewProject(p), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -278,7 +296,7 @@ func TestRepositoryName(t *testing.T) {
 
 func v2(t *testing.T, project *render.Project, repository *render.Repository) openapi.FindingV2 {
 	t.Helper()
-	_, content, err := render.Finding("acme", emptyFinding(), at(5).Time, project, repository)
+	_, content, err := renderFinding("acme", emptyFinding(), at(5).Time, project, repository)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +334,7 @@ func TestEqualTellsWhatFindingsShow(t *testing.T) {
 }
 
 func TestNothingIsEscapedForHTML(t *testing.T) {
-	v1, _, err := render.Finding("acme", fullFinding(), at(5).Time, nil, nil)
+	v1, _, err := renderFinding("acme", fullFinding(), at(5).Time, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +347,7 @@ func BenchmarkFinding(b *testing.B) {
 	finding, project, repository := fullFinding(), render.NewProject(fullProject()), render.NewRepository(fullRepository())
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := render.Finding("acme", finding, at(5).Time, project, repository); err != nil {
+		if _, _, err := renderFinding("acme", finding, at(5).Time, project, repository); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,0 +1,504 @@
+package apiserver
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	runtimemetrics "runtime/metrics"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/auth"
+	"github.com/appsec-dev/findings-operator/apiserver/cursor"
+	"github.com/appsec-dev/findings-operator/apiserver/handlers"
+	"github.com/appsec-dev/findings-operator/apiserver/ratelimit"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
+	"github.com/appsec-dev/findings-operator/apiserver/tracing"
+	"github.com/appsec-dev/findings-operator/apiserver/triage"
+	"github.com/appsec-dev/findings-operator/internal/tokens"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// bigFacade is the whole chain of a request over many findings, as clients meet it: routes, key,
+// limit in memory, checks, operation, log and metrics. The API server behind it lists a key, its
+// organization and the signing keys, and takes every patch of a finding.
+type bigFacade struct {
+	http.Handler
+	model *readmodel.Model
+	token string
+}
+
+const (
+	benchOrganization = "acme"
+	benchNamespace    = "org-acme"
+	benchRepositories = 50
+	benchProjects     = 500
+)
+
+// facadeOf is shared by the benchmarks and tests, by its number of findings.
+func facadeOf(tb testing.TB, findings int) *bigFacade {
+	tb.Helper()
+	facades.Lock()
+	defer facades.Unlock()
+	if facades.of == nil {
+		facades.of = map[int]*bigFacade{}
+	}
+	if facades.of[findings] == nil {
+		facades.of[findings] = newBigFacade(tb, findings)
+	}
+	return facades.of[findings]
+}
+
+var facades struct {
+	sync.Mutex
+	of map[int]*bigFacade
+}
+
+func newBigFacade(tb testing.TB, findings int) *bigFacade {
+	tb.Helper()
+	cluster := newStubCluster(tb)
+	config := &rest.Config{Host: "http://stub.invalid", Transport: cluster, QPS: -1}
+	authenticator, err := auth.New(auth.Options{Config: config, Namespace: "findings-system", Staleness: time.Hour, Log: logr.Discard()})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	model, err := readmodel.New(readmodel.Options{Sources: benchSources(findings)})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	// They live as long as the process: later benchmarks use them too.
+	go authenticator.Run(context.Background()) //nolint:errcheck // it never ends
+	go model.Run(context.Background())         //nolint:errcheck // it never ends
+	if err := wait.PollUntilContextTimeout(tb.Context(), time.Millisecond, 5*time.Minute, true, func(context.Context) (bool, error) {
+		_, err := authenticator.Authenticate("Bearer "+cluster.token, time.Now())
+		return model.Ready() && err == nil, nil
+	}); err != nil {
+		tb.Fatal("wait for keys and read model: ", err)
+	}
+	registry := prometheus.NewRegistry()
+	limiter, err := ratelimit.New(ratelimit.Options{Registerer: registry})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tracer, err := tracing.New(context.Background(), tracing.Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	r := &router{
+		auth: authenticator, model: model, limiter: limiter, tracer: tracer, metrics: newMetrics(registry),
+		log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}
+	backend := &handlers.Backend{Model: model, Cursors: cursor.NewRandom()}
+	if backend.Triage, err = triage.NewWriter(config); err != nil {
+		tb.Fatal(err)
+	}
+	handler, err := r.handler(handlers.Operations(backend))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &bigFacade{Handler: handler, model: model, token: cluster.token}
+}
+
+// benchSources are findings of about 3 KB, and 10,000 reviews where there are many findings.
+func benchSources(findings int) *readmodel.Sources {
+	organization := builder.Organization(benchOrganization).Build()
+	organization.Status.Namespace = benchNamespace
+	var repositories, projects, reviews, all []client.Object
+	for i := range benchRepositories {
+		repositories = append(repositories, builder.Repository(fmt.Sprintf("repo-%d", i)).Build())
+	}
+	for i := range benchProjects {
+		project := builder.Project(fmt.Sprintf("project-%d", i)).In(benchNamespace).Build()
+		project.Spec.RepositoryRef.Name = v1alpha1.ResourceName(fmt.Sprintf("repo-%d", i%benchRepositories))
+		projects = append(projects, project)
+	}
+	for i := range findings / 10 {
+		review := builder.Review(fmt.Sprintf("rv-%05d", i)).PullRequest(fmt.Sprintf("repo-%d", i%benchRepositories), int32(i+1)).Build() //nolint:gosec // small
+		at := metav1.NewTime(benchEpoch.Add(time.Duration(i) * time.Minute))
+		review.Status.ObservedGeneration, review.Status.UpdatedAt = 1, &at
+		if i%1000 == 0 {
+			review.Spec.PRStatus = v1alpha1.PullRequestMerged
+		}
+		reviews = append(reviews, review)
+	}
+	for i := range findings {
+		all = append(all, benchFinding(i))
+	}
+	return &readmodel.Sources{
+		Organizations: held(&v1alpha1.OrganizationList{}, organization),
+		Repositories:  held(&v1alpha1.RepositoryList{}, repositories...), Projects: held(&v1alpha1.ProjectList{}, projects...),
+		Reviews: held(&v1alpha1.ReviewList{}, reviews...), ReviewIssues: held(&v1alpha1.ReviewIssueList{}),
+		WebhookDeliveries: held(&v1alpha1.WebhookDeliveryList{}), Findings: held(&v1alpha1.FindingList{}, all...),
+	}
+}
+
+var benchEpoch = time.Date(2026, 3, 1, 8, 30, 0, 0, time.UTC)
+
+// benchLines are what texts are made of.
+var benchLines = func() (lines []string) {
+	for i := range 1000 {
+		lines = append(lines, fmt.Sprintf("if value%d < limit { return \"x\" }\n", i))
+	}
+	return lines
+}()
+
+// benchFinding is one of about 3 KB; one in a thousand is muted.
+func benchFinding(i int) *v1alpha1.Finding {
+	random := rand.New(rand.NewPCG(uint64(i), 7)) //nolint:gosec // the same each time
+	text := func(lines int) string {
+		var out strings.Builder
+		for range lines {
+			out.WriteString(benchLines[random.IntN(len(benchLines))])
+		}
+		return out.String()
+	}
+	project := random.IntN(benchProjects)
+	finding := builder.Finding(fmt.Sprintf("f-%08d", i)).
+		Project(fmt.Sprintf("repo-%d", project%benchRepositories), fmt.Sprintf("project-%d", project)).
+		DetectedAt(benchEpoch.Add(time.Duration(random.IntN(1_000_000)) * time.Second)).Build()
+	spec := &finding.Spec
+	spec.Class = fmt.Sprintf("CWE-%d", random.IntN(50))
+	spec.Details.Severity = []v1alpha1.Level{"high", "medium", "low"}[random.IntN(3)]
+	spec.Details.Description, spec.Details.Code = text(20), text(25)
+	spec.Details.Remediation, spec.Details.ExploitWalkthrough = text(12), text(12)
+	spec.Details.Location = &v1alpha1.FileLocation{FilePath: "src/main.go", LineNumber: 7, URL: "https://code.example/src/main.go#L7"}
+	if i%1000 == 0 {
+		spec.Triage.UserStatus = v1alpha1.UserStatusMuted
+	}
+	finding.Status.ObservedGeneration, finding.Status.UpdatedAt = 1, spec.DetectedAt
+	return finding
+}
+
+// stubCluster answers what the authenticator and a triage ask the API server.
+type stubCluster struct {
+	token string
+	lists map[string][]byte
+}
+
+func newStubCluster(tb testing.TB) *stubCluster {
+	tb.Helper()
+	signing, err := tokens.GenerateSigningKey()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	now := time.Now()
+	claims := tokens.Claims{
+		KeyUID: "uid-key", Organization: benchOrganization, ID: "token-1", IssuedAt: now, ExpiresAt: now.Add(24 * time.Hour),
+	}
+	token, err := signing.Sign(claims)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	plenty := int32(1_000_000_000)
+	expires := metav1.NewTime(claims.ExpiresAt)
+	key := builder.APIKey("key").In(benchNamespace).Build()
+	key.UID, key.ResourceVersion = "uid-key", "1"
+	key.Spec.RateLimit = &v1alpha1.RateLimit{RequestsPerMinute: &plenty}
+	key.Status.KeyID, key.Status.ExpiresAt = claims.ID, &expires
+	used := metav1.NewTime(now.Add(time.Hour))
+	key.Status.LastUsedAt = &used
+	organization := builder.Organization(benchOrganization).Build()
+	organization.UID, organization.ResourceVersion = "uid-acme", "1"
+	organization.Status.Namespace = benchNamespace
+	data, err := tokens.EncodeKeySet(signing.Public())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	configMap := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: tokens.SigningKeysConfigMap, Namespace: "findings-system", UID: "uid-keys", ResourceVersion: "1"},
+		Data:       data,
+	}
+	listed := metav1.ListMeta{ResourceVersion: "1"}
+	lists := map[string]any{
+		"apikeys":       v1alpha1.APIKeyList{TypeMeta: metav1.TypeMeta{Kind: "APIKeyList", APIVersion: "appsec.dev/v1alpha1"}, ListMeta: listed, Items: []v1alpha1.APIKey{*key}},
+		"organizations": v1alpha1.OrganizationList{TypeMeta: metav1.TypeMeta{Kind: "OrganizationList", APIVersion: "appsec.dev/v1alpha1"}, ListMeta: listed, Items: []v1alpha1.Organization{*organization}},
+		"configmaps":    corev1.ConfigMapList{TypeMeta: metav1.TypeMeta{Kind: "ConfigMapList", APIVersion: "v1"}, ListMeta: listed, Items: []corev1.ConfigMap{*configMap}},
+	}
+	stub := &stubCluster{token: token, lists: map[string][]byte{}}
+	for resource, list := range lists {
+		if stub.lists[resource], err = json.Marshal(list); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return stub
+}
+
+// RoundTrip lists; a watch never has news; a patch is stored as it is asked for, by nobody.
+func (s *stubCluster) RoundTrip(request *http.Request) (*http.Response, error) {
+	resource := request.URL.Path[strings.LastIndexByte(request.URL.Path, '/')+1:]
+	answer := &http.Response{
+		StatusCode: http.StatusOK, ProtoMajor: 1, ProtoMinor: 1, Request: request,
+		Header: http.Header{"Content-Type": []string{"application/json"}},
+	}
+	switch {
+	case request.Method == http.MethodPatch:
+		answer.Body = io.NopCloser(bytes.NewReader(s.patch(resource)))
+	case request.URL.Query().Get("watch") != "":
+		answer.Body = endless{request.Context()}
+	default:
+		answer.Body = io.NopCloser(bytes.NewReader(s.lists[resource]))
+	}
+	return answer, nil
+}
+
+var patched struct {
+	sync.Mutex
+	version int
+}
+
+// patch is the finding of that name, in a newer version.
+func (s *stubCluster) patch(name string) []byte {
+	var number int
+	if _, err := fmt.Sscanf(name, "f-%d", &number); err != nil {
+		panic(err)
+	}
+	patched.Lock()
+	patched.version++
+	version := patched.version
+	patched.Unlock()
+	finding := benchFinding(number)
+	finding.Namespace, finding.UID, finding.Generation = benchNamespace, types.UID("uid-"+name), 1
+	finding.ResourceVersion = fmt.Sprint(1 + version)
+	finding.Spec.Triage.UserStatus = []v1alpha1.UserStatus{v1alpha1.UserStatusActive, v1alpha1.UserStatusOpen}[version%2]
+	content, err := json.Marshal(finding)
+	if err != nil {
+		panic(err)
+	}
+	return content
+}
+
+// endless is a body that has nothing to say until its request ends.
+type endless struct{ ctx context.Context }
+
+func (e endless) Read([]byte) (int, error) {
+	<-e.ctx.Done()
+	return 0, io.EOF
+}
+
+func (endless) Close() error { return nil }
+
+// request asks for a path with the key.
+func (f *bigFacade) request(method, target, body string) *http.Request {
+	request := httptest.NewRequest(method, target, strings.NewReader(body))
+	request.Header.Set("Authorization", "Bearer "+f.token)
+	if body == "" {
+		request.Body = http.NoBody
+	} else {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	return request
+}
+
+// body is what a GET is answered with.
+func (f *bigFacade) body(tb testing.TB, target string) []byte {
+	tb.Helper()
+	answer := httptest.NewRecorder()
+	f.ServeHTTP(answer, f.request(http.MethodGet, target, ""))
+	if answer.Code != http.StatusOK {
+		tb.Fatalf("%s is answered with %d %s", target, answer.Code, answer.Body)
+	}
+	return answer.Body.Bytes()
+}
+
+// at is the path of the page of a list that begins at a share of its rows.
+func (f *bigFacade) at(tb testing.TB, share float64) string {
+	tb.Helper()
+	const first = "/v1/findings?size=100"
+	page := struct {
+		Total int    `json:"total"`
+		Next  string `json:"next_cursor"`
+	}{}
+	if err := json.Unmarshal(f.body(tb, first), &page); err != nil {
+		tb.Fatal(err)
+	}
+	skip := int(share*float64(page.Total)) - 100
+	if skip <= 0 {
+		return first
+	}
+	target := first
+	for left := skip; left > 0; left -= 1000 {
+		if err := json.Unmarshal(f.body(tb, strings.Replace(target, "size=100", fmt.Sprintf("size=%d", min(left, 1000)), 1)), &page); err != nil {
+			tb.Fatal(err)
+		}
+		target = first + "&cursor=" + url.QueryEscape(page.Next)
+	}
+	return target
+}
+
+// ceilingOf is a Gin handler that writes the same bytes from memory.
+func ceilingOf(body []byte) http.Handler {
+	gin.SetMode(gin.ReleaseMode)
+	engine := gin.New()
+	engine.NoRoute(func(c *gin.Context) { c.Data(http.StatusOK, "application/json", body) })
+	return engine
+}
+
+// loopback serves a handler over TCP, and returns what asks it once and reads the answer to its end.
+func loopback(tb testing.TB, handler http.Handler, request *http.Request) func() error {
+	tb.Helper()
+	server := httptest.NewServer(handler)
+	tb.Cleanup(server.Close)
+	connection, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { connection.Close() }) //nolint:errcheck // the benchmark is over
+	var wire bytes.Buffer
+	if err := request.Write(&wire); err != nil {
+		tb.Fatal(err)
+	}
+	reader := bufio.NewReaderSize(connection, 256<<10)
+	return func() error {
+		if _, err := connection.Write(wire.Bytes()); err != nil {
+			return err
+		}
+		answer, err := http.ReadResponse(reader, request)
+		if err != nil {
+			return err
+		}
+		if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+			return err
+		}
+		if answer.StatusCode != http.StatusOK {
+			return fmt.Errorf("answered with %s", answer.Status)
+		}
+		return answer.Body.Close()
+	}
+}
+
+// BenchmarkAgainstCeiling reports how near the service comes to a Gin handler that writes the same
+// bytes from memory, asked in turn over connections of their own. The ratio is of throughput.
+func BenchmarkAgainstCeiling(b *testing.B) {
+	eachSize(b, func(b *testing.B, f *bigFacade, _ int) {
+		for _, c := range []struct{ name, target string }{
+			{"first", f.at(b, 0)},
+			{"middle", f.at(b, .5)},
+			{"last", f.at(b, 1)},
+			{"one finding", "/v2/repos/" + f.placeOf(b, "f-00000007")},
+		} {
+			b.Run(c.name, func(b *testing.B) {
+				service := loopback(b, f, f.request(http.MethodGet, c.target, ""))
+				ceiling := loopback(b, ceilingOf(f.body(b, c.target)), f.request(http.MethodGet, c.target, ""))
+				var ours, theirs time.Duration
+				for b.Loop() {
+					ours += clocked(b, service)
+					theirs += clocked(b, ceiling)
+				}
+				b.ReportMetric(float64(theirs)/float64(ours), "of-ceiling")
+				b.ReportMetric(float64(ours.Nanoseconds())/float64(b.N), "ns/request")
+			})
+		}
+	})
+}
+
+// eachSize runs a benchmark with few findings and with many.
+func eachSize(b *testing.B, run func(b *testing.B, f *bigFacade, findings int)) {
+	for _, findings := range []int{1_000, 100_000} {
+		b.Run(fmt.Sprint(findings), func(b *testing.B) { run(b, facadeOf(b, findings), findings) })
+	}
+}
+
+func clocked(b *testing.B, do func() error) time.Duration {
+	start := time.Now()
+	if err := do(); err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(start)
+}
+
+// placeOf is the path of a finding after its repository's.
+func (f *bigFacade) placeOf(tb testing.TB, id string) string {
+	tb.Helper()
+	item, ok := f.model.Finding(benchOrganization, id)
+	if !ok {
+		tb.Fatalf("there is no finding %s", id)
+	}
+	return item.RepoID + "/projects/" + item.ProjectID + "/findings/" + id
+}
+
+// BenchmarkRequest goes through the whole chain, without a network.
+func BenchmarkRequest(b *testing.B) {
+	at := func(minutes int) string {
+		return url.QueryEscape(benchEpoch.Add(time.Duration(minutes) * time.Minute).Format(time.RFC3339))
+	}
+	eachSize(b, func(b *testing.B, f *bigFacade, findings int) {
+		for _, c := range []struct{ name, target string }{
+			{"findings/first", f.at(b, 0)},
+			{"findings/last", f.at(b, 1)},
+			{"findings/muted", "/v1/findings?size=100&status=open_muted"},
+			{"findings/project", "/v1/findings?size=100&project_id=project-7"},
+			{"findings/class+severity", "/v1/findings?size=100&class=CWE-7&severity=high"},
+			{"findings/none", "/v1/findings?size=100&status=closed"},
+			{"finding", "/v2/repos/" + f.placeOf(b, "f-00000007")},
+			{"reviews", "/v1/reviews?size=100"},
+			{"reviews/merged", "/v1/reviews?size=100&status=merged"},
+			{"reviews/not reviewed", "/v1/reviews?size=100&custom=not_reviewed"},
+			{"reviews/ten by title", "/v1/reviews?size=100&sort=pr_title&start_time=" + at(50) + "&end_time=" + at(60)},
+			{"reviews/half by title", "/v1/reviews?size=100&sort=pr_title&start_time=" + at(findings/20)},
+			{"repos", "/v2/repos?size=100"},
+		} {
+			b.Run(c.name, func(b *testing.B) {
+				request := f.request(http.MethodGet, c.target, "")
+				answer := &discarded{header: http.Header{}}
+				b.ReportAllocs()
+				before := collectorShare()
+				for b.Loop() {
+					clear(answer.header)
+					f.ServeHTTP(answer, request)
+				}
+				b.ReportMetric(100*(collectorShare()-before), "gc-cpu-%")
+			})
+		}
+		b.Run("patch", func(b *testing.B) {
+			b.ReportAllocs()
+			next := 0
+			for b.Loop() {
+				next++
+				request := f.request(http.MethodPatch, fmt.Sprintf("/v1/findings/f-%08d", next%findings), fmt.Sprintf(`{"user_status":%q}`, []string{"muted", "active"}[next%2]))
+				f.ServeHTTP(&discarded{header: http.Header{}}, request)
+			}
+		})
+	})
+}
+
+// discarded takes an answer and keeps nothing of it.
+type discarded struct {
+	header http.Header
+	status int
+}
+
+func (d *discarded) Header() http.Header               { return d.header }
+func (d *discarded) WriteHeader(status int)            { d.status = status }
+func (d *discarded) Write(content []byte) (int, error) { return len(content), nil }
+
+// collectorShare is the garbage collector's share of all CPU time since the process began.
+func collectorShare() float64 {
+	samples := []runtimemetrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/total:cpu-seconds"}}
+	runtimemetrics.Read(samples)
+	if samples[0].Value.Kind() != runtimemetrics.KindFloat64 || samples[1].Value.Float64() == 0 {
+		return 0
+	}
+	return samples[0].Value.Float64() / samples[1].Value.Float64()
+}
