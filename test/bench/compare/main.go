@@ -90,6 +90,7 @@ Measurements:
 	flags.StringVar(&o.out, "out", "docs", "folder of performance.md; empty: write to standard output alone")
 	flags.StringVar(&o.binary, "binary", "", "the operator to measure; without it, one that is built of the working tree")
 	flags.BoolVar(&o.short, "short", false, "few findings and short turns: shows in a minute that everything works")
+	command.CompletionOptions.DisableDefaultCmd = true
 	command.AddCommand(children()...)
 	return command
 }

@@ -25,9 +25,10 @@ func sideName(who, what string) string { return who + ", " + what }
 type question struct {
 	// what is asked for, in words.
 	what string
-	// facade and postgres are the paths that they are asked for.
+	// facade and postgres are the paths that they are asked for; PostgreSQL is not asked for none.
 	facade, postgres string
-	// kube is the resource that the API server lists, with kubeQuery; empty: it is not asked.
+	// kube is the resource that the API server is asked for, or the object's name behind it, with
+	// kubeQuery; empty: it is not asked.
 	kube, kubeQuery string
 }
 
@@ -54,7 +55,7 @@ func sidesOf(ctx context.Context, b *bench.Bench, f *bench.Fixture, pg *bench.Po
 		pids := f.PIDs()
 		sides = append(sides, b.Side(target, pids["kube-apiserver"], pids["etcd"]))
 	}
-	if pg != nil {
+	if pg != nil && q.postgres != "" {
 		if err := sameAnswer(ctx, pg, q, content); err != nil {
 			return nil, err
 		}

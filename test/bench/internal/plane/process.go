@@ -20,7 +20,7 @@ import (
 
 const (
 	// readyTimeout is for a machine on which others work, and 100,000 findings.
-	readyTimeout = 5 * time.Minute
+	readyTimeout = 15 * time.Minute
 	// readyInterval is how exactly the time until a process is ready is known.
 	readyInterval = 5 * time.Millisecond
 	// stopTimeout is what a process gets to end by itself.

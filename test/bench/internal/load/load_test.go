@@ -1,0 +1,98 @@
+package load
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+const body = "0123456789"
+
+// serve answers every request with the handler, and says at which address.
+func serve(t *testing.T, handler http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://")
+}
+
+func run(t *testing.T, address string, requests ...[]byte) Result {
+	t.Helper()
+	return Run(t.Context(), Job{
+		Target:      Target{Name: "test", Address: address, Requests: requests},
+		Connections: 2, For: 20 * time.Millisecond,
+	})
+}
+
+func TestAnswersAreCountedToTheirEnd(t *testing.T) {
+	var served atomic.Int64
+	for _, c := range []struct {
+		form    string
+		handler http.HandlerFunc
+	}{
+		{"with a length", func(w http.ResponseWriter, _ *http.Request) {
+			served.Add(1)
+			w.Header().Set("Content-Length", "10")
+			w.Write([]byte(body)) //nolint:errcheck // the test sees what arrives
+		}},
+		{"in chunks", func(w http.ResponseWriter, _ *http.Request) {
+			served.Add(1)
+			for _, part := range []string{body[:3], body[3:]} {
+				w.Write([]byte(part)) //nolint:errcheck // the test sees what arrives
+				w.(http.Flusher).Flush()
+			}
+		}},
+	} {
+		served.Store(0)
+		address := serve(t, c.handler)
+		result := run(t, address, Get(address, "/"))
+		if result.Error != "" || result.Bytes != len(body) || result.P50 <= 0 || result.P99 < result.P50 || result.Elapsed <= 0 {
+			t.Errorf("%s: %+v", c.form, result)
+		}
+		// The first answer on each connection comes before the clock starts.
+		if want := int(served.Load()) - 2; result.Requests != want {
+			t.Errorf("%s: %d answers were counted of %d", c.form, result.Requests, want)
+		}
+	}
+}
+
+func TestRequestsAreSentInTurn(t *testing.T) {
+	var paths [2]atomic.Int64
+	address := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		paths[len(r.URL.Path)-1].Add(1)
+	})
+	if result := run(t, address, Get(address, "/"), Get(address, "/a")); result.Error != "" {
+		t.Fatal(result.Error)
+	}
+	if a, b := paths[0].Load(), paths[1].Load(); a == 0 || b == 0 || max(a, b)-min(a, b) > 2 {
+		t.Errorf("one was sent %d times, the other %d", a, b)
+	}
+}
+
+func TestAnAnswerThatIsNot200SpoilsTheRun(t *testing.T) {
+	var n atomic.Int64
+	address := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		if n.Add(1) > 5 {
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+	})
+	if result := run(t, address, Get(address, "/")); !strings.Contains(result.Error, "429") {
+		t.Errorf("got %+v", result)
+	}
+}
+
+func TestHeadersAndBodiesAreSent(t *testing.T) {
+	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		content := make([]byte, len(body))
+		r.Body.Read(content) //nolint:errcheck // what was not read differs
+		if r.Method != http.MethodPatch || r.Header.Get("Authorization") != "Bearer x" || string(content) != body {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+	})
+	if result := run(t, address, Request("PATCH", address, "/", []byte(body), "Authorization: Bearer x")); result.Error != "" {
+		t.Error(result.Error)
+	}
+}

@@ -1,0 +1,84 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// taking is a side that does n operations in a second, one figure a round after the one that warms up.
+func taking(name string, order *[]string, n ...int) Side {
+	round := -1
+	return Side{Name: name, Run: func(context.Context, time.Duration) (Sample, error) {
+		*order = append(*order, name)
+		round++
+		if round == 0 {
+			return Sample{Operations: 1, Elapsed: time.Hour}, nil
+		}
+		return Sample{Operations: n[round-1], Elapsed: time.Second}, nil
+	}}
+}
+
+// In the second round the machine is ten times slower for both. The ratio of medians would be 20.
+func TestARatioIsTheMedianOfTheRounds(t *testing.T) {
+	var order []string
+	results, err := Rounds(t.Context(), Plan{Rounds: 3}, taking("fast", &order, 400, 20, 200), taking("slow", &order, 100, 10, 20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := results.Ratio("fast", "slow"); got != (Ratio{Median: 4, Least: 2, Most: 10}) {
+		t.Errorf("got %+v", got)
+	}
+	if got := results.Rate("slow"); got != 20 {
+		t.Errorf("the slow one's rate is %v", got)
+	}
+}
+
+func TestSidesBeginInAnotherOrderEachRound(t *testing.T) {
+	var order []string
+	if _, err := Rounds(t.Context(), Plan{Rounds: 2}, taking("a", &order, 1, 1), taking("b", &order, 1, 1), taking("c", &order, 1, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(order, ""); got != "abcbcacab" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestASideThatFailsEndsTheComparison(t *testing.T) {
+	broken := Side{Name: "broken", Run: func(context.Context, time.Duration) (Sample, error) { return Sample{}, errors.New("oh") }}
+	if _, err := Rounds(t.Context(), Plan{Rounds: 1}, broken); err == nil || err.Error() != "broken: oh" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestProcessorTimeAndMemoryOfAProcess(t *testing.T) {
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		t.Skip("this system has no /proc")
+	}
+	side := Side{Name: "busy", PIDs: []int{os.Getpid(), 1 << 30}, Run: func(context.Context, time.Duration) (Sample, error) {
+		before, err := processorTimeOf(os.Getpid())
+		if err != nil {
+			return Sample{}, err
+		}
+		for now := before; now < before+5*tick; {
+			if now, err = processorTimeOf(os.Getpid()); err != nil {
+				return Sample{}, err
+			}
+		}
+		return Sample{Operations: 5, Elapsed: time.Second}, nil
+	}}
+	results, err := Rounds(t.Context(), Plan{Rounds: 1}, side)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := results.CPU("busy"); got < tick {
+		t.Errorf("an operation took %s; at least %s was worked", got, tick)
+	}
+	memory, err := MemoryOf(os.Getpid())
+	if err != nil || memory.Resident < 1<<20 || memory.Peak < memory.Resident || memory.Anonymous > memory.Resident {
+		t.Errorf("%+v, %v", memory, err)
+	}
+}
