@@ -2,6 +2,7 @@ package sarif
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -46,17 +47,15 @@ func addReference(list []string, ref wireReference) []string {
 }
 
 func addCWEs(list []string, s string) []string {
-	for _, match := range cweInText.FindAllStringSubmatch(s, -1) {
+	for _, match := range cweInText.FindAllStringSubmatch(s, mostPlaces) {
 		list = addOnce(list, "CWE-"+match[1])
 	}
 	return list
 }
 
 func addOnce(list []string, s string) []string {
-	for _, have := range list {
-		if have == s {
-			return list
-		}
+	if len(list) == mostPlaces || slices.Contains(list, s) {
+		return list
 	}
 	return append(list, s)
 }

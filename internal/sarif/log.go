@@ -45,6 +45,7 @@ const (
 	SkipPass             SkipReason = "kind is pass"
 	SkipNotApplicable    SkipReason = "kind is notApplicable"
 	SkipSuppressed       SkipReason = "suppressed in the source"
+	SkipTooLarge         SkipReason = "larger than 4 MiB by itself"
 	SkipAbsentInBaseline SkipReason = "baselineState is absent: the tool says that it is gone"
 )
 

@@ -1,6 +1,7 @@
 package sarif
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -14,12 +15,13 @@ const (
 	NoteNoLocation   = "no location in a file"
 )
 
-func normalise(run *wireRun, sourceRoot string) Run {
+func normalise(run *wireRun, sourceRoot string, unfolded *budget) Run {
 	n := &normaliser{
-		wire:  run,
-		rules: newRuleBook(run),
-		paths: newPathBook(run, sourceRoot),
-		notes: map[string]int{},
+		wire:     run,
+		rules:    newRuleBook(run),
+		paths:    newPathBook(run, sourceRoot, unfolded),
+		notes:    map[string]int{},
+		unfolded: unfolded,
 	}
 	out := Run{
 		Tool:        strings.TrimSpace(string(run.tool.Driver.Name)),
@@ -33,6 +35,9 @@ func normalise(run *wireRun, sourceRoot string) Run {
 		out.Commit = firstOf(out.Commit, string(p.RevisionID))
 	}
 	for i := range run.results {
+		if !unfolded.spend(0) {
+			break // the file is refused
+		}
 		result, reason := n.result(i)
 		if reason != "" {
 			out.Skipped = append(out.Skipped, Skip{Index: i, RuleID: result.RuleID, Reason: reason})
@@ -71,6 +76,8 @@ type normaliser struct {
 	rules *ruleBook
 	paths *pathBook
 	notes map[string]int
+	// unfolded bounds what paths and messages grow to.
+	unfolded *budget
 }
 
 func (n *normaliser) result(index int) (Result, SkipReason) {
@@ -78,6 +85,9 @@ func (n *normaliser) result(index int) (Result, SkipReason) {
 	out := Result{Index: index}
 	if wire.notAnObject {
 		return out, SkipNotAnObject
+	}
+	if wire.tooLarge {
+		return out, SkipTooLarge
 	}
 	rule, id, notes, ok := n.rules.of(wire)
 	out.Rule, out.RuleID = rule, id
@@ -87,7 +97,7 @@ func (n *normaliser) result(index int) (Result, SkipReason) {
 	if !ok {
 		return out, SkipRuleIndex
 	}
-	out.Message = message(wire.Message, rule.messages)
+	out.Message = n.message(wire.Message, rule.messages)
 	if id == "" && strings.TrimSpace(out.Message) == "" {
 		return out, SkipEmpty
 	}
@@ -221,7 +231,7 @@ func fixes(list []wireFix) []Fix {
 
 // message puts the arguments in. Tools that give no arguments write braces as they are,
 // against the standard, so they are left alone then.
-func message(m wireMessage, strs map[string]string) string {
+func (n *normaliser) message(m wireMessage, strs map[string]string) string {
 	out := firstOf(string(m.Text), string(m.Markdown))
 	if out == "" && m.ID != "" {
 		out = strs[string(m.ID)]
@@ -234,7 +244,27 @@ func message(m wireMessage, strs map[string]string) string {
 	for i, argument := range m.Arguments {
 		pairs = append(pairs, fmt.Sprintf("{%d}", i), string(argument))
 	}
-	return strings.NewReplacer(pairs...).Replace(out)
+	filled := &filledText{}
+	// It fails where the text is full, and what is in it is kept.
+	_, _ = strings.NewReplacer(pairs...).WriteString(filled, out)
+	n.unfolded.spend(filled.Len())
+	return strings.ToValidUTF8(filled.String(), "")
+}
+
+// filledText takes mostText and no more.
+type filledText struct{ strings.Builder }
+
+var errFull = errors.New("the text is full")
+
+func (t *filledText) Write(p []byte) (int, error) { return t.WriteString(string(p)) }
+
+func (t *filledText) WriteString(s string) (int, error) {
+	room := mostText - t.Len()
+	if len(s) > room {
+		t.Builder.WriteString(s[:room])
+		return room, errFull
+	}
+	return t.Builder.WriteString(s)
 }
 
 func firstOf(values ...string) string {

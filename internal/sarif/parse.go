@@ -31,7 +31,7 @@ func Parse(r io.Reader, options Options) (*Log, error) {
 	// A byte order mark decides: PowerShell writes UTF-16, .NET writes UTF-8 with a mark.
 	decoded := transform.NewReader(r, unicode.BOMOverride(transform.Nop))
 	bounded := &boundedReader{source: decoded, limits: options.Limits}
-	p := &parser{decoder: json.NewDecoder(bounded), limits: options.Limits}
+	p := &parser{decoder: json.NewDecoder(bounded), limits: options.Limits, rules: mostRules}
 	if err := p.file(); err != nil {
 		if bounded.violation != nil {
 			err = bounded.violation
@@ -39,9 +39,13 @@ func Parse(r io.Reader, options Options) (*Log, error) {
 		return nil, explain(err)
 	}
 	log := &Log{Runs: make([]Run, 0, len(p.runs))}
+	unfolded := &budget{left: options.Limits.Bytes}
 	for i := range p.runs {
-		log.Runs = append(log.Runs, normalise(&p.runs[i], options.SourceRoot))
+		log.Runs = append(log.Runs, normalise(&p.runs[i], options.SourceRoot, unfolded))
 		p.runs[i] = wireRun{}
+		if !unfolded.spend(0) {
+			return nil, fmt.Errorf("its paths and messages unfold to more than %d MiB: no scanner writes that", options.Limits.Bytes>>20)
+		}
 	}
 	return log, nil
 }
@@ -78,6 +82,8 @@ type parser struct {
 	limits  Limits
 	runs    []wireRun
 	results int
+	// rules is how many more rules may come.
+	rules int
 }
 
 func (p *parser) file() error {
@@ -90,7 +96,7 @@ func (p *parser) file() error {
 		switch name {
 		case "version":
 			versionGiven = true
-			if err := p.decode(&fileVersion); err != nil {
+			if err := p.decode(name, &fileVersion); err != nil {
 				return err
 			}
 			return checkVersion(string(fileVersion))
@@ -132,15 +138,15 @@ func (p *parser) run() error {
 	err := p.members(func(name string) error {
 		switch name {
 		case "tool":
-			return p.decode(&run.tool)
+			return p.tool(&run.tool)
 		case "invocations":
-			return p.decode(&run.invocations)
+			return each(p, name, mostParts, &run.invocations)
 		case "originalUriBaseIds":
-			return p.decode(&run.baseIDs)
+			return p.decode(name, &run.baseIDs)
 		case "artifacts":
-			return p.decode(&run.artifacts)
+			return each(p, name, mostArtifacts, &run.artifacts)
 		case "versionControlProvenance":
-			return p.decode(&run.provenance)
+			return each(p, name, mostParts, &run.provenance)
 		case "results":
 			given, err := p.array(fmt.Sprintf("runs[%d].results", len(p.runs)), p.limits.Results, func() error {
 				return p.result(&run)
@@ -163,10 +169,16 @@ func (p *parser) result(run *wireRun) error {
 		return err
 	}
 	var result wireResult
-	if len(raw) == 0 || raw[0] != '{' {
+	switch {
+	case len(raw) == 0 || raw[0] != '{':
 		result.notAnObject = true
-	} else if err := lenient(json.Unmarshal(raw, &result)); err != nil {
-		return err
+	case len(raw) > mostElement:
+		result.tooLarge = true
+	default:
+		if err := lenient(json.Unmarshal(raw, &result)); err != nil {
+			return err
+		}
+		result.trim()
 	}
 	run.results = append(run.results, result)
 	return nil
@@ -233,7 +245,124 @@ func (p *parser) open(delimiter json.Delim, what string) error {
 	return nil
 }
 
-func (p *parser) decode(into any) error { return lenient(p.decoder.Decode(into)) }
+// decode reads one value as a whole.
+func (p *parser) decode(what string, into any) error {
+	var raw json.RawMessage
+	if err := p.decoder.Decode(&raw); err != nil {
+		return err
+	}
+	if len(raw) > mostElement {
+		return fmt.Errorf("%s holds a value of more than %d MiB: no scanner writes that", what, mostElement>>20)
+	}
+	return lenient(json.Unmarshal(raw, into))
+}
+
+// each reads a list entry by entry. What is no list counts as none.
+func each[T any](p *parser, what string, most int, into *[]T) error {
+	return p.list(func() error {
+		if len(*into) == most {
+			return fmt.Errorf("%s holds more than %d entries: no scanner writes that", what, most)
+		}
+		var element T
+		if err := p.decode(what, &element); err != nil {
+			return err
+		}
+		*into = append(*into, element)
+		return nil
+	})
+}
+
+// tool reads rules one by one: there may be thousands, of which the texts are long.
+func (p *parser) tool(into *wireTool) error {
+	return p.object(func(name string) error {
+		switch name {
+		case "driver":
+			return p.component(&into.Driver)
+		case "extensions":
+			return p.list(func() error {
+				if len(into.Extensions) == mostParts {
+					return fmt.Errorf("extensions holds more than %d entries: no scanner writes that", mostParts)
+				}
+				var extension wireComponent
+				err := p.component(&extension)
+				into.Extensions = append(into.Extensions, extension)
+				return err
+			})
+		}
+		return p.skip()
+	})
+}
+
+func (p *parser) component(into *wireComponent) error {
+	fields := map[string]*text{"name": &into.Name, "guid": &into.GUID, "semanticVersion": &into.SemanticVersion, "version": &into.Version}
+	return p.object(func(name string) error {
+		if field, known := fields[name]; known {
+			return p.decode(name, field)
+		}
+		if name != "rules" {
+			return p.skip()
+		}
+		return p.list(func() error {
+			if p.rules--; p.rules < 0 {
+				return fmt.Errorf("more than %d rules: no scanner has them", mostRules)
+			}
+			var rule wireRule
+			if err := p.decode(name, &rule); err != nil {
+				return err
+			}
+			rule.trim()
+			into.Rules = append(into.Rules, rule)
+			return nil
+		})
+	})
+}
+
+// object is members for an object that may be something else: that counts as an empty one.
+func (p *parser) object(visit func(name string) error) error {
+	opened, err := p.opens('{')
+	if err != nil || !opened {
+		return err
+	}
+	return p.members(visit)
+}
+
+// list calls element for each entry, which reads it. What is no list counts as an empty one.
+func (p *parser) list(element func() error) error {
+	opened, err := p.opens('[')
+	if err != nil || !opened {
+		return err
+	}
+	for p.decoder.More() {
+		if err := element(); err != nil {
+			return err
+		}
+	}
+	_, err = p.decoder.Token()
+	return err
+}
+
+// opens reads what opens the value that is wanted; any other value it reads to its end.
+func (p *parser) opens(delimiter json.Delim) (bool, error) {
+	token, err := p.decoder.Token()
+	if err != nil || token == delimiter {
+		return err == nil, err
+	}
+	depth := 0
+	for {
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+		if depth == 0 {
+			return false, nil
+		}
+		if token, err = p.decoder.Token(); err != nil {
+			return false, err
+		}
+	}
+}
 
 func (p *parser) skip() error {
 	var ignored json.RawMessage

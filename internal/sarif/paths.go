@@ -18,13 +18,26 @@ type pathBook struct {
 	bases     map[string]wireArtifactLocation
 	// roots are absolute folders on the machine that scanned, ending in "/", most trusted first.
 	roots []string
+	// known are the paths of locations that came before: most come many times.
+	known map[place]string
+	// unfolded bounds what all paths together grow to.
+	unfolded *budget
 }
+
+// place is a location by what its path is made of.
+type place struct {
+	uri, base text
+	index     int
+}
+
+// mostKnown bounds how many paths are remembered.
+const mostKnown = 100_000
 
 // rootNames are what tools call the root of the source in originalUriBaseIds.
 var rootNames = []string{"SRCROOT", "ROOTPATH", "PROJECTROOT", "REPOROOT", "REPO_ROOT", "SOURCEROOT", "ROOT"}
 
-func newPathBook(run *wireRun, sourceRoot string) *pathBook {
-	book := &pathBook{artifacts: run.artifacts, bases: run.baseIDs}
+func newPathBook(run *wireRun, sourceRoot string, unfolded *budget) *pathBook {
+	book := &pathBook{artifacts: run.artifacts, bases: run.baseIDs, known: map[place]string{}, unfolded: unfolded}
 	if sourceRoot != "" {
 		book.addRoot(sourceRoot)
 	}
@@ -44,7 +57,7 @@ func newPathBook(run *wireRun, sourceRoot string) *pathBook {
 }
 
 func (b *pathBook) addRoot(uri string) {
-	folder, kind := decode(uri)
+	folder, kind := decode(shorten(uri, mostURI))
 	if kind != absolutePath || folder == "/" {
 		return
 	}
@@ -53,6 +66,19 @@ func (b *pathBook) addRoot(uri string) {
 
 // path returns the normalised path of a location, or "".
 func (b *pathBook) path(location wireArtifactLocation) string {
+	key := place{location.URI, location.URIBaseID, location.Index.value(-1)}
+	if path, known := b.known[key]; known {
+		return path
+	}
+	path := b.find(location)
+	b.unfolded.spend(len(path))
+	if len(b.known) < mostKnown {
+		b.known[key] = path
+	}
+	return path
+}
+
+func (b *pathBook) find(location wireArtifactLocation) string {
 	if location.URI == "" {
 		index := location.Index.value(-1)
 		if index < 0 || index >= len(b.artifacts) {
@@ -67,7 +93,7 @@ func (b *pathBook) path(location wireArtifactLocation) string {
 const mostBases = 8
 
 func (b *pathBook) resolve(location wireArtifactLocation, depth int) string {
-	decoded, kind := decode(string(location.URI))
+	decoded, kind := decode(shorten(string(location.URI), mostURI))
 	switch kind {
 	case otherURI:
 		return decoded
@@ -76,7 +102,7 @@ func (b *pathBook) resolve(location wireArtifactLocation, depth int) string {
 	}
 	base, there := b.bases[string(location.URIBaseID)]
 	if there && depth < mostBases && base.URI != "" {
-		folder, baseKind := decode(string(base.URI))
+		folder, baseKind := decode(shorten(string(base.URI), mostURI))
 		switch baseKind {
 		case absolutePath:
 			// Under a known root the base counts; else the base is taken to be the root.

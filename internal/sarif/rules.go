@@ -123,7 +123,7 @@ func (b *ruleBook) at(component, index int) *Rule {
 
 // find looks an id up; a hierarchical one ("A/B/C") falls back on what it is part of.
 func (b *ruleBook) find(id string) *Rule {
-	for id != "" {
+	for level := 0; id != "" && level < mostLevels; level++ {
 		if rule := b.byID[id]; rule != nil {
 			return rule
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // The wire types hold the few members that are used. A member of the wrong type is left
@@ -24,16 +25,16 @@ type wireComponent struct {
 }
 
 type wireRule struct {
-	ID                   text                   `json:"id"`
-	Name                 text                   `json:"name"`
-	ShortDescription     wireMessage            `json:"shortDescription"`
-	FullDescription      wireMessage            `json:"fullDescription"`
-	Help                 wireMessage            `json:"help"`
-	HelpURI              text                   `json:"helpUri"`
-	MessageStrings       map[string]wireMessage `json:"messageStrings"`
-	DefaultConfiguration wireConfiguration      `json:"defaultConfiguration"`
-	Relationships        []wireRelationship     `json:"relationships"`
-	Properties           wireProperties         `json:"properties"`
+	ID                   text                       `json:"id"`
+	Name                 text                       `json:"name"`
+	ShortDescription     wireMultiformat            `json:"shortDescription"`
+	FullDescription      wireMultiformat            `json:"fullDescription"`
+	Help                 wireMultiformat            `json:"help"`
+	HelpURI              text                       `json:"helpUri"`
+	MessageStrings       map[string]wireMultiformat `json:"messageStrings"`
+	DefaultConfiguration wireConfiguration          `json:"defaultConfiguration"`
+	Relationships        []wireRelationship         `json:"relationships"`
+	Properties           wireProperties             `json:"properties"`
 }
 
 type wireConfiguration struct {
@@ -69,6 +70,11 @@ type wireMessage struct {
 	Markdown  text   `json:"markdown"`
 	ID        text   `json:"id"`
 	Arguments []text `json:"arguments"`
+}
+
+type wireMultiformat struct {
+	Text     text `json:"text"`
+	Markdown text `json:"markdown"`
 }
 
 type wireInvocation struct {
@@ -115,8 +121,40 @@ type wireResult struct {
 	Taxa                []wireReference   `json:"taxa"`
 	Properties          wireProperties    `json:"properties"`
 
-	// notAnObject marks an entry that could not be read at all.
-	notAnObject bool
+	// notAnObject marks an entry that could not be read at all, tooLarge one that was not.
+	notAnObject, tooLarge bool
+}
+
+// trim drops what of a result is never looked at, so that a list in it costs no memory once the
+// result is read.
+func (r *wireResult) trim() {
+	r.Message.Arguments = keep(r.Message.Arguments, mostValues)
+	r.Locations, r.RelatedLocations = keep(r.Locations, mostPlaces), keep(r.RelatedLocations, mostPlaces)
+	r.CodeFlows = keep(r.CodeFlows, mostPlaces)
+	steps := mostPlaces
+	for i := range r.CodeFlows {
+		r.CodeFlows[i].ThreadFlows = keep(r.CodeFlows[i].ThreadFlows, mostPlaces)
+		for j := range r.CodeFlows[i].ThreadFlows {
+			thread := &r.CodeFlows[i].ThreadFlows[j]
+			thread.Locations = keep(thread.Locations, steps)
+			steps -= len(thread.Locations)
+		}
+	}
+	r.Fingerprints, r.PartialFingerprints = keepOf(r.Fingerprints, mostValues), keepOf(r.PartialFingerprints, mostValues)
+	r.Fixes = keep(r.Fixes, mostPlaces)
+	for i := range r.Fixes {
+		r.Fixes[i].ArtifactChanges = keep(r.Fixes[i].ArtifactChanges, mostPlaces)
+		for j := range r.Fixes[i].ArtifactChanges {
+			change := &r.Fixes[i].ArtifactChanges[j]
+			change.Replacements = keep(change.Replacements, mostPlaces)
+		}
+	}
+	r.Taxa, r.Properties.Tags = keep(r.Taxa, mostPlaces), keep(r.Properties.Tags, mostValues)
+}
+
+func (r *wireRule) trim() {
+	r.Relationships, r.Properties.Tags = keep(r.Relationships, mostValues), keep(r.Properties.Tags, mostValues)
+	r.MessageStrings = keepOf(r.MessageStrings, mostValues)
 }
 
 type wireLocation struct {
@@ -130,9 +168,9 @@ type wirePhysicalLocation struct {
 }
 
 type wireRegion struct {
-	StartLine   *integer    `json:"startLine"`
-	StartColumn *integer    `json:"startColumn"`
-	Snippet     wireMessage `json:"snippet"`
+	StartLine   *integer        `json:"startLine"`
+	StartColumn *integer        `json:"startColumn"`
+	Snippet     wireMultiformat `json:"snippet"`
 }
 
 type wireCodeFlow struct {
@@ -148,10 +186,10 @@ type wireSuppression struct {
 }
 
 type wireFix struct {
-	Description     wireMessage `json:"description"`
+	Description     wireMultiformat `json:"description"`
 	ArtifactChanges []struct {
 		Replacements []struct {
-			InsertedContent wireMessage `json:"insertedContent"`
+			InsertedContent wireMultiformat `json:"insertedContent"`
 		} `json:"replacements"`
 	} `json:"artifactChanges"`
 }
@@ -169,10 +207,10 @@ func (t *text) UnmarshalJSON(data []byte) error {
 	case c == '"':
 		var s string
 		if err := json.Unmarshal(data, &s); err == nil {
-			*t = text(s)
+			*t = text(shorten(s, mostText))
 		}
 	case c == '-' || c >= '0' && c <= '9':
-		*t = text(data)
+		*t = text(shorten(string(data), mostText))
 	}
 	return nil
 }
@@ -184,9 +222,14 @@ type anyText string
 func (t *anyText) UnmarshalJSON(data []byte) error {
 	var list []text
 	if json.Unmarshal(data, &list) == nil {
+		var joined strings.Builder
 		for _, s := range list {
-			*t += anyText(s) + " "
+			if joined.Len() > mostText {
+				break
+			}
+			joined.WriteString(string(s) + " ")
 		}
+		*t = anyText(joined.String())
 		return nil
 	}
 	var one text

@@ -1,0 +1,81 @@
+package sarif
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Files that are small and stand for much are refused with a reason, or cut and counted. Each
+// here would take hours or all memory where one bound were left out.
+func TestBombs(t *testing.T) {
+	many := func(entry string, n int) string { return strings.TrimSuffix(strings.Repeat(entry+",", n), ",") }
+	long := func(n int) string { return strings.Repeat("a", n) }
+	driver := func(rules string) string { return `"tool":{"driver":{"name":"t","rules":[` + rules + `]}},` }
+	results := func(result string, n int) string { return `"results":[` + many(result, n) + `]` }
+	messages := many(`"`+long(60_000)+`"`, 50)
+	fills := strings.Repeat("{0}{1}{49}", 5_000)
+	for name, tc := range map[string]struct{ document, want string }{
+		"a large result":         {driver("") + `"results":[{"ruleId":"R","message":{"text":"` + long(5<<20) + `"}},{"ruleId":"R","message":{"text":"m"}}]`, ""},
+		"places of a result":     {driver("") + `"results":[{"ruleId":"R","locations":[` + many("{}", 1_000_000) + `]}]`, ""},
+		"rules without end":      {driver(many("{}", mostRules+1)), "rules"},
+		"extensions without end": {`"tool":{"extensions":[` + many("{}", mostParts+1) + `]}`, "extensions"},
+		"invocations":            {driver("") + `"invocations":[` + many("{}", mostParts+1) + `]`, "invocations"},
+		"a large rule":           {driver(`{"id":"R","help":{"text":"` + long(5<<20) + `"}}`), "more than 4 MiB"},
+		"messages that unfold":   {driver("") + results(`{"ruleId":"R","message":{"text":"`+fills+`","arguments":[`+messages+`]}}`, 3), ""},
+		"a hierarchy of a rule":  {driver(`{"id":"x"}`) + results(`{"ruleId":"`+strings.Repeat("/", 60_000)+`"}`, 200), ""},
+		"weaknesses of a rule":   {driver(`{"id":"R","properties":{"tags":[`+tags(100_000)+`]}}`) + results(`{"ruleId":"R"}`, 500), ""},
+		"weaknesses in a text":   {driver(`{"id":"R","properties":{"cwe":[`+many(`"a"`, 500_000)+`]}}`) + results(`{"ruleId":"R"}`, 2), ""},
+		"a long base":            {driver("") + `"originalUriBaseIds":{"B":{"uri":"` + long(3<<20) + `/"}},` + results(`{"ruleId":"R","locations":[{"physicalLocation":{"artifactLocation":{"uri":"x","uriBaseId":"B"}}}]}`, 5_000), ""},
+		"a long artifact":        {driver("") + `"artifacts":[{"location":{"uri":"` + long(3<<20) + `"}}],` + results(`{"ruleId":"R","locations":[{"physicalLocation":{"artifactLocation":{"index":0}}}]}`, 5_000), ""},
+		"bases in a circle":      {driver("") + `"originalUriBaseIds":{"A":{"uri":"a/","uriBaseId":"B"},"B":{"uri":"b/","uriBaseId":"A"}},` + results(`{"ruleId":"R","locations":[{"physicalLocation":{"artifactLocation":{"uri":"x","uriBaseId":"A"}}}]}`, 100), ""},
+		"bases that are their own": {driver("") + `"originalUriBaseIds":{"A":{"uri":"a/","uriBaseId":"A"}},` +
+			`"artifacts":[{"location":{"index":0}}],` + results(`{"ruleId":"R","locations":[{"physicalLocation":{"artifactLocation":{"uri":"x","uriBaseId":"A"}}},{"physicalLocation":{"artifactLocation":{"index":0}}}]}`, 100), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log, err := Parse(strings.NewReader(file(tc.document)), Options{})
+			if tc.want != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.want) {
+					t.Errorf("error %v, want one that says %q", err, tc.want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			run := log.Runs[0]
+			if run.Total != len(run.Results)+len(run.Skipped) {
+				t.Errorf("%d results and %d skipped are not %d", len(run.Results), len(run.Skipped), run.Total)
+			}
+			for _, r := range run.Results {
+				if len(r.Message) > mostText || len(r.Location.Path) > mostURI || len(r.CWEs) > mostPlaces {
+					t.Fatalf("a message of %d bytes, a path of %d, %d weaknesses", len(r.Message), len(r.Location.Path), len(r.CWEs))
+				}
+			}
+		})
+	}
+}
+
+func tags(n int) string {
+	var out strings.Builder
+	for i := range n {
+		fmt.Fprintf(&out, `"cwe-%d",`, i+1)
+	}
+	return strings.TrimSuffix(out.String(), ",")
+}
+
+func TestWhatUnfoldsTooFarIsRefused(t *testing.T) {
+	limits := DefaultLimits
+	limits.Bytes = 4 << 20
+	document := file(`"results":[` + strings.TrimSuffix(strings.Repeat(`{"ruleId":"R","message":{"text":"{0}{0}{0}{0}{0}{0}{0}{0}","arguments":["`+strings.Repeat("a", 4000)+`"]}},`, 500), ",") + `]`)
+	if _, err := Parse(strings.NewReader(document), Options{Limits: limits}); err == nil || !strings.Contains(err.Error(), "unfold") {
+		t.Errorf("error %v, want one that says that it unfolds", err)
+	}
+}
+
+func TestALargeResultIsCounted(t *testing.T) {
+	log, err := Parse(strings.NewReader(file(`"results":[{"ruleId":"R","message":{"text":"`+strings.Repeat("a", 5<<20)+`"}}]`)), Options{})
+	if err != nil || len(log.Runs[0].Skipped) != 1 || log.Runs[0].Skipped[0].Reason != SkipTooLarge {
+		t.Errorf("got %v, want it skipped for its size", err)
+	}
+}
