@@ -7,7 +7,9 @@ SHELL := /usr/bin/env bash -o pipefail
 TOOL := go tool -modfile=hack/tools/go.mod
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go apiserver/openapi/types.gen.go apiserver/openapi/client apiserver/handlers/contract.gen.go config/crd/bases \
   charts/findings-operator/templates/crds charts/findings-operator/templates/rbac charts/findings-operator/templates/admission
-MODULES := . hack/tools hack/vacuum hack/controlplane hack/helm hack/image hack/node/coredns
+MODULES := . hack/tools hack/vacuum hack/controlplane hack/helm hack/image hack/node/coredns hack/licenses hack/kine
+# Ends a run of tests with its count.
+PASSED := --post-run-command 'bash -c "echo $$((TESTS_TOTAL-TESTS_FAILED-TESTS_SKIPPED)) passed, $$((TESTS_FAILED+TESTS_ERRORS)) failed"'
 # The image's tag: the version that the chart asks for.
 VERSION ?= $(shell sed -n 's/^appVersion: //p' charts/findings-operator/Chart.yaml)
 # Packages tested at a time: each may run a control plane of its own.
@@ -82,7 +84,7 @@ e2e: ## Run the chart's life in a real cluster of one node: install to uninstall
 	@echo "e2e: building the image ..."
 	@bin/findings-image --root . --out bin/e2e --architectures $$(go env GOARCH) --repository findings.test/findings-operator --version e2e
 	@FINDINGS_IMAGE=$(CURDIR)/bin/e2e/findings-operator-$$(go env GOARCH).tar $(TOOL) gotestsum --format=testname \
-	  --post-run-command 'bash -c "echo $$((TESTS_TOTAL-TESTS_FAILED-TESTS_SKIPPED)) passed, $$((TESTS_FAILED+TESTS_ERRORS)) failed"' \
+	  $(PASSED) \
 	  -- -tags=node -count=1 -timeout=60m ./test/node
 
 # Flags of the comparison, such as BENCH="--short" or BENCH="--only reads"; see BENCH=--help.
@@ -98,14 +100,33 @@ bench-go: controlplane ## Run the Go benchmarks.
 	@packages=$$(git ls-files '*_test.go' | xargs grep -l '^func Benchmark' | xargs -r -n1 dirname | sort -u | sed 's|^|./|'); \
 	go test -run='^$$' -bench=. -benchmem $$packages
 
+.PHONY: faults
+faults: controlplane build ## Kill, freeze and cut off the service's processes under load, and count what is lost (10 minutes).
+	@$(TOOL) gotestsum --format=standard-verbose $(PASSED) -- -tags=faults -count=1 -timeout=20m ./test/faults
+
+.PHONY: attack
+attack: controlplane build ## Try every attack on a running service, and count what passes (10 minutes).
+	@$(TOOL) gotestsum --format=standard-verbose $(PASSED) -- -tags=attack -count=1 -timeout=20m ./test/attack
+
+.PHONY: licenses
+licenses: ## List the licences of all that is linked in; fails at one that is not permissive.
+	@cd hack/licenses && go build -o ../../bin/findings-licenses .
+	@GOOS=linux GOARCH=amd64 bin/findings-licenses -out docs/licenses.md ./cmd/...
+
+.PHONY: vulncheck
+vulncheck: ## Look for known weaknesses of dependencies (needs the Go vulnerability database).
+	@$(TOOL) govulncheck ./... || { echo "vulncheck: a weakness is listed above, or the database was not reached"; exit 1; }
+
 .PHONY: lint
 lint: ## Run the linters (cold: building golangci-lint takes about 2 minutes).
 	$(TOOL) golangci-lint run --allow-parallel-runners
 
 .PHONY: verify
-verify: verify-generated verify-modules verify-scripts verify-openapi lint ## Check that nothing is stale, untidy or against the rules.
+verify: verify-generated verify-modules verify-licenses verify-scripts verify-openapi lint ## Check that nothing is stale, untidy or against the rules.
 	go vet ./...
 	go vet -tags=node ./test/node
+	go vet -tags=faults ./test/faults
+	go vet -tags=attack ./test/attack
 
 .PHONY: verify-generated
 verify-generated: generate
@@ -116,8 +137,13 @@ verify-generated: generate
 
 .PHONY: verify-modules
 verify-modules:
+	go mod verify
 	@for module in $(MODULES); do echo "verify: go.mod of $$module"; (cd "$$module" && go mod tidy -diff) || \
 	  { echo "verify: run \`go mod tidy\` in $$module and commit"; exit 1; }; done
+
+.PHONY: verify-licenses
+verify-licenses: licenses
+	@git diff --exit-code -- docs/licenses.md || { echo "verify: commit what \`make licenses\` wrote"; exit 1; }
 
 .PHONY: verify-openapi
 verify-openapi: ## Lint the REST contract (cold: building vacuum takes minutes).

@@ -1,0 +1,162 @@
+// Command licenses lists the licences of all modules that are linked into the binaries, and fails
+// where one is missing, unknown or not permissive.
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	classifier "github.com/google/licenseclassifier/v2"
+	"github.com/google/licenseclassifier/v2/assets"
+)
+
+// permissive are the licences that ask for no more than to be named, and MPL-2.0, which asks for
+// the changed files of the module alone: no module here is changed.
+var permissive = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT", "MPL-2.0", "Unlicense", "Zlib"}
+
+// licenseFile is what such files are called at the root of a module.
+var licenseFile = regexp.MustCompile(`(?i)^(licen[sc]e|copying|unlicense)([.-].*)?$`)
+
+// confidence is the share of a licence's text that must be there.
+const confidence = 0.8
+
+type module struct {
+	Path, Version, Dir string
+	Main               bool
+	licenses           []string
+}
+
+func main() {
+	out := flag.String("out", "", "Markdown file to write; without it the table is printed")
+	flag.Usage = func() {
+		fmt.Fprintf(flag.CommandLine.Output(), "Usage: licenses [-out FILE] PACKAGE ...\n\nLists the licences of the modules that the packages are built of.\n") //nolint:errcheck // for people
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if err := run(*out, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "licenses:", err)
+		os.Exit(1)
+	}
+}
+
+func run(out string, packages []string) error {
+	if len(packages) == 0 {
+		return errors.New("name the packages, for example ./cmd/...")
+	}
+	modules, err := linked(packages)
+	if err != nil {
+		return err
+	}
+	classify, err := assets.DefaultClassifier()
+	if err != nil {
+		return err
+	}
+	var problems []error
+	for i := range modules {
+		m := &modules[i]
+		if m.licenses, err = licensesOf(classify, m.Dir); err != nil {
+			return err
+		}
+		if problem := judge(*m); problem != nil {
+			problems = append(problems, problem)
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return err
+	}
+	if out == "" {
+		_, err = os.Stdout.WriteString(table(modules))
+		return err
+	}
+	return os.WriteFile(out, []byte(table(modules)), 0o644) //nolint:gosec // everybody may read it
+}
+
+// linked are the modules of the packages and of all that they import, but for the main one.
+func linked(packages []string) ([]module, error) {
+	command := exec.Command("go", append([]string{"list", "-deps", "-json=Module"}, packages...)...) //nolint:gosec,noctx // it is what the tool is told to do
+	command.Stderr = os.Stderr
+	listed, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	var modules []module
+	for decoder := json.NewDecoder(bytes.NewReader(listed)); ; {
+		var item struct{ Module *module }
+		switch err := decoder.Decode(&item); {
+		case errors.Is(err, io.EOF):
+			slices.SortFunc(modules, func(a, b module) int { return cmp.Compare(a.Path, b.Path) })
+			return slices.CompactFunc(modules, func(a, b module) bool { return a.Path == b.Path }), nil
+		case err != nil:
+			return nil, err
+		case item.Module != nil && !item.Module.Main:
+			modules = append(modules, *item.Module)
+		}
+	}
+}
+
+// licensesOf names the licences in the files at the root of a module, sorted.
+func licensesOf(classify *classifier.Classifier, folder string) ([]string, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, entry := range entries {
+		if entry.IsDir() || !licenseFile.MatchString(entry.Name()) {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(folder, entry.Name())) //nolint:gosec // a module's own file
+		if err != nil {
+			return nil, err
+		}
+		for _, match := range classify.Match(content).Matches {
+			if match.MatchType == "License" && match.Confidence >= confidence {
+				names = append(names, match.Name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+func judge(m module) error {
+	if len(m.licenses) == 0 {
+		return fmt.Errorf("%s %s: no licence was found in %s", m.Path, m.Version, m.Dir)
+	}
+	for _, name := range m.licenses {
+		if !slices.Contains(permissive, name) {
+			return fmt.Errorf("%s %s: %s is not among the permissive licences", m.Path, m.Version, name)
+		}
+	}
+	return nil
+}
+
+func table(modules []module) string {
+	var b strings.Builder
+	b.WriteString("# Licences\n\nOf the modules that are linked into the binaries; written by `make licenses`.\n\n| Module | Version | Licence |\n|---|---|---|\n")
+	counts := map[string]int{}
+	for _, m := range modules {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", m.Path, m.Version, strings.Join(m.licenses, ", "))
+		for _, name := range m.licenses {
+			counts[name]++
+		}
+	}
+	b.WriteString("\n")
+	for _, name := range permissive {
+		if counts[name] > 0 {
+			fmt.Fprintf(&b, "- %s: %d\n", name, counts[name])
+		}
+	}
+	return b.String()
+}
