@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
+	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
@@ -141,11 +144,29 @@ func WrittenSince(ctx context.Context, etcd string, revision int64, namespace, r
 	return len(answer.Kvs), nil
 }
 
+// patience is how long etcd may take that has much to do; then it answers that it is not available.
+var patience = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Steps: 12, Cap: 10 * time.Second}
+
+// call asks etcd, again where it was too busy: what is put twice is the same.
 func call(ctx context.Context, etcd, path string, body, into any) error {
 	content, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
+	var last error
+	err = wait.ExponentialBackoffWithContext(ctx, patience, func(ctx context.Context) (bool, error) {
+		last = callOnce(ctx, etcd, path, content, into)
+		return !errors.Is(last, errBusy), nil
+	})
+	if last != nil {
+		return last
+	}
+	return err
+}
+
+var errBusy = errors.New("etcd is busy")
+
+func callOnce(ctx context.Context, etcd, path string, content []byte, into any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, etcd+path, bytes.NewReader(content))
 	if err != nil {
 		return err
@@ -157,6 +178,9 @@ func call(ctx context.Context, etcd, path string, body, into any) error {
 	defer response.Body.Close() //nolint:errcheck // only read from
 	if response.StatusCode != http.StatusOK {
 		said, _ := io.ReadAll(io.LimitReader(response.Body, 500)) //nolint:errcheck // the status says enough
+		if response.StatusCode == http.StatusServiceUnavailable {
+			return fmt.Errorf("%w: %s", errBusy, said)
+		}
 		return fmt.Errorf("etcd answers %s: %s", response.Status, said)
 	}
 	return json.NewDecoder(response.Body).Decode(into)
