@@ -1,0 +1,139 @@
+package attack
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+)
+
+// mostAnswer bounds what is read of an answer, in bytes.
+const mostAnswer = 64 << 20
+
+// shot is one request, sent as it is written: nothing in its path is put right.
+type shot struct {
+	method, path, body string
+	header             http.Header
+}
+
+func (s shot) String() string {
+	return fmt.Sprintf("%s %.300s %.200s", s.method, s.path, s.body)
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+	took   time.Duration
+}
+
+func (a *answer) String() string { return fmt.Sprintf("%d %.300s", a.status, a.body) }
+
+// direct asks for no compression, so that every byte of an answer can be looked at, and follows
+// no redirect.
+var direct = &http.Client{
+	Timeout:       patience,
+	Transport:     &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+// anybody counts clients: each request without a good key comes from an address of its own.
+var anybody atomic.Uint32
+
+func someAddress() string {
+	n := anybody.Add(1)
+	return fmt.Sprintf("10.%d.%d.%d", n>>16&0xff, n>>8&0xff, n&0xff)
+}
+
+// send sends a shot with that token; none for "".
+func (f *facade) send(t *testing.T, token string, s shot) *answer {
+	t.Helper()
+	a, err := f.try(t, token, s)
+	if err != nil {
+		t.Fatalf("%s: %v", s, err)
+	}
+	return a
+}
+
+func (f *facade) try(t *testing.T, token string, s shot) (*answer, error) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), s.method, "http://"+f.address, strings.NewReader(s.body))
+	if err != nil {
+		return nil, err
+	}
+	request.URL = &url.URL{Scheme: "http", Host: f.address, Opaque: s.path}
+	request.Header.Set("X-Forwarded-For", someAddress())
+	if s.body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	maps.Copy(request.Header, s.header)
+	start := time.Now()
+	response, err := direct.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close() //nolint:errcheck // only read from
+	content, err := io.ReadAll(io.LimitReader(response.Body, mostAnswer))
+	return &answer{response.StatusCode, response.Header, content, time.Since(start)}, err
+}
+
+// volatile headers differ between any two answers.
+var volatile = []string{"Date", "X-Request-Id", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "Retry-After", "X-Data-Age"}
+
+// same reports whether two answers tell the same.
+func (a *answer) same(other *answer) bool {
+	return a.status == other.status && bytes.Equal(a.body, other.body) && a.headers() == other.headers()
+}
+
+// headers are all that do not differ by themselves, as text.
+func (a *answer) headers() string {
+	out := ""
+	for _, name := range slices.Sorted(maps.Keys(a.header)) {
+		if !slices.Contains(volatile, name) {
+			out += fmt.Sprintf("%s: %q\n", name, a.header[name])
+		}
+	}
+	return out
+}
+
+// holds reports whether the text is anywhere in the answer.
+func (a *answer) holds(text string) bool {
+	text = strings.ToLower(text)
+	return bytes.Contains(bytes.ToLower(a.body), []byte(text)) || strings.Contains(strings.ToLower(fmt.Sprint(a.header)), text)
+}
+
+// page is a list's envelope.
+type page struct {
+	Items      []map[string]any `json:"items"`
+	NextCursor string           `json:"next_cursor"`
+	Total      int              `json:"total"`
+}
+
+func (a *answer) page(t *testing.T) page {
+	t.Helper()
+	var p page
+	if err := json.Unmarshal(a.body, &p); err != nil || a.status != http.StatusOK {
+		t.Fatalf("no page: %s (%v)", a, err)
+	}
+	return p
+}
+
+// eventually waits for what controllers have yet to do.
+func eventually(t *testing.T, check func(Gomega)) {
+	t.Helper()
+	NewWithT(t).Eventually(check).WithContext(t.Context()).WithTimeout(patience).WithPolling(interval).Should(Succeed())
+}

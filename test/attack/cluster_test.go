@@ -1,0 +1,364 @@
+package attack
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// member is somebody with a role in one organization's namespace.
+type member struct {
+	role   string
+	config *rest.Config
+}
+
+// members are one of each role of the organization, the scanner's own account, and an
+// administrator who may do everything there is in the namespace.
+func (o *tenant) members(t *testing.T) []member {
+	t.Helper()
+	as := func(user string, groups ...string) *rest.Config {
+		config := rest.CopyConfig(target.env.Config)
+		config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
+		return config
+	}
+	const everything = "attack-everything"
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: everything},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}},
+	}
+	if err := target.admin.Create(t.Context(), role); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	owner := "owner-of-" + o.name
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: owner},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: everything},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: owner}},
+	}
+	if err := target.admin.Create(t.Context(), binding); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	scanner, err := target.env.ServiceAccount(t.Context(), o.namespace, "scanner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []member{
+		{"viewer", as("ann", "appsec:"+o.name+":viewers")},
+		{"triager", as("bob", "appsec:"+o.name+":triagers")},
+		{"scanner", as("cid", "appsec:"+o.name+":scanners")},
+		{"scanner account", scanner},
+		{"owner", as(owner)},
+	}
+	for _, m := range all {
+		eventually(t, func(g Gomega) {
+			allowed, err := m.may(t.Context(), authorizationv1.ResourceAttributes{Namespace: o.namespace, Verb: "get", Group: v1alpha1.GroupName, Resource: "findings"})
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(allowed).To(BeTrue(), "%s must reach its own namespace, else nothing is proven", m.role)
+		})
+	}
+	return all
+}
+
+func (m member) client(t *testing.T) client.Client {
+	t.Helper()
+	c, err := target.env.NewClient(m.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// may asks the API server as the member itself.
+func (m member) may(ctx context.Context, attributes authorizationv1.ResourceAttributes) (bool, error) {
+	c, err := target.env.NewClient(m.config)
+	if err != nil {
+		return false, err
+	}
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes}}
+	err = c.Create(ctx, review)
+	return review.Status.Allowed, err
+}
+
+// resource is one that the API server serves, subresources included.
+type resource struct {
+	schema.GroupVersionKind
+	name       string
+	namespaced bool
+}
+
+func resources(t *testing.T) []resource {
+	t.Helper()
+	d, err := discovery.NewDiscoveryClientForConfig(target.env.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, lists, err := d.ServerGroupsAndResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []resource
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range list.APIResources {
+			all = append(all, resource{version.WithKind(r.Kind), r.Name, r.Namespaced})
+		}
+	}
+	if len(all) < 50 {
+		t.Fatalf("the API server serves only %d resources", len(all))
+	}
+	return all
+}
+
+// verbs are Kubernetes' and ours.
+var verbs = []string{
+	"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "bind", "escalate", "impersonate", "approve", "sign", "triage", "report", "adopt", "*",
+}
+
+// everybodys are the reviews of oneself, which any user may create.
+func everybodys(r resource) bool {
+	return strings.HasPrefix(r.name, "selfsubject")
+}
+
+// No role reaches any resource of another namespace, by any verb, nor one that has no namespace.
+func TestCluster_RolesReachNoOtherNamespace(t *testing.T) {
+	all := tenants(t)
+	attacker, victim := all[0], all[1]
+	asked := verbs
+	if !full {
+		asked = []string{"get", "list", "create", "patch", "delete", "triage", "report", "adopt"}
+	}
+	served := resources(t)
+	for _, m := range attacker.members(t) {
+		c := m.client(t)
+		var wait sync.WaitGroup
+		slots := make(chan struct{}, 8)
+		ask := func(namespace string, r resource, verb string) {
+			name, sub, _ := strings.Cut(r.name, "/")
+			attributes := &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: r.Group, Version: r.Version, Resource: name, Subresource: sub}
+			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes}}
+			if err := c.Create(t.Context(), review); err != nil {
+				t.Errorf("ask: %v", err)
+				return
+			}
+			attempt(t, cluster, !review.Status.Allowed, "%s of %s may %s %s.%s in %q: %s", m.role, attacker.name, verb, r.name, r.Group, namespace, review.Status.Reason)
+		}
+		for _, r := range served {
+			if everybodys(r) || !full && r.Group != v1alpha1.GroupName && !slices.Contains([]string{"secrets", "serviceaccounts/token", "rolebindings", "clusterrolebindings", "namespaces", "configmaps", "events", "leases"}, r.name) {
+				continue
+			}
+			namespaces := []string{victim.namespace, testenv.SystemNamespace, ""}
+			if full {
+				namespaces = append(namespaces, metav1.NamespaceDefault, metav1.NamespaceSystem)
+			}
+			if !r.namespaced {
+				namespaces = []string{""}
+			}
+			for _, namespace := range namespaces {
+				for _, verb := range asked {
+					slots <- struct{}{}
+					wait.Go(func() {
+						defer func() { <-slots }()
+						ask(namespace, r, verb)
+					})
+				}
+			}
+		}
+		wait.Wait()
+	}
+}
+
+// What the reviews say is tried too: every kind of ours is read, written and removed elsewhere.
+func TestCluster_RealTriesElsewhereAreForbidden(t *testing.T) {
+	all := tenants(t)
+	attacker, victim := all[0], all[1]
+	for _, m := range attacker.members(t) {
+		c := m.client(t)
+		forbidden := func(what string, err error) {
+			t.Helper()
+			attempt(t, cluster, apierrors.IsForbidden(err), "%s of %s: %s: got %v, want forbidden", m.role, attacker.name, what, err)
+		}
+		for _, namespace := range []string{victim.namespace, testenv.SystemNamespace, ""} {
+			for _, list := range []client.ObjectList{
+				&v1alpha1.FindingList{}, &v1alpha1.APIKeyList{}, &v1alpha1.ProjectList{}, &v1alpha1.RepositoryList{}, &v1alpha1.ReviewList{}, &v1alpha1.ReviewIssueList{},
+				&v1alpha1.ScanList{}, &v1alpha1.WebhookDeliveryList{}, &v1alpha1.WebhookEndpointList{}, &corev1.SecretList{}, &corev1.ConfigMapList{},
+			} {
+				forbidden(fmt.Sprintf("list %T in %q", list, namespace), c.List(t.Context(), list, client.InNamespace(namespace)))
+			}
+		}
+		forbidden("list organizations", c.List(t.Context(), &v1alpha1.OrganizationList{}))
+		finding := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Namespace: victim.namespace, Name: victim.ids["finding"]}}
+		forbidden("get a finding", c.Get(t.Context(), client.ObjectKeyFromObject(finding), &v1alpha1.Finding{}))
+		triage := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"triage":{"userStatus":"muted"}}}`))
+		forbidden("triage a finding", c.Patch(t.Context(), finding, triage))
+		forbidden("write a status", c.Status().Patch(t.Context(), finding, client.RawPatch(types.MergePatchType, []byte(`{"status":{}}`))))
+		forbidden("remove a finding", c.Delete(t.Context(), finding))
+		forbidden("remove all findings", c.DeleteAllOf(t.Context(), &v1alpha1.Finding{}, client.InNamespace(victim.namespace)))
+		forbidden("make a finding", c.Create(t.Context(), builder.Finding("f-new").In(victim.namespace).Build()))
+		forbidden("make a key", c.Create(t.Context(), builder.APIKey("mine").In(victim.namespace).Build()))
+		forbidden("make an organization", c.Create(t.Context(), builder.Organization("mine").Build()))
+		forbidden("bind a role", c.Create(t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: victim.namespace, Name: "mine"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "findings-viewer"},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "ann"}},
+		}))
+		secret := &corev1.Secret{}
+		forbidden("get a token", c.Get(t.Context(), client.ObjectKey{Namespace: victim.namespace, Name: "key-" + victim.mark + "-token"}, secret))
+		forbidden("become the controllers", m.impersonates(t, testenv.ServiceAccountUsername(testenv.SystemNamespace, testenv.ControllerServiceAccount)))
+	}
+	victim.unharmed(t)
+}
+
+// impersonates tries to do something in another's name.
+func (m member) impersonates(t *testing.T, user string) error {
+	t.Helper()
+	if m.config.Impersonate.UserName != "" {
+		// The test's own impersonation stands in the way: that of another asks for a right of its own.
+		allowed, err := m.may(t.Context(), authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: "users", Name: user})
+		if err != nil || allowed {
+			return err
+		}
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "users"}, user, nil)
+	}
+	config := rest.CopyConfig(m.config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	c, err := target.env.NewClient(config)
+	if err != nil {
+		return err
+	}
+	return c.List(t.Context(), &v1alpha1.OrganizationList{})
+}
+
+// Whoever owns a namespace owns no more: nothing that is made in it may name what is elsewhere, and
+// what ties it to its organization is not the owner's to change.
+func TestCluster_AnOwnerCannotReachOutOfTheNamespace(t *testing.T) {
+	all := tenants(t)
+	attacker, victim := all[0], all[1]
+	members := attacker.members(t)
+	c := members[len(members)-1].client(t)
+	refuse := func(what string, err error) {
+		t.Helper()
+		attempt(t, cluster, apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err), "%s: got %v, want a refusal", what, err)
+	}
+	for _, name := range []string{"../" + victim.namespace + "/" + victim.ids["repository"], victim.namespace + "/x", "..", "a%2fb", "A", "*", ""} {
+		refuse("a finding of repository "+name, c.Create(t.Context(), builder.Finding("f-out").In(attacker.namespace).Project(name, attacker.ids["project"]).Build()))
+		refuse("a project of repository "+name, c.Create(t.Context(), builder.Project("p-out").In(attacker.namespace).Repository(name).Build()))
+		refuse("an endpoint with the secret "+name, c.Create(t.Context(), builder.WebhookEndpoint("w-out").In(attacker.namespace).Secret(name).Build()))
+		refuse("an issue of the review "+name, c.Create(t.Context(), builder.ReviewIssue("i-out").In(attacker.namespace).Review(name).Build()))
+	}
+	for what, patch := range map[string]string{
+		"give the namespace to another": `{"metadata":{"annotations":{"` + v1alpha1.OrganizationUIDAnnotation + `":"x"}}}`,
+		"set the namespace free":        `{"metadata":{"annotations":{"` + v1alpha1.OrganizationUIDAnnotation + `":null}}}`,
+	} {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: attacker.namespace}}
+		refuse(what, c.Patch(t.Context(), namespace, client.RawPatch(types.MergePatchType, []byte(patch))))
+	}
+	key := &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Namespace: attacker.namespace, Name: "key-" + attacker.mark}}
+	refuse("write the status of a key", c.Status().Patch(t.Context(), key, client.RawPatch(types.MergePatchType, []byte(`{"status":{"keyID":"x"}}`))))
+	// A status that is made along with the object is dropped by the API server.
+	theirs := &v1alpha1.APIKeyList{}
+	if err := target.admin.List(t.Context(), theirs, client.InNamespace(victim.namespace)); err != nil {
+		t.Fatal(err)
+	}
+	forged := builder.APIKey("forged").In(attacker.namespace).Mutate(func(k *v1alpha1.APIKey) { k.Status = theirs.Items[0].Status }).Build()
+	if err := c.Create(t.Context(), forged); err == nil {
+		attempt(t, cluster, forged.Status.KeyID == "", "a key was made with the status of another's")
+		s := shot{method: "GET", path: "/v1/findings"}
+		a := target.facade.send(t, victim.token, s)
+		attempt(t, cluster, !attacker.tells(a, s), "another's token shows the forger's data")
+	}
+	// An object that names another's namespace in its body is refused by the API server.
+	other := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "WebhookEndpoint",
+		"metadata": map[string]any{"name": "w-out", "namespace": victim.namespace}, "spec": map[string]any{"url": "https://example.com"},
+	}}
+	refuse("make an endpoint elsewhere", c.Create(t.Context(), other))
+	victim.unharmed(t)
+}
+
+// A namespace under our name that we did not make is not taken over, and nothing is made in it.
+func TestCluster_ANamespaceThatATenantMadeIsNotAdopted(t *testing.T) {
+	somebody := rest.CopyConfig(target.env.Config)
+	somebody.Impersonate = rest.ImpersonationConfig{UserName: "namespace-maker"}
+	allowToMakeNamespaces(t, "namespace-maker")
+	c, err := target.env.NewClient(somebody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, annotated := range []bool{false, true} {
+		name := "taken-" + letters(6)
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.NamespacePrefix + name, Labels: map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedBy}}}
+		eventually(t, func(g Gomega) {
+			g.Expect(client.IgnoreAlreadyExists(c.Create(t.Context(), namespace.DeepCopy()))).To(Succeed())
+		})
+		made := builder.Organization(name).RequestsPerMinute(plenty).Build()
+		create(t, made)
+		if annotated {
+			// Now the UID is known, and is copied.
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1alpha1.OrganizationUIDAnnotation+`":"`+string(made.UID)+`"}}}`))
+			err := c.Patch(t.Context(), namespace.DeepCopy(), patch)
+			attempt(t, cluster, apierrors.IsForbidden(err), "a tenant put the organization's UID on its namespace: %v", err)
+		}
+		eventually(t, func(g Gomega) {
+			g.Expect(target.admin.Get(t.Context(), client.ObjectKeyFromObject(made), made)).To(Succeed())
+			g.Expect(made.Status.Conditions).To(ContainElement(And(HaveField("Type", v1alpha1.ConditionReady), HaveField("Reason", v1alpha1.ReasonNamespaceConflict))))
+		})
+		attempt(t, cluster, made.Status.Namespace == "", "the namespace of another was adopted: %s", made.Status.Namespace)
+		create(t, builder.APIKey("trap").In(namespace.Name).Build())
+		// A round of the controllers that comes after all of it.
+		newOrganization(t, "after-"+letters(6), plenty)
+		nothingIn(t, namespace.Name)
+	}
+}
+
+func allowToMakeNamespaces(t *testing.T, user string) {
+	t.Helper()
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create", "update", "patch", "get"}}},
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}
+	create(t, role, binding)
+}
+
+// nothingIn wants nothing of ours in the namespace.
+func nothingIn(t *testing.T, namespace string) {
+	t.Helper()
+	for _, list := range []client.ObjectList{&rbacv1.RoleBindingList{}, &corev1.SecretList{}, &corev1.ServiceAccountList{}, &corev1.ResourceQuotaList{}} {
+		if err := target.admin.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
+			t.Fatal(err)
+		}
+		items, err := metaNames(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		items = slices.DeleteFunc(items, func(name string) bool { return name == "default" || name == "kube-root-ca.crt" })
+		attempt(t, cluster, len(items) == 0, "%T in %s: %v", list, namespace, items)
+	}
+}

@@ -1,0 +1,152 @@
+package attack
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/appsec-dev/findings-operator/test/apiclient"
+)
+
+// operation is one of the contract, as somebody sees it who only has the document. So an
+// operation that is new is attacked without anybody having to think of it.
+type operation struct {
+	id, method, path string
+	// inPath and inQuery are the names of its parameters.
+	inPath  []string
+	inQuery []string
+	// body has its members; nil where it takes none.
+	body openapi3.Schemas
+}
+
+// operations are all of the contract, in order.
+func operations(t *testing.T) []operation {
+	t.Helper()
+	spec, err := apiclient.Contract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []operation
+	for path, item := range spec.Paths.Map() {
+		for method, described := range item.Operations() {
+			op := operation{id: described.OperationID, method: method, path: path}
+			for _, parameter := range slices.Concat(item.Parameters, described.Parameters) {
+				switch parameter.Value.In {
+				case openapi3.ParameterInPath:
+					op.inPath = append(op.inPath, parameter.Value.Name)
+				case openapi3.ParameterInQuery:
+					op.inQuery = append(op.inQuery, parameter.Value.Name)
+				}
+			}
+			if described.RequestBody != nil {
+				op.body = described.RequestBody.Value.Content.Get("application/json").Schema.Value.Properties
+			}
+			all = append(all, op)
+		}
+	}
+	if len(all) < 10 {
+		t.Fatalf("the contract describes only %d operations", len(all))
+	}
+	slices.SortFunc(all, func(a, b operation) int { return cmp.Compare(a.id, b.id) })
+	return all
+}
+
+// isList reports whether the operation answers with a page.
+func (op operation) isList() bool { return slices.Contains(op.inQuery, "cursor") }
+
+// kindOf says of what a parameter holds the id: by its name, or for a plain id by what it
+// follows in the path. It is "" for what holds no id.
+func (op operation) kindOf(parameter string) string {
+	switch parameter {
+	case "repo_id":
+		return "repository"
+	case "project_id":
+		return "project"
+	case "finding_id":
+		return "finding"
+	case "id":
+	default:
+		return ""
+	}
+	before, _, _ := strings.Cut(op.path, "/{id}")
+	switch last := before[strings.LastIndexByte(before, '/')+1:]; last {
+	case "repos":
+		return "repository"
+	case "webhook-deliveries":
+		return "delivery"
+	default:
+		return strings.TrimSuffix(last, "s")
+	}
+}
+
+// at fills the path's parameters in; values are percent-encoded already.
+func (op operation) at(values map[string]string) string {
+	path := op.path
+	for name, value := range values {
+		path = strings.ReplaceAll(path, "{"+name+"}", value)
+	}
+	return path
+}
+
+// idsFor chooses from ids the one of each parameter's kind.
+func (op operation) idsFor(t *testing.T, ids map[string]string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, name := range op.inPath {
+		id, known := ids[op.kindOf(name)]
+		if !known {
+			t.Fatalf("%s: nobody knows what {%s} is the id of; say it in kindOf, and seed one", op.id, name)
+		}
+		out[name] = id
+	}
+	return out
+}
+
+// content is a body that the operation takes.
+func (op operation) content(m message) string {
+	if op.body == nil {
+		return ""
+	}
+	values := map[string]string{}
+	for name, member := range op.body {
+		switch {
+		case op.kindOf(name) != "":
+			// Left out: an id may be there, and need not.
+		case len(member.Value.Enum) > 0:
+			values[name] = fmt.Sprint(member.Value.Enum[len(member.Value.Enum)-1])
+		case name == "payload":
+			values[name] = m.payload
+		case name == "signature":
+			values[name] = m.signature
+		default:
+			values[name] = "x"
+		}
+	}
+	body, err := json.Marshal(values)
+	if err != nil {
+		panic(err) // strings always encode
+	}
+	return string(body)
+}
+
+// shotAt aims the operation at ids.
+func (op operation) shotAt(t *testing.T, ids map[string]string, m message) shot {
+	t.Helper()
+	return shot{method: op.method, path: op.at(op.idsFor(t, ids)), body: op.content(m)}
+}
+
+// HEAD is answered wherever GET is.
+func withHead(s shot) []shot {
+	if s.method != http.MethodGet {
+		return []shot{s}
+	}
+	head := s
+	head.method = http.MethodHead
+	return []shot{s, head}
+}

@@ -1,0 +1,386 @@
+package attack
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// pairs calls attack for every organization against every other.
+func pairs(t *testing.T, attack func(t *testing.T, attacker, victim *tenant)) {
+	t.Helper()
+	for _, attacker := range tenants(t) {
+		for _, victim := range tenants(t) {
+			if attacker != victim {
+				t.Run(attacker.name+"-attacks-"+victim.name, func(t *testing.T) { attack(t, attacker, victim) })
+			}
+		}
+	}
+}
+
+// tells reports whether an answer holds something of the victim that the request did not.
+func (o *tenant) tells(a *answer, s shot) bool {
+	if a.holds(o.marker) {
+		return true
+	}
+	asked := strings.ToLower(fmt.Sprint(s.path, s.body, s.header))
+	for _, known := range []string{o.mark, o.namespace} {
+		if a.holds(known) && !strings.Contains(asked, known) {
+			return true
+		}
+	}
+	return false
+}
+
+// fire sends the attacker's shot at the victim: whatever it is, it must not succeed, tell
+// anything of the victim, or have the service stumble.
+func fire(t *testing.T, attacker, victim *tenant, s shot, allowed ...int) *answer {
+	t.Helper()
+	a := target.facade.send(t, attacker.token, s)
+	switch {
+	case victim.tells(a, s):
+		attempt(t, isolation, false, "%s: the answer is the victim's: %s\n%s", s, a, a.headers())
+	case !slices.Contains(allowed, a.status):
+		attempt(t, isolation, false, "%s: got %s, want one of %v", s, a, allowed)
+	default:
+		attempt(t, isolation, true, "")
+	}
+	return a
+}
+
+// What nobody may learn is in the answers to those whose it is; else the tests here would look
+// for what is never said.
+func TestIsolation_OwnAnswersHoldTheMarkerInEveryText(t *testing.T) {
+	// What is the same for everybody: enumerated values and times.
+	common := regexp.MustCompile(`^([a-z_]{1,14}|github|CWE-\d+|HTTP|GET|Code|\d{4}-\d\d-\d\dT[\d:]+Z|)$`)
+	o := tenants(t)[0]
+	for _, op := range operations(t) {
+		if op.method != http.MethodGet {
+			continue
+		}
+		a := target.facade.send(t, o.token, op.shotAt(t, o.ids, o.sent))
+		if a.status != http.StatusOK {
+			t.Fatalf("%s: %s; seed what it shows", op.id, a)
+		}
+		for path, text := range texts(t, a.body) {
+			mine := strings.Contains(text, o.marker) || strings.Contains(text, o.mark)
+			if !mine && !common.MatchString(text) && !strings.HasSuffix(path, "next_cursor") {
+				t.Errorf("%s: %s is %q, in which nobody would see whose it is: have seed set it", op.id, path, text)
+			}
+		}
+	}
+}
+
+// A foreign id is answered like one that does not exist: in every operation, for each of its
+// parameters.
+func TestIsolation_ForeignIDsAreAnsweredLikeAbsentOnes(t *testing.T) {
+	pairs(t, func(t *testing.T, attacker, victim *tenant) {
+		for _, op := range operations(t) {
+			if own := target.facade.send(t, attacker.token, op.shotAt(t, attacker.ids, attacker.sent)); own.status != http.StatusOK {
+				t.Fatalf("%s: own ids: %s; a shot that never hits proves nothing", op.id, own)
+			}
+			for _, aim := range aims(op, attacker, victim) {
+				absent := victim.absent()
+				foreign := op.shotAt(t, aim(victim.ids), victim.sent)
+				missing := op.shotAt(t, aim(absent), victim.sent)
+				for i, s := range withHead(foreign) {
+					a := fire(t, attacker, victim, s, http.StatusNotFound, http.StatusOK)
+					b := target.facade.send(t, attacker.token, withHead(missing)[i])
+					hides := a.same(b) && (op.isList() || a.status == http.StatusNotFound)
+					attempt(t, isolation, hides, "%s: foreign %s\n%sabsent %s\n%s", s, a, a.headers(), b, b.headers())
+				}
+			}
+		}
+		victim.unharmed(t)
+	})
+}
+
+// aims say which ids are the victim's: all of them, and each one alone among the attacker's own.
+func aims(op operation, attacker, victim *tenant) []func(ids map[string]string) map[string]string {
+	all := []func(map[string]string) map[string]string{func(ids map[string]string) map[string]string { return ids }}
+	for _, name := range op.inPath {
+		all = append(all, func(ids map[string]string) map[string]string {
+			out := maps.Clone(attacker.ids)
+			out[op.kindOf(name)] = ids[op.kindOf(name)]
+			return out
+		})
+	}
+	_ = victim
+	return all
+}
+
+// unharmed wants the victim's findings as they were made.
+func (o *tenant) unharmed(t *testing.T) {
+	t.Helper()
+	finding := &v1alpha1.Finding{}
+	if err := target.admin.Get(t.Context(), client.ObjectKey{Namespace: o.namespace, Name: o.ids["finding"]}, finding); err != nil {
+		t.Fatal(err)
+	}
+	by := string(finding.Spec.Triage.By)
+	attempt(t, isolation, !strings.HasPrefix(by, "apikey/") || strings.Contains(by, o.mark),
+		"the finding of %s was triaged by %s", o.name, by)
+}
+
+// Ids in queries and bodies are an organization's own too.
+func TestIsolation_ForeignIDsInQueriesAndBodies(t *testing.T) {
+	pairs(t, func(t *testing.T, attacker, victim *tenant) {
+		for _, op := range operations(t) {
+			own := op.shotAt(t, attacker.ids, attacker.sent)
+			absent := victim.absent()
+			for _, name := range op.inQuery {
+				kind := op.kindOf(name)
+				if kind == "" {
+					continue
+				}
+				a := fire(t, attacker, victim, withQuery(own, name, victim.ids[kind]), http.StatusOK, http.StatusNotFound)
+				b := target.facade.send(t, attacker.token, withQuery(own, name, absent[kind]))
+				attempt(t, isolation, a.same(b), "%s: %s: foreign %s, absent %s", own, name, a, b)
+				if op.isList() {
+					attempt(t, isolation, a.page(t).Total == 0, "%s: %s: %s", own, name, a)
+				} else {
+					attempt(t, isolation, a.status == http.StatusNotFound, "%s: %s: %s", own, name, a)
+				}
+			}
+			for name := range op.body {
+				if kind := op.kindOf(name); kind != "" {
+					s, missing := own, own
+					s.body = strings.Replace(own.body, "{", `{"`+name+`":"`+victim.ids[kind]+`",`, 1)
+					missing.body = strings.Replace(own.body, "{", `{"`+name+`":"`+absent[kind]+`",`, 1)
+					a, b := fire(t, attacker, victim, s, http.StatusNotFound), target.facade.send(t, attacker.token, missing)
+					attempt(t, isolation, a.same(b), "%s: foreign %s, absent %s", s, a, b)
+				}
+			}
+		}
+		victim.unharmed(t)
+	})
+}
+
+func withQuery(s shot, name, value string) shot {
+	separator := "?"
+	if strings.Contains(s.path, "?") {
+		separator = "&"
+	}
+	s.path += separator + name + "=" + url.QueryEscape(value)
+	return s
+}
+
+// A cursor is worth nothing to others, nor in another list, nor changed.
+func TestIsolation_CursorsAreBoundToTheirList(t *testing.T) {
+	pairs(t, func(t *testing.T, attacker, victim *tenant) {
+		for _, op := range operations(t) {
+			if !op.isList() {
+				continue
+			}
+			for _, query := range []string{"size=1", "size=1&order=asc", "size=1&sort=created_at"} {
+				list := shot{method: op.method, path: op.path + "?" + query}
+				first := target.facade.send(t, victim.token, list)
+				if first.status == http.StatusBadRequest {
+					continue // not a sort of this list
+				}
+				cursor := first.page(t).NextCursor
+				if cursor == "" {
+					continue
+				}
+				own := target.facade.send(t, victim.token, withQuery(list, "cursor", cursor))
+				if own.status != http.StatusOK {
+					t.Fatalf("%s: its own cursor: %s", list, own)
+				}
+				for _, forged := range forgedCursors(cursor) {
+					fire(t, victim, attacker, withQuery(list, "cursor", forged), http.StatusBadRequest)
+				}
+				for _, other := range operations(t) {
+					if other.isList() {
+						fire(t, attacker, victim, withQuery(shot{method: other.method, path: other.path + "?" + query}, "cursor", cursor), http.StatusBadRequest)
+					}
+					if other.isList() && other.id != op.id {
+						fire(t, victim, attacker, withQuery(shot{method: other.method, path: other.path + "?" + query}, "cursor", cursor), http.StatusBadRequest)
+					}
+				}
+			}
+		}
+	})
+}
+
+// forgedCursors are changed in every place, cut and lengthened.
+func forgedCursors(cursor string) []string {
+	out := []string{cursor + "A", cursor + "=", cursor + "\n", " " + cursor, cursor[1:], cursor[:len(cursor)-1], cursor + cursor, strings.ToUpper(cursor), cursor + "\x00", strings.Repeat("A", 4096), strings.Repeat("A", 4097), "AQ", "e30", "null", "0", "-1"}
+	step := 1
+	if !full {
+		step = max(1, len(cursor)/16)
+	}
+	for i := 0; i < len(cursor); i += step {
+		changed := []byte(cursor)
+		if changed[i] = 'A'; cursor[i] == 'A' {
+			changed[i] = 'B'
+		}
+		out = append(out, string(changed))
+	}
+	return out
+}
+
+// Ids that are made to break out of the organization find nothing, wherever they stand.
+func TestIsolation_CraftedIDsFindNothing(t *testing.T) {
+	pairs(t, func(t *testing.T, attacker, victim *tenant) {
+		for _, op := range operations(t) {
+			for _, name := range op.inPath {
+				kind := op.kindOf(name)
+				for _, crafted := range craftedSegments(victim, victim.ids[kind]) {
+					values := op.idsFor(t, attacker.ids)
+					for other := range values {
+						values[other] = url.PathEscape(values[other])
+					}
+					values[name] = crafted
+					s := shot{method: op.method, path: op.at(values), body: op.content(victim.sent)}
+					fire(t, attacker, victim, s, http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed)
+				}
+			}
+			for _, name := range op.inQuery {
+				for _, crafted := range craftedValues(victim, victim.ids[kindOr(op, name)]) {
+					fire(t, attacker, victim, withQuery(op.shotAt(t, attacker.ids, attacker.sent), name, crafted),
+						http.StatusOK, http.StatusBadRequest, http.StatusNotFound)
+				}
+			}
+		}
+		victim.unharmed(t)
+	})
+}
+
+func kindOr(op operation, name string) string {
+	if kind := op.kindOf(name); kind != "" {
+		return kind
+	}
+	return "finding"
+}
+
+// craftedValues are texts that mean something to one layer or another.
+func craftedValues(victim *tenant, id string) []string {
+	n := victim.namespace
+	return []string{
+		n + "/" + id, "/" + n + "/" + id, "../" + n + "/" + id, "../../" + n + "/findings/" + id, "..\\" + n + "\\" + id,
+		"../../../../apis/appsec.dev/v1alpha1/namespaces/" + n + "/findings/" + id, "..", ".", "../..", "...", "%2e%2e%2f" + n + "%2f" + id,
+		"%252e%252e%252f" + n + "%252f" + id, "..%2f" + id, n + "%2f" + id, n + "%252f" + id, "..;/" + n + "/" + id,
+		id + "/", "/" + id, id + "//", id + "/status", id + "/scale", id + "?x=y", id + "#x", id + ";x", id + "\x00", "\x00" + id, id + "\x00.json", id + "%00",
+		id + "\r\nX-Injected: yes", id + "%0d%0aX-Injected: yes", id + "\t", " " + id, id + " ", id + "\u200b", id + "\u00ad", "\ufeff" + id, id + "\u202e",
+		strings.ReplaceAll(id, "a", "\u0430"), fullWidth(id), strings.ToUpper(id), strings.ReplaceAll(id, "-", "\u2010"), id + "\u0301", "\u2024\u2024\u2215" + n,
+		"/spec/details", "~1" + id, "~0" + id, "#/" + id, "/metadata/name", "$.items[0]", "metadata.name=" + id, "metadata.namespace=" + n + ",metadata.name=" + id,
+		"metadata.name!=x", "name in (" + id + ")", "!name", "app=" + n, "*", id + "*", id[:4] + "*", ".*", "^" + id, id + "," + id, id + "|" + id,
+		"' OR '1'='1", `" OR ""="`, `{"$ne":null}`, `{"$gt":""}`, "${jndi:ldap://" + id + "}", "{{7*7}}", "$(" + id + ")", "`" + id + "`", "<" + id + ">",
+		victim.name + "/" + id, victim.name + ":" + id, n + ":" + id, n + "." + id, id + "@" + n, id + "." + n, "null", "undefined", "0", "-1", "true", "[]", "{}",
+		strings.Repeat("a", 253), strings.Repeat("a", 254), id + strings.Repeat("a", 253-len(id)), id + strings.Repeat("\x00", 10), strings.Repeat("../", 80),
+		strings.Repeat("a", 8000), strings.Repeat("\u20ac", 84), "\xff\xfe", "\xc0\xae\xc0\xae\xc0\xaf" + id, "\xed\xa0\x80" + id, id + "\x7f", id + "\u0085",
+	}
+}
+
+// craftedSegments are the values as segments of a path, encoded once, twice, and as little as
+// a request line allows.
+func craftedSegments(victim *tenant, id string) []string {
+	var out []string
+	for _, value := range craftedValues(victim, id) {
+		if value == "" {
+			continue
+		}
+		out = append(out, url.PathEscape(value), url.PathEscape(url.PathEscape(value)))
+		if !strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("?#", r) }) {
+			out = append(out, value)
+		}
+	}
+	return slices.Compact(out)
+}
+
+func fullWidth(id string) string {
+	return strings.Map(func(r rune) rune { return r - '!' + '\uff01' }, id)
+}
+
+// Only the key says whose request it is.
+func TestIsolation_NothingButTheKeyNamesTheOrganization(t *testing.T) {
+	pairs(t, func(t *testing.T, attacker, victim *tenant) {
+		for _, op := range operations(t) {
+			foreign := op.shotAt(t, victim.ids, victim.sent)
+			for _, name := range []string{
+				"X-Organization", "X-Organization-Id", "X-Org", "X-Tenant", "X-Tenant-Id", "X-Namespace", "Impersonate-User", "Impersonate-Group",
+				"X-Remote-User", "X-Remote-Group", "X-Forwarded-User", "X-Forwarded-Host", "X-Original-Url", "X-Rewrite-Url", "X-Http-Method-Override", "Host", "Forwarded", "Cookie", "X-Api-Key",
+			} {
+				for _, value := range []string{victim.name, victim.namespace, foreign.path} {
+					s := foreign
+					s.header = http.Header{name: {value}}
+					fire(t, attacker, victim, s, http.StatusNotFound, http.StatusOK)
+				}
+			}
+			if !op.isList() {
+				continue
+			}
+			own := target.facade.send(t, attacker.token, shot{method: op.method, path: op.path})
+			for _, name := range []string{
+				"organization", "organization_id", "org", "tenant", "namespace", "ns", "owner", "labelSelector", "fieldSelector", "allNamespaces", "limit", "continue", "access_token", "api_key", "key",
+			} {
+				for _, value := range []string{victim.name, victim.namespace, "metadata.namespace=" + victim.namespace, victim.token, "true"} {
+					s := withQuery(shot{method: op.method, path: op.path}, name, value)
+					a := fire(t, attacker, victim, s, http.StatusOK)
+					attempt(t, isolation, a.same(own), "%s: the page is another: %s", s, a)
+				}
+			}
+		}
+	})
+}
+
+// A tag of another's resource confirms nothing.
+func TestIsolation_ForeignTagsTellNothing(t *testing.T) {
+	pairs(t, func(t *testing.T, attacker, victim *tenant) {
+		for _, op := range operations(t) {
+			s := op.shotAt(t, victim.ids, victim.sent)
+			tags := []string{"*", `"x"`}
+			if tag := target.facade.send(t, victim.token, s).header.Get("Etag"); tag != "" {
+				tags = append(tags, tag)
+			}
+			if op.isList() {
+				continue
+			}
+			for _, tag := range tags {
+				for _, name := range []string{"If-None-Match", "If-Match"} {
+					s.header = http.Header{name: {tag}}
+					fire(t, attacker, victim, s, http.StatusNotFound)
+				}
+			}
+		}
+		victim.unharmed(t)
+	})
+}
+
+// A key that is limited reaches no more of others than one that is not.
+func TestIsolation_KeysThatWereTakenAway(t *testing.T) {
+	victim := tenants(t)[1]
+	token := victim.key(t, "gone-"+letters(6))
+	list := shot{method: "GET", path: "/v1/findings"}
+	if a := target.facade.send(t, token, list); a.status != http.StatusOK {
+		t.Fatalf("the key: %s", a)
+	}
+	keys := &v1alpha1.APIKeyList{}
+	if err := target.admin.List(t.Context(), keys, client.InNamespace(victim.namespace)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range keys.Items {
+		if !strings.HasPrefix(keys.Items[i].Name, "gone-") {
+			continue
+		}
+		disable := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"disabled":true}}`))
+		if err := target.admin.Patch(t.Context(), &keys.Items[i], disable); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refusedSoon(t, token)
+	for _, op := range operations(t) {
+		s := op.shotAt(t, victim.ids, victim.sent)
+		a := target.facade.send(t, token, s)
+		attempt(t, isolation, a.status == http.StatusUnauthorized && !victim.tells(a, s), "%s: with a key that was taken away: %s", s, a)
+	}
+}

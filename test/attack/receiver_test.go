@@ -1,0 +1,63 @@
+package attack
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// message is a webhook as its receiver got it.
+type message struct{ id, payload, signature string }
+
+// verification is the body that asks whether it is genuine.
+func (m message) verification() string {
+	body, err := json.Marshal(map[string]string{"payload": m.payload, "signature": m.signature})
+	if err != nil {
+		panic(err) // strings always encode
+	}
+	return string(body)
+}
+
+// listen serves on that address of this machine.
+func listen(t *testing.T, address string, handler http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	listener, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+	if err != nil {
+		t.Skipf("needs the address %s, which all of 127.0.0.0/8 are on Linux: %v", address, err)
+	}
+	server := httptest.NewUnstartedServer(handler)
+	server.Listener.Close() //nolint:errcheck,gosec // replaced
+	server.Listener = listener
+	server.Start()
+	t.Cleanup(server.Close)
+	return server
+}
+
+// receive has one webhook sent to a receiver that is allowed, and returns it.
+func (o *tenant) receive(t *testing.T) message {
+	t.Helper()
+	got := make(chan message, 1)
+	var once sync.Once
+	receiver := listen(t, allowedReceiver, func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		once.Do(func() { got <- message{r.Header.Get("Webhook-Id"), string(body), r.Header.Get("Webhook-Signature")} })
+	})
+	create(t, builder.WebhookEndpoint(o.ids["endpoint"]).In(o.namespace).URL(receiver.URL).Events("webhook.ping").Build())
+	select {
+	case m := <-got:
+		return m
+	case <-time.After(patience):
+		t.Fatal("no webhook came")
+		return message{}
+	}
+}

@@ -1,0 +1,171 @@
+package attack
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// edge sends a shot on or beyond an edge, which is answered as the design says and no other way.
+func edge(t *testing.T, o *tenant, what string, s shot, want int) *answer {
+	t.Helper()
+	a := target.facade.send(t, o.token, s)
+	attempt(t, inputOf, a.status == want, "%s: got %s, want %d", what, a, want)
+	return a
+}
+
+func quoted(value string) string {
+	content, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // a string always encodes
+	}
+	return string(content)
+}
+
+// padded is a body of exactly that many bytes, by a member that is not described.
+func padded(body string, size int) string {
+	open := strings.TrimSuffix(body, "}") + `,"pad":"`
+	return open + strings.Repeat("a", size-len(open)-2) + `"}`
+}
+
+func TestInput_SizesAtTheirEdges(t *testing.T) {
+	o := tenants(t)[0]
+	triage, verify := "/v2/findings/"+o.ids["finding"], "/v2/webhook-deliveries/"+o.sent.id+"/verify"
+	for letter, name := range map[string]string{"a": "one byte", "é": "two bytes", "€": "three bytes", "𝄞": "four bytes", "\u0301": "no width", "\\": "an escape"} {
+		for length, want := range map[int]int{9_999: 200, 10_000: 200, 10_001: 400} {
+			body := `{"comments":` + quoted(strings.Repeat(letter, length)) + `}`
+			edge(t, o, fmt.Sprintf("%d characters of %s", length, name), shot{method: "PATCH", path: triage, body: body}, want)
+		}
+	}
+	for _, version := range []string{"v1", "v2"} {
+		path := "/" + version + "/findings/" + o.ids["finding"]
+		for size, want := range map[int]int{64<<10 - 1: 200, 64 << 10: 200, 64<<10 + 1: 400, 1 << 20: 400} {
+			edge(t, o, fmt.Sprintf("a PATCH of %d bytes", size), shot{method: "PATCH", path: path, body: padded(`{"user_status":"open"}`, size)}, want)
+		}
+	}
+	for size, want := range map[int]int{1<<20 - 1: 200, 1 << 20: 200, 1<<20 + 1: 400, 8 << 20: 400} {
+		edge(t, o, fmt.Sprintf("a verification of %d bytes", size), shot{method: "POST", path: verify, body: padded(o.sent.verification(), size)}, want)
+	}
+	for _, op := range operations(t) {
+		for _, name := range op.inPath {
+			for length, want := range map[int]int{252: 404, 253: 404, 254: 400} {
+				values := op.idsFor(t, o.ids)
+				values[name] = strings.Repeat("a", length)
+				s := shot{method: op.method, path: op.at(values), body: op.content(o.sent)}
+				edge(t, o, fmt.Sprintf("%s: an id of %d bytes", op.id, length), s, want)
+			}
+			values := op.idsFor(t, o.ids)
+			values[name] = url.PathEscape(strings.Repeat("é", 127)) // 254 bytes, 127 characters
+			edge(t, o, op.id+": an id that is too long in bytes alone", shot{method: op.method, path: op.at(values), body: op.content(o.sent)}, 400)
+		}
+		if !op.isList() {
+			continue
+		}
+		for size, want := range map[string]int{
+			"1": 200, "2": 200, "999": 200, "1000": 200, "1001": 400, "0": 400, "-1": 400, "": 400, "1e3": 400, "0x10": 400, "010": 400, "+1": 400, " 1": 400, "1.0": 400, "١": 400,
+			"9223372036854775807": 400, "9223372036854775808": 400, "-9223372036854775808": 400, strings.Repeat("9", 5000): 400, "NaN": 400, "1_000": 400,
+		} {
+			edge(t, o, op.id+": size "+size, withQuery(shot{method: "GET", path: op.path}, "size", size), want)
+		}
+		for _, length := range []int{1, 4095, 4096, 4097, 20_000} {
+			edge(t, o, fmt.Sprintf("%s: a cursor of %d bytes", op.id, length), withQuery(shot{method: "GET", path: op.path}, "cursor", strings.Repeat("A", length)), 400)
+		}
+		edge(t, o, op.id+": a size twice", shot{method: "GET", path: op.path + "?size=1&size=1000"}, 400)
+		edge(t, o, op.id+": 2,000 parameters", shot{method: "GET", path: op.path + "?" + strings.Repeat("a=b&", 2000)}, 200)
+		edge(t, o, op.id+": a query that decodes to nothing", shot{method: "GET", path: op.path + "?size=%zz"}, 400)
+	}
+}
+
+// Bodies that a reader may choke on, or take for two things.
+func TestInput_OddBodies(t *testing.T) {
+	o := tenants(t)[0]
+	deep := func(open, end string, n int) string { return strings.Repeat(open, n) + strings.Repeat(end, n) }
+	bodies := map[string]string{
+		"nothing": " ", "a blank": "\n", "null": "null", "true": "true", "a number": "1", "a string": `"open"`, "a list": `[{"user_status":"open"}]`, "an empty object": "{}",
+		"two objects": `{"user_status":"open"}{"user_status":"muted"}`, "something behind": `{"user_status":"open"}x`, "a comment": `{/*x*/"user_status":"open"}`,
+		"a trailing comma": `{"user_status":"open",}`, "no quotes": `{user_status:"open"}`, "single quotes": `{'user_status':'open'}`, "a byte order mark": "\ufeff" + `{"user_status":"open"}`,
+		"a member twice": `{"user_status":"open","user_status":"muted"}`, "a member twice, once escaped": `{"user_status":"open","user\u005fstatus":"muted"}`,
+		"another member twice": `{"user_status":"open","x":{"y":1,"y":2}}`, "another case": `{"USER_STATUS":"muted"}`, "a value of null": `{"user_status":null}`,
+		"a value of a list": `{"user_status":["open"]}`, "a value of an object": `{"user_status":{"$ne":"x"}}`, "an unknown value": `{"user_status":"closed"}`, "another case of a value": `{"user_status":"Open"}`,
+		"invalid UTF-8": "{\"comments\":\"\xff\"}", "overlong UTF-8": "{\"comments\":\"\xc0\xae\"}", "a surrogate in UTF-8": "{\"comments\":\"\xed\xa0\x80\"}",
+		"half a pair": `{"comments":"\ud800"}`, "the other half": `{"comments":"\udc00\ud800"}`, "a raw control character": "{\"comments\":\"a\x01b\"}", "UTF-16": "{\x00\"\x00a\x00\"\x00:\x001\x00}\x00",
+		"a huge number in its place": `{"user_status":1e999999999}`, "a number with a million digits": `{"comments":` + strings.Repeat("9", 60_000) + `}`, "a number that is none": `{"comments":NaN}`,
+		"deep lists": `{"x":` + deep("[", "]", 30_000) + `}`, "deep objects": `{"x":` + deep(`{"a":`, "}", 9_000) + `}`, "lists without an end": `{"user_status":"open","x":` + strings.Repeat("[", 60_000),
+		"objects without an end": strings.Repeat(`{"a":`, 12_000), "a string without an end": `{"comments":"` + strings.Repeat("a", 60_000), "escapes without an end": `{"comments":"` + strings.Repeat(`\u`, 20_000),
+	}
+	for what, body := range bodies {
+		for _, op := range operations(t) {
+			if op.body == nil {
+				continue
+			}
+			s := op.shotAt(t, o.ids, o.sent)
+			s.body = body
+			edge(t, o, op.id+": "+what, s, http.StatusBadRequest)
+		}
+	}
+	triage := shot{method: "PATCH", path: "/v2/findings/" + o.ids["finding"]}
+	for what, body := range map[string]string{
+		"numbers that nobody reads": `{"user_status":"open","x":[1e999999999,-1e-999999999,` + strings.Repeat("9", 50_000) + `]}`,
+		"thousands of members":      `{"user_status":"open"` + manyMembers(5_000) + `}`,
+		"deep enough":               `{"user_status":"open","x":` + deep("[", "]", 5_000) + `}`,
+		"a character of nothing":    `{"comments":"\u0000"}`,
+	} {
+		s := triage
+		s.body = body
+		a := target.facade.send(t, o.token, s)
+		attempt(t, inputOf, a.status == 200 || a.status == 400, "%s: %s", what, a)
+	}
+	for name, values := range map[string][]string{
+		"Content-Type":     {"text/plain", "", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/json; charset=utf-16", "application/merge-patch+json", strings.Repeat("a", 9000)},
+		"Content-Encoding": {"gzip", "deflate", "br", "identity, gzip"},
+	} {
+		for _, value := range values {
+			s := triage
+			s.body, s.header = `{"user_status":"open"}`, http.Header{name: {value}}
+			edge(t, o, name+" "+value, s, http.StatusBadRequest)
+		}
+	}
+}
+
+func manyMembers(n int) string {
+	var out strings.Builder
+	for i := range n {
+		fmt.Fprintf(&out, `,"m%d":0`, i)
+	}
+	return out.String()
+}
+
+// Requests that two servers in a row could take apart in two ways are refused, or read in the one
+// way that HTTP has for them; nothing of the rest is taken for another request.
+func TestInput_SmuggledRequests(t *testing.T) {
+	o := tenants(t)[0]
+	key := "Authorization: Bearer " + o.token + "\r\n"
+	patch := "PATCH /v2/findings/" + o.ids["finding"] + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + key
+	hidden := "GET /v1/findings HTTP/1.1\r\nHost: x\r\n" + key + "\r\n"
+	for what, request := range map[string]string{
+		"two lengths":                 patch + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}" + hidden,
+		"a length with a sign":        patch + "Content-Length: +2\r\n\r\n{}" + hidden,
+		"a length of two values":      patch + "Content-Length: 2, 3\r\n\r\n{}" + hidden,
+		"a negative length":           patch + "Content-Length: -1\r\n\r\n{}",
+		"a huge length":               patch + "Content-Length: 99999999999999999999\r\n\r\n{}",
+		"an unknown encoding":         patch + "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" + hidden,
+		"two encodings":               patch + "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n" + hidden,
+		"a chunk of a negative size":  patch + "Transfer-Encoding: chunked\r\n\r\n-1\r\n{}\r\n0\r\n\r\n",
+		"a chunk of a huge size":      patch + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n{}\r\n0\r\n\r\n",
+		"a chunk with a long comment": patch + "Transfer-Encoding: chunked\r\n\r\n2;" + strings.Repeat("a", 70_000) + "\r\n{}\r\n0\r\n\r\n",
+		"a folded header":             "GET /v1/findings HTTP/1.1\r\nHost: x\r\nX: a\r\n b\r\n" + strings.Replace(key, ": ", " : ", 1) + "\r\n",
+		"a blank before the colon":    "GET /v1/findings HTTP/1.1\r\nHost: x\r\nAuthorization : Bearer " + o.token + "\r\n\r\n",
+		"no host":                     "GET /v1/findings HTTP/1.1\r\n" + key + "\r\n",
+		"two hosts":                   "GET /v1/findings HTTP/1.1\r\nHost: a\r\nHost: b\r\n" + key + "\r\n",
+		"a control character":         "GET /v1/findings\x01 HTTP/1.1\r\nHost: x\r\n" + key + "\r\n",
+		"a header with NUL":           "GET /v1/findings HTTP/1.1\r\nHost: x\r\nX: a\x00b\r\n" + key + "\r\n",
+		"HTTP/9.9":                    "GET /v1/findings HTTP/9.9\r\nHost: x\r\n" + key + "\r\n",
+	} {
+		status, closed := rawly(t, request)
+		refusal := status == 400 || status == 413 || status == 431 || status == 501 || status == 505 || status == 0 && closed
+		attempt(t, inputOf, refusal, "%s: got %d", what, status)
+	}
+}

@@ -1,0 +1,224 @@
+package attack
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Bounds of what the facade's heap may grow by.
+const (
+	// perConnection is for the buffers and the goroutine of one, with room to spare, in bytes.
+	perConnection = 96 << 10
+	// atRest is what may come and go by itself.
+	atRest = 64 << 20
+)
+
+func bystand(t *testing.T) *bystander {
+	t.Helper()
+	return standBy(t, direct, "http://"+target.facade.address, tenants(t)[1])
+}
+
+// crowd opens n connections, at most some at a time, and sends the head on each.
+func crowd(t *testing.T, n int, head string) []net.Conn {
+	t.Helper()
+	conns := make([]net.Conn, n)
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, 64)
+	for i := range conns {
+		slots <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-slots }()
+			conn, err := (&net.Dialer{Timeout: patience}).DialContext(t.Context(), "tcp", target.facade.address)
+			if err != nil {
+				t.Errorf("connection %d: %v", i, err)
+				return
+			}
+			conns[i] = conn
+			if _, err := io.WriteString(conn, head); err != nil {
+				t.Errorf("connection %d: %v", i, err)
+			}
+		})
+	}
+	wait.Wait()
+	t.Cleanup(func() {
+		for _, conn := range conns {
+			if conn != nil {
+				conn.Close() //nolint:errcheck,gosec // the test's own
+			}
+		}
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	return conns
+}
+
+// closedByThem waits until the other side has closed every connection, whatever it says before.
+func closedByThem(t *testing.T, conns []net.Conn, what string) {
+	t.Helper()
+	for i, conn := range conns {
+		if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := io.Copy(io.Discard, conn)
+		netErr, timedOut := err.(net.Error)
+		if !attempt(t, inputOf, !timedOut || !netErr.Timeout(), "%s: connection %d is still open", what, i) {
+			return
+		}
+	}
+}
+
+// drip goes on sending a byte on each connection now and then, until the context ends.
+func drip(ctx context.Context, conns []net.Conn, with string) {
+	for ctx.Err() == nil {
+		for _, conn := range conns {
+			_, _ = io.WriteString(conn, with) // closed meanwhile is what is hoped for
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// Headers that never end are cut off by a timeout, however steadily they come.
+func TestInput_SlowHeadersAreCutOff(t *testing.T) {
+	watcher := bystand(t)
+	memory := follow(t, target.facade)
+	n := 200
+	conns := crowd(t, n, "GET /v1/findings HTTP/1.1\r\nHost: x\r\nX-")
+	ctx, stop := context.WithCancel(t.Context())
+	var dripping sync.WaitGroup
+	dripping.Go(func() { drip(ctx, conns, "a") })
+	closedByThem(t, conns, "slow headers")
+	stop()
+	dripping.Wait()
+	memory.bounded(t, inputOf, atRest+float64(n*perConnection), "slow headers")
+	watcher.leave(t, inputOf, "slow headers")
+}
+
+// So are bodies.
+func TestInput_SlowBodiesAreCutOff(t *testing.T) {
+	if !full {
+		t.Skip("takes as long as the timeout of a whole request: part of the full form")
+	}
+	o := tenants(t)[0]
+	watcher := bystand(t)
+	memory := follow(t, target.facade)
+	n := 200
+	conns := crowd(t, n, "PATCH /v2/findings/"+o.ids["finding"]+" HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer "+o.token+"\r\nContent-Length: 60000\r\n\r\n{\"comments\":\"")
+	ctx, stop := context.WithCancel(t.Context())
+	var dripping sync.WaitGroup
+	dripping.Go(func() { drip(ctx, conns, "a") })
+	closedByThem(t, conns, "slow bodies")
+	stop()
+	dripping.Wait()
+	memory.bounded(t, inputOf, atRest+float64(n*(perConnection+64<<10)), "slow bodies")
+	watcher.leave(t, inputOf, "slow bodies")
+}
+
+// Connections that do nothing cost their buffers and no more, and end by themselves.
+func TestInput_IdleConnectionsCostLittle(t *testing.T) {
+	watcher := bystand(t)
+	memory := follow(t, target.facade)
+	n := 300
+	if full {
+		n = 2000
+	}
+	o := tenants(t)[0]
+	silent := crowd(t, n/2, "")
+	used := crowd(t, n/2, "GET /v1/findings?size=1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+o.token+"\r\n\r\n")
+	for _, conn := range used {
+		if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+			t.Fatal(err)
+		}
+		status, err := statusOf(conn)
+		attempt(t, inputOf, err == nil && status == http.StatusOK, "one of %d connections got %d, %v", n, status, err)
+	}
+	memory.bounded(t, inputOf, atRest+float64(n*perConnection), fmt.Sprintf("%d idle connections", n))
+	closedByThem(t, silent, "silent connections")
+	watcher.leave(t, inputOf, "idle connections")
+}
+
+// Whoever asks and does not read is waited for, and nobody else.
+func TestInput_WhoDoesNotReadHoldsUpNobody(t *testing.T) {
+	watcher := bystand(t)
+	memory := follow(t, target.facade)
+	o := tenants(t)[0]
+	n := 50
+	if full {
+		n = 300
+	}
+	request := "GET /v2/findings?size=1000 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + o.token + "\r\n\r\n"
+	conns := crowd(t, n, request)
+	var wait sync.WaitGroup
+	for _, conn := range conns {
+		wait.Go(func() {
+			// As much as the other side takes without being read.
+			if err := conn.SetWriteDeadline(time.Now().Add(2 * time.Second)); err == nil {
+				_, _ = io.WriteString(conn, strings.Repeat(request, 2000))
+			}
+		})
+	}
+	wait.Wait()
+	memory.bounded(t, inputOf, atRest+float64(n*perConnection*2), "connections that are not read")
+	watcher.leave(t, inputOf, "connections that are not read")
+}
+
+// Requests one behind the other on one connection are answered in turn.
+func TestInput_PipelinedRequestsAreAnsweredInTurn(t *testing.T) {
+	o := tenants(t)[0]
+	n := 300
+	var requests strings.Builder
+	for i := range n {
+		fmt.Fprintf(&requests, "GET /v1/findings?size=1 HTTP/1.1\r\nHost: x\r\nX-Request-Id: pipe-%d\r\nAuthorization: Bearer %s\r\n\r\n", i, o.token)
+	}
+	conn := dial(t, target.facade)
+	defer conn.Close() //nolint:errcheck // the test's own
+	var wait sync.WaitGroup
+	wait.Go(func() { _, _ = io.WriteString(conn, requests.String()) }) // that it arrived shows below
+	reader := bufio.NewReader(conn)
+	for i := range n {
+		response, err := http.ReadResponse(reader, nil)
+		if err != nil {
+			attempt(t, inputOf, false, "answer %d of %d: %v", i, n, err)
+			break
+		}
+		_, err = io.Copy(io.Discard, response.Body)
+		response.Body.Close() //nolint:errcheck,gosec // read to its end
+		attempt(t, inputOf, err == nil && response.StatusCode == 200 && response.Header.Get("X-Request-Id") == fmt.Sprintf("pipe-%d", i),
+			"answer %d: %d %q, %v", i, response.StatusCode, response.Header.Get("X-Request-Id"), err)
+	}
+	wait.Wait()
+}
+
+// Thousands of headers, and ones without an end, are refused or read, and not kept.
+func TestInput_FloodsOfHeaders(t *testing.T) {
+	watcher := bystand(t)
+	memory := follow(t, target.facade)
+	rounds := 20
+	if full {
+		rounds = 200
+	}
+	for range rounds {
+		var head strings.Builder
+		for i := range 3000 {
+			fmt.Fprintf(&head, "X-%d: %d\r\n", i, i)
+		}
+		address := "X-Forwarded-For: " + someAddress() + "\r\n"
+		for _, flood := range []string{head.String(), strings.Repeat("X: y\r\n", 4000), strings.Repeat("A", 100_000), strings.Repeat("Cookie: a=b\r\n", 5000), strings.Repeat(":\r\n", 20_000)} {
+			status, closed := rawly(t, "GET /v1/findings HTTP/1.1\r\nHost: x\r\n"+address, flood, "\r\n\r\n")
+			attempt(t, inputOf, status == 400 || status == 401 || status == 431 || status == 0 && closed, "a flood of %d bytes of headers: got %d", len(flood), status)
+		}
+	}
+	memory.bounded(t, inputOf, atRest, "floods of headers")
+	watcher.leave(t, inputOf, "floods of headers")
+}

@@ -1,0 +1,251 @@
+package attack
+
+import (
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// tenant is an organization with everything in it that the REST API shows, and with keys.
+type tenant struct {
+	name, namespace string
+	// token may do everything.
+	token string
+	// marker is in every text that it keeps, and nobody who attacks it knows it.
+	marker string
+	// mark is in every name of its resources; an attacker may have learnt these.
+	mark string
+	// ids of its resources, by what they are of.
+	ids map[string]string
+	// sent is a delivery as its receiver got it.
+	sent message
+}
+
+// letters are n random ones.
+func letters(n int) string {
+	out := make([]byte, n)
+	rand.Read(out) //nolint:errcheck // never fails: it ends the process instead
+	for i, b := range out {
+		out[i] = 'a' + b%26
+	}
+	return string(out)
+}
+
+// The organizations, made once.
+var organizations = struct {
+	sync.Once
+	all []*tenant
+}{}
+
+// tenants are the organizations that attack one another.
+func tenants(t *testing.T) []*tenant {
+	t.Helper()
+	organizations.Do(func() {
+		names := []string{"alfa", "bravo"}
+		if full {
+			names = append(names, "charlie")
+		}
+		var all []*tenant
+		for _, name := range names {
+			all = append(all, newTenant(t, name))
+		}
+		organizations.all = all
+	})
+	if organizations.all == nil {
+		t.Fatal("the organizations could not be made")
+	}
+	return organizations.all
+}
+
+// newTenant makes an organization with something of everything, and waits until it is shown.
+func newTenant(t *testing.T, name string) *tenant {
+	t.Helper()
+	o := newOrganization(t, name+"-"+letters(6), plenty)
+	o.seed(t)
+	return o
+}
+
+// newOrganization makes one that is empty, with a key.
+func newOrganization(t *testing.T, name string, requestsPerMinute int32) *tenant {
+	t.Helper()
+	o := &tenant{name: name, marker: "zq" + letters(14), mark: letters(10), ids: map[string]string{}}
+	made := builder.Organization(name).RequestsPerMinute(requestsPerMinute).Build()
+	create(t, made)
+	eventually(t, func(g Gomega) {
+		g.Expect(target.admin.Get(t.Context(), client.ObjectKeyFromObject(made), made)).To(Succeed())
+		g.Expect(made.Status.Namespace).NotTo(BeEmpty())
+	})
+	o.namespace = made.Status.Namespace
+	o.token = o.key(t, "key-"+o.mark)
+	return o
+}
+
+func create(t *testing.T, objects ...client.Object) {
+	t.Helper()
+	for _, object := range objects {
+		if err := target.admin.Create(t.Context(), object); err != nil {
+			t.Fatalf("create %T %s: %v", object, object.GetName(), err)
+		}
+	}
+}
+
+// key makes an API key and returns its token, once the facade knows it.
+func (o *tenant) key(t *testing.T, name string, scopes ...v1alpha1.Scope) string {
+	t.Helper()
+	key := builder.APIKey(name).Scopes(scopes...).In(o.namespace).Mutate(func(k *v1alpha1.APIKey) { k.Spec.Description = o.marker }).Build()
+	create(t, key)
+	var token string
+	eventually(t, func(g Gomega) {
+		g.Expect(target.admin.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
+		g.Expect(v1alpha1.IsConditionTrue(key.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
+		secret := &corev1.Secret{}
+		g.Expect(target.admin.Get(t.Context(), client.ObjectKey{Namespace: key.Namespace, Name: string(key.Status.SecretRef.Name)}, secret)).To(Succeed())
+		token = string(secret.Data[v1alpha1.APIKeyTokenKey])
+		g.Expect(target.facade.send(t, token, shot{method: "GET", path: "/"}).status).To(Equal(404), "the key must be known")
+	})
+	return token
+}
+
+// sharedTime is when everything happened to everybody, so that times tell nothing.
+var sharedTime = time.Date(2026, 3, 2, 8, 30, 0, 0, time.UTC)
+
+// seed fills the organization; each text holds its marker, each name its mark.
+func (o *tenant) seed(t *testing.T) {
+	t.Helper()
+	for _, what := range []string{"repository", "project", "finding", "review", "issue", "scan", "endpoint"} {
+		o.ids[what] = what[:2] + "-" + o.mark
+	}
+	create(t, o.repository(), o.project(), o.scan(), o.review(), o.reviewIssue())
+	for i := range 3 {
+		create(t, o.finding(i))
+	}
+	o.sent = o.receive(t)
+	o.ids["delivery"] = o.sent.id
+	eventually(t, func(g Gomega) {
+		for _, path := range []string{"/v1/findings", "/v2/repos", "/v1/reviews", o.findingPath(), o.projectPath(), "/v2/issues/" + o.ids["issue"]} {
+			a := target.facade.send(t, o.token, shot{method: "GET", path: path})
+			g.Expect(a.status).To(Equal(200), path)
+			g.Expect(a.holds(o.marker)).To(BeTrue(), path)
+		}
+		g.Expect(target.facade.send(t, o.token, shot{method: "GET", path: "/v1/findings"}).page(t).Total).To(Equal(3))
+		finding := &v1alpha1.Finding{}
+		g.Expect(target.admin.Get(t.Context(), client.ObjectKey{Namespace: o.namespace, Name: o.ids["finding"]}, finding)).To(Succeed())
+		g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))
+	})
+	o.verify(t)
+}
+
+// verify asks for what was delivered, until the facade knows it.
+func (o *tenant) verify(t *testing.T) {
+	t.Helper()
+	eventually(t, func(g Gomega) {
+		a := target.facade.send(t, o.token, shot{method: "POST", path: "/v2/webhook-deliveries/" + o.sent.id + "/verify", body: o.sent.verification()})
+		g.Expect(string(a.body)).To(ContainSubstring(`"verified"`))
+	})
+}
+
+func (o *tenant) projectPath() string {
+	return "/v2/repos/" + o.ids["repository"] + "/projects/" + o.ids["project"]
+}
+
+func (o *tenant) findingPath() string {
+	return o.projectPath() + "/findings/" + o.ids["finding"]
+}
+
+// text is one that nobody else has.
+func (o *tenant) text(what string) string { return what + " " + o.marker }
+
+func (o *tenant) repository() *v1alpha1.Repository {
+	return builder.Repository(o.ids["repository"]).In(o.namespace).URL("https://" + o.marker + ".example.com/r").Mutate(func(r *v1alpha1.Repository) {
+		s := &r.Spec
+		s.Provider, s.CloneURL, s.FullName, s.Description = "github", "https://"+o.marker+".example.com/r.git", o.marker+"/"+o.marker, o.text("description")
+		s.DefaultBranch, s.ScanBranch, s.Private, s.ScanEnabled = "main-"+o.marker, "scan-"+o.marker, true, true
+		s.InstallationID, s.ProviderID = o.marker, o.marker
+		s.Languages, s.Size, s.Summary = map[string]int64{o.marker: 12345}, 67890, o.text("summary")
+		at := builder.Time(sharedTime)
+		s.LastCommit = &v1alpha1.Commit{Hash: o.marker, Link: "https://" + o.marker + ".example.com/c", CommittedAt: &at}
+	}).Build()
+}
+
+func (o *tenant) project() *v1alpha1.Project {
+	return builder.Project(o.ids["project"]).In(o.namespace).Repository(o.ids["repository"]).Mutate(func(p *v1alpha1.Project) {
+		s := &p.Spec
+		s.DisplayName, s.RelativePath, s.Owner, s.Purpose = o.text("name"), "services/"+o.marker, o.marker, o.text("purpose")
+		s.Scanner = v1alpha1.ProjectAssessment{BusinessCriticality: "low", Exposure: "private", Summary: o.text("scanner")}
+		s.User = v1alpha1.ProjectAssessment{BusinessCriticality: "critical", Exposure: "public", Summary: o.text("people")}
+		s.Evidence, s.DependenciesFile = o.text("evidence"), "services/"+o.marker+"/go.mod"
+		s.Deployments = map[string]v1alpha1.DeploymentTarget{o.marker: v1alpha1.DeploymentTarget(o.marker)}
+		s.DeploymentUsage, s.PrimaryFramework, s.PrimaryLanguage = o.text("usage"), o.marker, o.marker
+		short := []v1alpha1.ShortText{v1alpha1.ShortText(o.marker)}
+		s.Frameworks, s.Languages, s.FileExtensions, s.SensitiveDataTypes = short, short, short, short
+		s.Components = []v1alpha1.ProjectComponent{{Criticality: 7, Description: o.text("component"), FolderName: o.marker, Type: o.marker}}
+		at := builder.Time(sharedTime)
+		s.Size, s.LastCommittedAt = 4321, &at
+	}).Build()
+}
+
+func (o *tenant) finding(n int) *v1alpha1.Finding {
+	name := o.ids["finding"]
+	if n > 0 {
+		name = fmt.Sprintf("%s-%d", name, n)
+	}
+	return builder.Finding(name).In(o.namespace).Project(o.ids["repository"], o.ids["project"]).
+		DetectedAt(sharedTime.Add(time.Duration(n)*time.Hour)).Tool(o.marker, v1alpha1.CategoryCode).Mutate(func(f *v1alpha1.Finding) {
+		s := &f.Spec
+		s.Class, s.Confidence, s.SecretType, s.CommitHash = o.marker, v1alpha1.LevelMedium, o.marker, o.marker
+		s.Triage.Comments = o.text("comment")
+		s.Agent = &v1alpha1.FindingAgent{Name: o.marker, Description: o.text("agent"), Vector: o.marker, CustomAgentVectorID: o.marker}
+		at := builder.Time(sharedTime)
+		s.Scan = &v1alpha1.FindingScan{ScanID: o.ids["scan"], AnalyzedAt: &at, VerifiedAt: &at, RejectedAt: &at}
+		place := v1alpha1.FileLocation{FilePath: o.marker + ".go", LineNumber: 42, URL: "https://" + o.marker + ".example.com/l", Hash: o.marker, ClassName: o.marker, MethodName: o.marker, FunctionSignature: o.marker}
+		s.Details = v1alpha1.FindingDetails{
+			Title: o.text("title"), Description: o.text("description"), Severity: v1alpha1.LevelHigh, Code: o.text("code"), FixedCode: o.text("fixed"),
+			ExploitFeasibility: "easy", ExploitWalkthrough: o.text("walkthrough"), Remediation: o.text("remediation"), RemediationEffort: "hard",
+			Location: &place, SupportingFiles: []v1alpha1.FileLocation{place},
+			EndpointLocations:  []v1alpha1.EndpointLocation{{Type: v1alpha1.EndpointHTTP, Action: o.marker, Path: "/" + o.marker}},
+			ValidationEvidence: []v1alpha1.ValidationEvidence{{Criteria: o.text("criteria"), Rationale: o.text("rationale")}},
+		}
+	}).Build()
+}
+
+func (o *tenant) scan() *v1alpha1.Scan {
+	return builder.Scan(o.ids["scan"], sharedTime).In(o.namespace).Project(o.ids["repository"], o.ids["project"]).
+		Tool(o.marker, v1alpha1.CategoryCode).Ended(sharedTime.Add(time.Minute), v1alpha1.ScanSucceeded).Build()
+}
+
+func (o *tenant) review() *v1alpha1.Review {
+	return builder.Review(o.ids["review"]).In(o.namespace).PullRequest(o.ids["repository"], 101).Mutate(func(r *v1alpha1.Review) {
+		r.Spec.Provider, r.Spec.PRTitle, r.Spec.PRAuthor = "github", o.text("title"), o.marker
+	}).Reviewed("sha-"+o.marker, sharedTime).Build()
+}
+
+func (o *tenant) reviewIssue() *v1alpha1.ReviewIssue {
+	return builder.ReviewIssue(o.ids["issue"]).In(o.namespace).Review(o.ids["review"]).SeenIn(v1alpha1.CommitSHA("sha-" + o.marker)).
+		Mutate(func(i *v1alpha1.ReviewIssue) {
+			s := &i.Spec
+			s.Title, s.Description, s.File, s.Line = o.text("title"), o.text("description"), o.marker+".go", 12
+			s.Links.Commit, s.Links.FileLocation = "https://"+o.marker+".example.com/c", "https://"+o.marker+".example.com/f"
+		}).Build()
+}
+
+// absent returns ids as long as the organization's, of nothing that there is.
+func (o *tenant) absent() map[string]string {
+	mark := letters(len(o.mark))
+	out := map[string]string{}
+	for what, id := range o.ids {
+		if out[what] = strings.ReplaceAll(id, o.mark, mark); out[what] == id {
+			out[what] = id[:2] + letters(len(id)-2)
+		}
+	}
+	return out
+}

@@ -1,0 +1,63 @@
+package attack
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// texts are all strings of a JSON value, names of members of maps apart, by where they are.
+func texts(t *testing.T, body []byte) map[string]string {
+	t.Helper()
+	var value any
+	if err := json.Unmarshal(body, &value); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	collect(out, "", value)
+	return out
+}
+
+func collect(out map[string]string, path string, value any) {
+	switch v := value.(type) {
+	case string:
+		out[path] = v
+	case []any:
+		for i, element := range v {
+			collect(out, fmt.Sprintf("%s[%d]", path, i), element)
+		}
+	case map[string]any:
+		for name, member := range v {
+			collect(out, path+"."+name, member)
+		}
+	}
+}
+
+// refusedSoon waits until a token is good no longer.
+func refusedSoon(t *testing.T, token string) {
+	t.Helper()
+	eventually(t, func(g Gomega) {
+		g.Expect(target.facade.send(t, token, shot{method: "GET", path: "/v1/findings?size=1"}).status).To(Equal(401))
+	})
+}
+
+// metaNames are the names of what is in a list.
+func metaNames(list client.ObjectList) ([]string, error) {
+	objects, err := meta.ExtractList(list)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, object := range objects {
+		named, err := meta.Accessor(object)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, named.GetName())
+	}
+	return names, nil
+}

@@ -1,0 +1,110 @@
+package attack
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"testing"
+	"time"
+)
+
+// Foreign and absent are told apart by their times where both hold: of two samples one is larger
+// much more often than chance has it, and its median is larger by as much as an attacker could use
+// over a network. On a noisy machine one round may look so; not every one of several.
+const (
+	timingRounds = 4
+	// mostZ is how far from chance the rank sum may lie, in standard deviations.
+	mostZ = 5
+	// mostRatio is between the medians.
+	mostRatio = 1.3
+)
+
+func TestIsolation_TimesTellNothing(t *testing.T) {
+	samples := 150
+	if full {
+		samples = 600
+	}
+	all := tenants(t)
+	attacker, victim := all[0], all[1]
+	for _, op := range operations(t) {
+		if op.isList() {
+			continue
+		}
+		foreign, absent := op.shotAt(t, victim.ids, victim.sent), op.shotAt(t, victim.absent(), victim.sent)
+		said := false
+		for round := 0; round < timingRounds && !said; round++ {
+			a, b := interleaved(t, attacker, foreign, absent, samples)
+			z, ratio := rankSum(a, b), medianRatio(a, b)
+			if said = math.Abs(z) < mostZ || ratio < mostRatio; !said {
+				t.Logf("%s: round %d: z %.1f, medians %.2f apart", op.id, round, z, ratio)
+			}
+		}
+		attempt(t, isolation, said, "%s: whether an id is another's can be told from the time of the answer", op.id)
+	}
+}
+
+// interleaved sends both in turn, the first now one and now the other, so that what comes and
+// goes on the machine is in both.
+func interleaved(t *testing.T, o *tenant, x, y shot, n int) (a, b []time.Duration) {
+	t.Helper()
+	for i := range n {
+		if i%2 == 0 {
+			a = append(a, target.facade.send(t, o.token, x).took)
+			b = append(b, target.facade.send(t, o.token, y).took)
+			continue
+		}
+		b = append(b, target.facade.send(t, o.token, y).took)
+		a = append(a, target.facade.send(t, o.token, x).took)
+	}
+	return a, b
+}
+
+// rankSum is the statistic of Mann and Whitney as a number of standard deviations from chance.
+func rankSum(a, b []time.Duration) float64 {
+	type sample struct {
+		took time.Duration
+		of   int
+	}
+	var all []sample
+	for _, took := range a {
+		all = append(all, sample{took, 0})
+	}
+	for _, took := range b {
+		all = append(all, sample{took, 1})
+	}
+	slices.SortFunc(all, func(x, y sample) int { return cmp.Compare(x.took, y.took) })
+	sum := 0.0
+	for rank, s := range all {
+		if s.of == 0 {
+			sum += float64(rank + 1)
+		}
+	}
+	n, m := float64(len(a)), float64(len(b))
+	u := sum - n*(n+1)/2
+	return (u - n*m/2) / math.Sqrt(n*m*(n+m+1)/12)
+}
+
+// medianRatio is that of the larger median to the smaller one.
+func medianRatio(a, b []time.Duration) float64 {
+	x, y := median(a), median(b)
+	return float64(max(x, y)) / float64(max(min(x, y), 1))
+}
+
+func median(of []time.Duration) time.Duration {
+	return slices.Sorted(slices.Values(of))[len(of)/2]
+}
+
+// The test above must see what it is there to see.
+func TestIsolation_TheRankTestSeesADifference(t *testing.T) {
+	var a, b []time.Duration
+	for i := range 200 {
+		a = append(a, time.Duration(1000+i%97))
+		b = append(b, time.Duration(1400+i%89))
+	}
+	if z := rankSum(a, b); math.Abs(z) < mostZ || medianRatio(a, b) < mostRatio {
+		t.Errorf("two samples apart: z %.1f, ratio %.2f", z, medianRatio(a, b))
+	}
+	if z := rankSum(a, a); math.Abs(z) > mostZ {
+		t.Errorf("a sample and itself: z %.1f", z)
+	}
+}

@@ -1,0 +1,179 @@
+package attack
+
+import (
+	"bytes"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// refused sends a request with these Authorization headers, which must be answered like every
+// other without a good key.
+func refused(t *testing.T, like *answer, reason string, op shot, authorization ...string) {
+	t.Helper()
+	op.header = http.Header{"Authorization": authorization}
+	a, err := target.facade.try(t, "", op)
+	if err != nil {
+		// Nothing that this client would send was meant to be sent here.
+		t.Fatalf("%s: %v", reason, err)
+	}
+	attempt(t, tokensOf, a.status == http.StatusUnauthorized && bytes.Equal(a.body, like.body) && a.headers() == like.headers(),
+		"%s: %s: got %s", reason, op, a)
+}
+
+func TestTokens_ForgedOnesAreAllRefusedAlike(t *testing.T) {
+	all := tenants(t)
+	f := newForger(t, all[0])
+	list := shot{method: "GET", path: "/v1/findings?size=1"}
+	if rebuilt := signed(f.private, f.header, f.claims); target.facade.send(t, rebuilt, list).status != http.StatusOK {
+		t.Fatal("a token that is forged without a mistake must be good, else no other proves anything")
+	}
+	none := target.facade.send(t, "", list)
+	if none.status != http.StatusUnauthorized {
+		t.Fatalf("without a token: %s", none)
+	}
+	forgeries := f.forgeries(t, all[1])
+	for _, reason := range slices.Sorted(maps.Keys(forgeries)) {
+		refused(t, none, reason, list, "Bearer "+forgeries[reason])
+	}
+}
+
+// Each operation asks the same authenticator, and those that write do too.
+func TestTokens_NoOperationIsOpen(t *testing.T) {
+	all := tenants(t)
+	f := newForger(t, all[0])
+	forged := []string{
+		signed(f.stranger, f.header, f.claims),
+		encode(f.header.with(object{"alg": "none"})) + "." + encode(f.claims) + ".",
+		signed(f.private, f.header, f.claims.with(object{"exp": 1, "iat": 0})),
+	}
+	none := target.facade.send(t, "", shot{method: "GET", path: "/v1/findings"})
+	for _, op := range operations(t) {
+		for _, token := range forged {
+			refused(t, none, op.id, op.shotAt(t, all[0].ids, all[0].sent), "Bearer "+token)
+		}
+		refused(t, none, op.id+" without a key", op.shotAt(t, all[0].ids, all[0].sent))
+	}
+	all[0].unharmed(t)
+}
+
+func TestTokens_OddHeadersAreRefused(t *testing.T) {
+	o := tenants(t)[0]
+	good, list := o.token, shot{method: "GET", path: "/v1/findings?size=1"}
+	none := target.facade.send(t, "", list)
+	for reason, values := range map[string][]string{
+		"two of the same":               {"Bearer " + good, "Bearer " + good},
+		"a bad one first":               {"Bearer x", "Bearer " + good},
+		"a bad one last":                {"Bearer " + good, "Bearer x"},
+		"an empty one too":              {"", "Bearer " + good},
+		"another scheme too":            {"Basic eDp5", "Bearer " + good},
+		"joined by a comma":             {"Bearer " + good + ", Bearer " + good},
+		"joined by a comma alone":       {"Bearer " + good + "," + good},
+		"something behind":              {"Bearer " + good + " x"},
+		"a parameter behind":            {"Bearer " + good + ", realm=x"},
+		"two spaces":                    {"Bearer  " + good},
+		"a tab":                         {"Bearer\t" + good},
+		"no space":                      {"Bearer" + good},
+		"a no-break space":              {"Bearer\u00a0" + good},
+		"the scheme twice":              {"Bearer Bearer " + good},
+		"the token alone":               {good},
+		"the scheme alone":              {"Bearer"},
+		"quotes":                        {`Bearer "` + good + `"`},
+		"another scheme":                {"Basic " + good},
+		"Token":                         {"Token " + good},
+		"JWT":                           {"JWT " + good},
+		"DPoP":                          {"DPoP " + good},
+		"a colon":                       {"Bearer: " + good},
+		"an equals sign":                {"Bearer=" + good},
+		"a scheme that looks the same":  {"\u0412earer " + good},
+		"a scheme with a long s":        {"Bea\u0280er " + good},
+		"nothing":                       {""},
+		"eight kilobytes of nothing":    {"Bearer " + strings.Repeat(" ", 8000) + good},
+		"eight kilobytes of one letter": {"Bearer " + strings.Repeat("A", 8000)},
+		"twenty headers":                slices.Repeat([]string{"Bearer " + good}, 20),
+	} {
+		refused(t, none, reason, list, values...)
+	}
+	// RFC 9110, section 11.1; and OWS around a field's value is no part of it (section 5.5).
+	for _, value := range []string{"bearer " + good, "BEARER " + good, "Bearer " + good + " ", " Bearer " + good} {
+		s := list
+		s.header = http.Header{"Authorization": {value}}
+		if a := target.facade.send(t, "", s); a.status != http.StatusOK {
+			t.Errorf("%.10q: by choice this is good: %s", value, a)
+		}
+	}
+	for _, other := range []string{"Proxy-Authorization", "X-Authorization", "X-Api-Key", "Api-Key", "Token", "X-Auth-Token", "Cookie"} {
+		s := list
+		s.header = http.Header{other: {"Bearer " + good}}
+		a := target.facade.send(t, "", s)
+		attempt(t, tokensOf, a.status == http.StatusUnauthorized, "the key in %s: %s", other, a)
+	}
+}
+
+// What is too large for a header is refused before anything of ours sees it, and is not kept.
+func TestTokens_HugeOnesCostLittle(t *testing.T) {
+	memory := follow(t, target.facade)
+	count := 50
+	if full {
+		count = 400
+	}
+	for i := range count {
+		size := 1 << 20
+		if i%2 == 1 {
+			size = 40 << 10
+		}
+		head := "GET /v1/findings HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: " + someAddress() + "\r\nAuthorization: Bearer "
+		status, closed := rawly(t, head, strings.Repeat("A", size), "\r\n\r\n")
+		attempt(t, tokensOf, status == 431 || status == 400 || status == 0 && closed, "a token of %d bytes: got %d", size, status)
+	}
+	memory.bounded(t, tokensOf, 64<<20, "huge tokens")
+}
+
+// rawly sends raw bytes and returns the status of the answer, 0 where the connection was closed
+// before there was one.
+func rawly(t *testing.T, parts ...string) (status int, closed bool) {
+	t.Helper()
+	conn := dial(t, target.facade)
+	defer conn.Close() //nolint:errcheck // the test's own
+	for _, part := range parts {
+		if _, err := io.WriteString(conn, part); err != nil {
+			break // closed by the other side, which may have answered before
+		}
+	}
+	status, err := statusOf(conn)
+	return status, err != nil
+}
+
+func dial(t *testing.T, f *facade) net.Conn {
+	t.Helper()
+	conn, err := (&net.Dialer{Timeout: patience}).DialContext(t.Context(), "tcp", f.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// Whoever guesses is counted by address, and refused before a signature is looked at.
+func TestTokens_GuessingIsLimited(t *testing.T) {
+	address := someAddress()
+	list := shot{method: "GET", path: "/v1/findings", header: http.Header{"X-Forwarded-For": {address}, "Authorization": {"Bearer guess"}}}
+	limited := false
+	for range 1300 { // two windows of the default limit, should one end in between
+		a, err := target.facade.try(t, "", list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if limited = a.status == http.StatusTooManyRequests; limited {
+			break
+		}
+	}
+	attempt(t, tokensOf, limited, "1,300 guesses from one address, and no 429")
+}
