@@ -61,6 +61,8 @@ generate: ## Write all generated code and manifests anew.
 test: controlplane helm build ## Run all tests with the race detector. Ends with a count.
 	@for program in redis-server node npm chromium; do command -v $$program >/dev/null || \
 	  echo "test: $$program is not installed: the tests that need it are reported as skipped (.ci/run installs it)"; done
+	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null || \
+	  echo "test: PostgreSQL is not installed: the tests that need it are reported as skipped (.ci/run installs it)"
 	$(TOOL) gotestsum --format=pkgname -- -race -p=$(TEST_JOBS) -timeout=$(TEST_TIMEOUT) ./...
 
 .PHONY: chart
