@@ -19,25 +19,23 @@ API server's own metrics (who asked for which write, and what of it was stored) 
 their bytes). ` + "`make test`" + ` holds each step to it with few findings; this page is written with
 
 ` + "```sh" + `
-go test ./test/etcdcost -count=1 -findings 200 -report "$PWD/docs/performance-etcd.md"
+go test ./test/etcdcost -count=1 -findings 50 -report "$PWD/docs/performance-etcd.md"
 ` + "```" + `
 
 The rule: beside what the caller writes itself, a step of a finding's life is one write of the operator, two
 where an endpoint subscribes (what has happened is stored before its deliveries are made, and that they are
-made after), deliveries apart. A rescan with the same results writes no finding, and makes none of
-them larger.
+made after), deliveries apart. A rescan with the same results writes no finding.
 
 `
 
 const reportTail = `
-All but the last columns are of one finding.
+All but the last column are of one finding.
 
 - *caller*: the importer, or whoever triages by REST or kubectl. *operator*: the controllers' status.
-- *deliveries*: writes of WebhookDelivery: when it is made, and before and after it is sent.
+- *deliveries*: writes of WebhookDelivery: when it is made, and up to three times as it is sent.
 - *puts* and *bytes*: of etcd, of everything: the API server's own few puts in ten seconds are among them.
   A write stores the whole object anew, so its bytes are the finding's size; etcd drops the old ones when
   the API server has it compacted, after five minutes.
-- *size*: of a finding after the step, as it is stored.
 - *per scan*: writes in the whole step of what a scan or an organization has once: Scan, Project, Repository,
   Organization and their Events. They are gathered, a second each, and do not grow with the findings.
 
@@ -58,7 +56,7 @@ func writeReport(path string, alone, heard *life) error {
 		*life
 	}{{"Where nobody subscribes", alone}, {"Where an endpoint subscribes to all that happens to findings", heard}} {
 		fmt.Fprintf(&b, "\n## %s\n\n", of.title)
-		b.WriteString("| Step | caller | operator | deliveries | etcd puts | etcd bytes | size | per scan |\n|---|---|---|---|---|---|---|---|\n")
+		b.WriteString("| Step | caller | operator | deliveries | etcd puts | etcd bytes | per scan |\n|---|---|---|---|---|---|---|\n")
 		for i := range of.steps {
 			b.WriteString(of.steps[i].row(of.n))
 		}
@@ -72,9 +70,9 @@ func (s *step) row(n int) string {
 	each := func(total float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", total/float64(n)), ".0") }
 	c := s.counted
 	operators := float64(written(c, byOperator))
-	return fmt.Sprintf("| %s | %s | %s | %s | %s | %.0f | %d | %s |\n", s.name,
+	return fmt.Sprintf("| %s | %s | %s | %s | %s | %.0f | %s |\n", s.name,
 		each(c.stored["findings"]-operators), each(operators), each(c.stored["webhookdeliveries"]),
-		each(c.puts), c.putBytes/float64(n), s.size, s.others())
+		each(c.puts), c.putBytes/float64(n), s.others())
 }
 
 // others lists what is not written for each finding.

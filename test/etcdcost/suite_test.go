@@ -2,7 +2,7 @@
 // step and by whom, by the API server's own metrics, and how many bytes that is, by etcd's own.
 // docs/performance-etcd.md is what it measured last:
 //
-//	go test ./test/etcdcost -count=1 -findings 200 -report "$PWD/docs/performance-etcd.md"
+//	go test ./test/etcdcost -count=1 -findings 50 -report "$PWD/docs/performance-etcd.md"
 package etcdcost
 
 import (
@@ -27,7 +27,8 @@ import (
 )
 
 var (
-	findings = flag.Int("findings", 15, "how many findings to take through each step")
+	findings = flag.Int("findings", 10, "how many findings to take through each step")
+	built    = flag.String("operator", "", "whole path of a findings-operator that is built already; without it one is built")
 	report   = flag.String("report", "", "whole path of a Markdown file to write what was counted into")
 )
 
@@ -67,9 +68,12 @@ func create(t *testing.T, objects ...client.Object) {
 	}
 }
 
-// operator builds the real program.
+// operator is the real program.
 func operator(t *testing.T) string {
 	t.Helper()
+	if *built != "" {
+		return *built
+	}
 	binary := filepath.Join(t.TempDir(), "findings-operator")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/findings-operator")
 	build.Dir = testenv.RepositoryRoot()

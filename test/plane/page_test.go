@@ -1,0 +1,52 @@
+//go:build plane
+
+package plane
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// page holds the section's blocks of commands by their first line, which is a comment.
+type page map[string]string
+
+func readPage(t *testing.T) page {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(testenv.RepositoryRoot(), "docs", "operations.md"))
+	must(t, err)
+	_, section, found := strings.Cut(string(content), "\n## A findings plane of its own\n")
+	if !found {
+		t.Fatal("docs/operations.md has no section about a findings plane of its own")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	p := page{}
+	for _, block := range strings.Split(section, "```sh\n# ")[1:] {
+		block, _, _ = strings.Cut(block, "```")
+		name, commands, _ := strings.Cut(block, "\n")
+		p[name] = commands
+	}
+	return p
+}
+
+// Ports that the page names, for which each run takes free ones.
+var ports = regexp.MustCompile(`\b(2379|2381|5432|6443|8080|8081|9090|9091)\b`)
+
+// program is one that a block starts and that goes on.
+var program = regexp.MustCompile(`(?m)^(kine|kube-apiserver|kube-controller-manager|findings-operator) `)
+
+// commands are those of a block, with this run's ports in place of the page's. One that goes on
+// takes the place of the shell.
+func (p page) commands(t *testing.T, name string, free map[string]string) string {
+	t.Helper()
+	commands, found := p[name]
+	if !found {
+		t.Fatalf("the page has no block %q", name)
+	}
+	commands = ports.ReplaceAllStringFunc(commands, func(port string) string { return free[port] })
+	return strings.TrimRight(program.ReplaceAllString(commands, "exec $1 "), "\n")
+}

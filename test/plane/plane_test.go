@@ -1,0 +1,245 @@
+//go:build plane
+
+package plane
+
+import (
+	"crypto/rand"
+	"crypto/tls"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// theLease is that of the controllers' leader.
+var theLease = client.ObjectKey{Namespace: testenv.SystemNamespace, Name: "findings-controller"}
+
+// plane is what runs.
+type plane struct {
+	*shell
+	postgres, kine, server, manager, controllers, api *process
+	// admin of the plane.
+	admin client.Client
+}
+
+// newPlane follows the page to its end. The controllers get more arguments.
+func newPlane(t *testing.T, more ...string) *plane {
+	t.Helper()
+	p := prepare(t)
+	p.postgres = p.startPostgres(t)
+	p.run(t, "keys")
+	p.run(t, "database")
+	p.startServers(t)
+	p.run(t, "kubeconfigs")
+	p.waitForServer(t)
+	p.manager = p.start(t, "kube-controller-manager")
+	p.run(t, "install")
+	p.connect(t)
+	p.startOperator(t, more...)
+	return p
+}
+
+// prepare finds the programs and a folder, and the account of the Lease in the workload cluster.
+func prepare(t *testing.T) *plane {
+	t.Helper()
+	root := testenv.RepositoryRoot()
+	for program, make := range map[string]string{"kine": "hack/kine/build.sh", "findings-operator": "make build"} {
+		if _, err := os.Stat(filepath.Join(root, "bin", program)); err != nil {
+			missing(t, "bin/"+program+" is not there: run "+make)
+		}
+	}
+	for _, name := range []string{"openssl", "psql"} {
+		if _, err := exec.LookPath(name); err != nil {
+			missing(t, name+" is not installed here")
+		}
+	}
+	p := &plane{shell: &shell{page: readPage(t), folder: t.TempDir(),
+		ports: freePorts(t, "2379", "2381", "5432", "6443", "8080", "8081", "9090", "9091")}}
+	p.env = append(os.Environ(),
+		"PATH="+strings.Join([]string{filepath.Join(root, "bin"), filepath.Join(root, "bin", "k8s"), os.Getenv("PATH")}, ":"),
+		"PLANE="+filepath.Join(p.folder, "plane"), "KINE_PASSWORD="+rand.Text(), "KUBECONFIG=",
+		"WORKLOAD="+workloadAccount(t))
+	return p
+}
+
+// workloadAccount is a kubeconfig of the account that may take the Lease and nothing else.
+func workloadAccount(t *testing.T) string {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: testenv.SystemNamespace}}
+	if err := workload.Client.Create(t.Context(), namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	must(t, workload.ApplyFile(t.Context(), filepath.Join(testenv.RepositoryRoot(), "config", "manager", "role.yaml")))
+	config, err := workload.Controller(t.Context())
+	must(t, err)
+	return testenv.WriteKubeconfig(t, config, testenv.SystemNamespace)
+}
+
+// startServers starts kine and the API server.
+func (p *plane) startServers(t *testing.T) {
+	t.Helper()
+	p.kine = p.start(t, "kine")
+	p.server = p.start(t, "kube-apiserver")
+}
+
+func (p *plane) waitForServer(t *testing.T) {
+	t.Helper()
+	eventually(t, func(g Gomega) {
+		p.kine.alive(g)
+		p.server.alive(g)
+		_, err := p.quickly(t, "kubectl", "--kubeconfig="+p.kubeconfig("admin"), "get", "--raw", "/readyz")
+		g.Expect(err).NotTo(HaveOccurred())
+	})
+}
+
+func (p *plane) kubeconfig(who string) string {
+	return filepath.Join(p.folder, "plane", who+".kubeconfig")
+}
+
+func (p *plane) connect(t *testing.T) {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", p.kubeconfig("admin"))
+	must(t, err)
+	config.QPS = -1
+	p.admin, err = client.New(config, client.Options{Scheme: testenv.NewScheme()})
+	must(t, err)
+}
+
+// startOperator starts both processes, which may send webhooks to this machine.
+func (p *plane) startOperator(t *testing.T, more ...string) {
+	t.Helper()
+	p.controllers = p.start(t, "controllers", append(more, "--webhook-allow-cidr=127.0.0.0/8")...)
+	p.api = p.start(t, "api")
+	for _, of := range []struct {
+		*process
+		port string
+	}{{p.controllers, "9091"}, {p.api, "8081"}} {
+		eventually(t, func(g Gomega) {
+			of.alive(g)
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+p.ports[of.port]+"/readyz", http.NoBody)
+			g.Expect(err).NotTo(HaveOccurred())
+			response, err := http.DefaultClient.Do(request)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(response.Body.Close()).To(Succeed())
+			g.Expect(response.StatusCode).To(Equal(http.StatusOK))
+		})
+	}
+}
+
+// counted is the last line of the conformance suite.
+var counted = regexp.MustCompile(`conformance of \S+: (\d+) tests, (\d+) passed, 0 failed, 0 not run`)
+
+// TestThePageMakesAPlaneThatConforms follows the page, and holds what then runs against the
+// contract.
+func TestThePageMakesAPlaneThatConforms(t *testing.T) {
+	p := newPlane(t)
+	command := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-v", "-timeout=30m", "./test/conformance", //nolint:gosec // our own suite
+		"-base-url=http://127.0.0.1:"+p.ports["8080"], "-kubeconfig="+p.kubeconfig("admin"), "-require-all")
+	command.Dir = testenv.RepositoryRoot()
+	started := time.Now()
+	output, err := command.CombinedOutput()
+	if err != nil {
+		t.Errorf("the conformance suite: %v\n%s", err, failures(string(output)))
+	}
+	count := counted.FindStringSubmatch(string(output))
+	if count == nil || count[1] != count[2] || count[1] == "0" {
+		t.Errorf("the conformance suite does not say that all its tests passed: %s", output[max(0, len(output)-1000):])
+	} else {
+		t.Logf("%s, in %.0f s", count[0], time.Since(started).Seconds())
+	}
+
+	t.Run("the kinds are in PostgreSQL", func(t *testing.T) {
+		if got := p.query(t, "select count(distinct name) from kine where name like '/registry/appsec.dev/findings/%'"); got == "0" {
+			t.Error("PostgreSQL holds no finding: where has the suite written to?")
+		}
+	})
+	t.Run("consistent reads come from the API server's cache", func(t *testing.T) {
+		metrics, err := p.quickly(t, "kubectl", "--kubeconfig="+p.kubeconfig("admin"), "get", "--raw", "/metrics")
+		must(t, err)
+		cached, fallen := consistentReads(t, metrics)
+		t.Logf("%d consistent reads of the kinds, of which %d fell back to the store", cached+fallen, fallen)
+		if cached == 0 || fallen*10 > cached {
+			t.Error("kine does not tell the API server how far it is: every list would be one of the database")
+		}
+	})
+	t.Run("nothing of the kinds is in the workload cluster", func(t *testing.T) {
+		err := workload.Client.List(t.Context(), &v1alpha1.OrganizationList{})
+		if err == nil {
+			t.Error("the workload cluster serves organizations")
+		}
+	})
+	t.Run("the Lease is in the workload cluster", func(t *testing.T) {
+		lease := &coordinationv1.Lease{}
+		must(t, workload.Client.Get(t.Context(), theLease, lease))
+		if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
+			t.Error("nobody holds the Lease")
+		}
+		if err := p.admin.Get(t.Context(), theLease, &coordinationv1.Lease{}); !apierrors.IsNotFound(err) {
+			t.Errorf("the plane has a Lease too: %v", err)
+		}
+	})
+	t.Run("kine answers nobody without a certificate", func(t *testing.T) {
+		connection, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", "127.0.0.1:"+p.ports["2379"]) //nolint:gosec // to be refused
+		if err == nil {
+			defer connection.Close() //nolint:errcheck // nothing is sent
+			must(t, connection.SetReadDeadline(time.Now().Add(patience)))
+			_, err = connection.Read(make([]byte, 1))
+		}
+		if err == nil || !strings.Contains(err.Error(), "certificate required") {
+			t.Errorf("got %v, want to be asked for a certificate", err)
+		}
+	})
+}
+
+// consistentRead is a line of the API server's metric of lists that must be up to date.
+var consistentRead = regexp.MustCompile(`(?m)^apiserver_watch_cache_consistent_read_total\{fallback="(\w+)",group="appsec\.dev",.*\} (\S+)$`)
+
+// consistentReads are how many such lists came from the API server's cache, and how many did not.
+func consistentReads(t *testing.T, metrics string) (cached, fallen int) {
+	t.Helper()
+	for _, line := range consistentRead.FindAllStringSubmatch(metrics, -1) {
+		n, err := strconv.ParseFloat(line[2], 64)
+		must(t, err)
+		if line[1] == "true" {
+			fallen += int(n)
+		} else {
+			cached += int(n)
+		}
+	}
+	return cached, fallen
+}
+
+// failures are the lines about what failed.
+func failures(output string) string {
+	var out []string
+	keep := false
+	for line := range strings.Lines(output) {
+		switch {
+		case strings.Contains(line, "--- FAIL"), strings.HasPrefix(line, "conformance"), strings.HasPrefix(line, "FAIL"):
+			keep = true
+		case strings.Contains(line, "--- PASS"), strings.HasPrefix(line, "=== "):
+			keep = false
+		}
+		if keep {
+			out = append(out, line)
+		}
+	}
+	all := strings.Join(out, "")
+	return all[:min(len(all), 8000)]
+}

@@ -1,0 +1,215 @@
+//go:build plane
+
+package plane
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+const (
+	megabyte = 1 << 20
+	// alone has the controllers work without the Lease: nothing here starts them again where it is
+	// lost, which a machine that is busy with loading may bring about.
+	alone = "--leader-elect=false"
+	// batch is how many puts go to etcd in one transaction, which takes 128.
+	batch = 100
+)
+
+// TestSizes measures what a plane takes with so many findings, for the page: -sizes 10000,100000.
+//
+// One finding is made and reconciled. While nothing else runs, the database is given copies of its
+// row under other names, and the same bytes are put into an etcd. Then all is started again, and
+// measured once every process is ready and lists its findings.
+func TestSizes(t *testing.T) {
+	if *sizes == "" {
+		t.Skip("measures, with -sizes 10000,100000")
+	}
+	p := newPlane(t, alone)
+	model := p.settledFinding(t)
+	t.Logf("one finding is %d bytes in the store", len(p.row(t, model)))
+	t.Log("| findings | bytes in PostgreSQL | in etcd | PostgreSQL | kine | kube-apiserver | controllers | REST API | ready after |")
+	there := 1
+	for field := range strings.SplitSeq(*sizes, ",") {
+		n, err := strconv.Atoi(field)
+		must(t, err)
+		p.measure(t, model, there, n)
+		there = n
+	}
+}
+
+// settledFinding makes a finding of about 3 KB and returns its key in the store, once it has its status.
+func (p *plane) settledFinding(t *testing.T) string {
+	t.Helper()
+	const name = "load"
+	namespace := v1alpha1.NamespacePrefix + name
+	must(t, p.admin.Create(t.Context(), builder.Organization(name).Build()))
+	eventually(t, func(g Gomega) {
+		o := &v1alpha1.Organization{}
+		g.Expect(p.admin.Get(t.Context(), client.ObjectKey{Name: name}, o)).To(Succeed())
+		g.Expect(o.Status.Namespace).To(Equal(namespace))
+	})
+	finding := builder.Finding("f-model").In(namespace).Tool("gosec", v1alpha1.CategoryCode).Mutate(func(f *v1alpha1.Finding) {
+		f.Spec.Details.Description = strings.Repeat("Untrusted input flows into a query that is put together from text. ", 30)
+	}).Build()
+	for _, object := range []client.Object{
+		builder.Repository("repo").In(namespace).Build(), builder.Project("proj").In(namespace).Build(), finding,
+	} {
+		must(t, p.admin.Create(t.Context(), object))
+	}
+	eventually(t, func(g Gomega) {
+		g.Expect(p.admin.Get(t.Context(), client.ObjectKeyFromObject(finding), finding)).To(Succeed())
+		g.Expect(v1alpha1.IsConditionTrue(finding.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
+	})
+	return "/registry/appsec.dev/findings/" + namespace + "/f-model"
+}
+
+// row is the last value of a key.
+func (p *plane) row(t *testing.T, key string) string {
+	t.Helper()
+	return p.query(t, "select convert_from(value, 'UTF8') from kine where name = '"+key+"' order by id desc limit 1")
+}
+
+// measure brings the findings to n and tells what that takes.
+func (p *plane) measure(t *testing.T, model string, there, n int) {
+	t.Helper()
+	for _, stops := range []*process{p.api, p.controllers, p.manager, p.server, p.kine} {
+		stops.stop(t)
+	}
+	value := p.row(t, model)
+	p.query(t, fmt.Sprintf(`
+		insert into kine (name, created, deleted, create_revision, prev_revision, lease, value, old_value)
+		select replace(m.name, 'f-model', f.name), 1, 0, 0, 0, 0,
+			convert_to(replace(replace(convert_from(m.value, 'UTF8'), 'f-model', f.name), %s, gen_random_uuid()::text), 'UTF8'), null
+		from (select * from kine where name = '%s' order by id desc limit 1) m,
+			(select 'f-' || lpad(i::text, 26, '0') as name from generate_series(%d, %d) i) f`, quote(uidOf(t, value)), model, there+1, n))
+	p.query(t, "vacuum analyze kine")
+	inDatabase := p.query(t, "select pg_total_relation_size('kine')")
+	inEtcd := putIntoEtcd(t, value, there, n)
+
+	started := time.Now()
+	p.startServers(t)
+	p.waitForServer(t)
+	p.manager = p.start(t, "kube-controller-manager")
+	p.startOperator(t, alone)
+	ready := time.Since(started)
+	listed, err := p.quickly(t, "kubectl", "--kubeconfig="+p.kubeconfig("admin"), "get", "--raw", "/apis/appsec.dev/v1alpha1/findings?limit=500")
+	must(t, err)
+	if !strings.Contains(listed, `"remainingItemCount":`+strconv.Itoa(n-500)) {
+		t.Errorf("the plane does not list %d findings", n)
+	}
+	database := 0
+	for _, pid := range childrenOf(t, p.postgres.pid()) {
+		database += memory(t, pid, "smaps_rollup", "Pss:")
+	}
+	resident := func(of *process) string {
+		pid := of.pid()
+		return fmt.Sprintf("%d MB, at most %d", memory(t, pid, "status", "VmRSS:")/megabyte, memory(t, pid, "status", "VmHWM:")/megabyte)
+	}
+	t.Logf("| %d | %s | %d | %d MB | %s | %s | %s | %s | %.0f s |", n, inDatabase, inEtcd, database/megabyte,
+		resident(p.kine), resident(p.server), resident(p.controllers), resident(p.api), ready.Seconds())
+}
+
+func quote(text string) string { return "'" + text + "'" }
+
+func uidOf(t *testing.T, value string) string {
+	t.Helper()
+	var object struct{ Metadata struct{ UID string } }
+	must(t, json.Unmarshal([]byte(value), &object))
+	return object.Metadata.UID
+}
+
+// putIntoEtcd puts the value under other names, and returns by how many bytes the database has grown
+// since it held none.
+func putIntoEtcd(t *testing.T, value string, there, n int) int {
+	t.Helper()
+	type put struct {
+		RequestPut struct {
+			Key   string `json:"key"`
+			Value string `json:"value"`
+		} `json:"requestPut"`
+	}
+	for from := there; from < n; from += batch {
+		var puts []put
+		for i := from; i < min(n, from+batch); i++ {
+			name := fmt.Sprintf("f-%026d", i)
+			var one put
+			one.RequestPut.Key = base64.StdEncoding.EncodeToString([]byte("/sizes/appsec.dev/findings/org-load/" + name))
+			one.RequestPut.Value = base64.StdEncoding.EncodeToString([]byte(strings.ReplaceAll(value, "f-model", name)))
+			puts = append(puts, one)
+		}
+		askEtcd(t, "/v3/kv/txn", map[string]any{"success": puts})
+	}
+	var status struct{ DBSizeInUse string }
+	must(t, json.Unmarshal(askEtcd(t, "/v3/maintenance/status", map[string]any{}), &status))
+	size, err := strconv.Atoi(status.DBSizeInUse)
+	must(t, err)
+	return size
+}
+
+func askEtcd(t *testing.T, path string, body any) []byte {
+	t.Helper()
+	content, err := json.Marshal(body)
+	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, workload.EtcdURL()+path, bytes.NewReader(content))
+	must(t, err)
+	response, err := http.DefaultClient.Do(request)
+	must(t, err)
+	defer response.Body.Close() //nolint:errcheck // only read from
+	var answer bytes.Buffer
+	_, err = answer.ReadFrom(response.Body)
+	must(t, err)
+	if response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s %s", path, response.Status, answer.String())
+	}
+	return answer.Bytes()
+}
+
+// memory is a figure of a process, in bytes.
+func memory(t *testing.T, pid int, file, figure string) int {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), file))
+	if os.IsNotExist(err) {
+		return 0 // it has ended meanwhile
+	}
+	must(t, err)
+	_, rest, found := strings.Cut(string(content), figure)
+	if !found {
+		t.Fatalf("%s of %d has no %s", file, pid, figure)
+	}
+	kilobytes, err := strconv.Atoi(strings.Fields(rest)[0])
+	must(t, err)
+	return kilobytes * 1024
+}
+
+// childrenOf are a process and those that it has started.
+func childrenOf(t *testing.T, pid int) []int {
+	t.Helper()
+	out := []int{pid}
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	must(t, err)
+	for _, field := range strings.Fields(string(content)) {
+		child, err := strconv.Atoi(field)
+		must(t, err)
+		out = append(out, child)
+	}
+	return out
+}
