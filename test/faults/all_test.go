@@ -3,9 +3,11 @@
 package faults
 
 import (
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
+	"regexp"
 	"testing"
 	"time"
 )
@@ -16,23 +18,32 @@ const (
 	outage    = 30 * time.Second
 
 	// What the documentation promises of the time after a fault.
-	writesWithin      = 15 * time.Second
+	writesWithin      = 20 * time.Second
 	readsWithin       = 30 * time.Second
 	controllersWithin = 90 * time.Second
 	// revokedWithin is for an API server that answers.
 	revokedWithin = time.Second
+	// noticedWithin is how soon the facade gives up a connection that nothing comes over.
+	noticedWithin = 10 * time.Second
 	// noise is what a machine with other work may add.
 	noise = 2 * time.Second
 )
 
+var only = flag.String("only", "", "inject only the faults whose names this regular expression matches")
+
 func TestNothingAcknowledgedIsLostOverEveryFault(t *testing.T) {
 	s := start(t, staleness, 2, redisServer(t))
 	keys := map[string]string{}
-	for _, name := range []string{"calm", "stalled", "black-hole"} {
+	for _, name := range []string{"calm", "stalled", "black-hole", "dead"} {
 		keys[name] = s.spareKey(name)
 	}
 	var outcomes []outcome
+	chosen, err := regexp.Compile(*only)
+	s.must(err)
 	phase := func(name string, fault func()) {
+		if !chosen.MatchString(name) {
+			return
+		}
 		o := s.phase(name, fault)
 		outcomes = append(outcomes, o)
 		s.checkBounds(o)
@@ -56,6 +67,11 @@ func TestNothingAcknowledgedIsLostOverEveryFault(t *testing.T) {
 		s.checkServed(served)
 	})
 	phase("watches cut", func() { s.through(0, s.Facade.Door.Cut) })
+	phase("connections dead, new ones pass", func() {
+		s.verdict.injected(1)
+		s.must(s.Facade.Door.Die())
+		s.checkRevoked("on connections that are dead", "dead", keys["dead"], http.StatusUnauthorized, noticedWithin)
+	})
 	phase("connections reset", func() { s.through(3*time.Second, s.Facade.Door.Reset) })
 	phase("connections slow (300 ms +- 200 ms each way)", func() {
 		s.through(8*time.Second, func() error { return s.Facade.Door.Slow(300, 200) })

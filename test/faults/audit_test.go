@@ -47,21 +47,24 @@ func newAudit(s *trial) *audit {
 
 // read takes in what has happened since it was last called.
 func (a *audit) read(ctx context.Context) error {
-	upTo, err := a.s.History(ctx, a.revision, func(stored rig.Stored) error {
-		switch stored.Resource {
-		case "findings":
-			return a.readFinding(stored)
-		case "scans":
-			return a.readScan(stored)
-		case "webhookdeliveries":
-			return a.readDelivery(stored)
-		}
-		return nil
-	})
+	upTo, err := a.s.History(ctx, a.revision, a.take)
 	if err != nil {
 		return err
 	}
 	a.revision = upTo
+	return nil
+}
+
+// take takes in one state of an object.
+func (a *audit) take(stored rig.Stored) error {
+	switch stored.Resource {
+	case "findings":
+		return a.readFinding(stored)
+	case "scans":
+		return a.readScan(stored)
+	case "webhookdeliveries":
+		return a.readDelivery(stored)
+	}
 	return nil
 }
 

@@ -15,13 +15,19 @@ const shortStaleness = 8 * time.Second
 func TestNothingAcknowledgedIsLostOverSomeFaults(t *testing.T) {
 	t.Parallel()
 	s := start(t, shortStaleness, 1, "")
-	black := s.spareKey("black-hole")
+	stalled, black := s.spareKey("stalled"), s.spareKey("black-hole")
 
 	s.phase("facade killed", func() { s.killFacade() })
-	s.phase("controller killed amid the ledger", func() { s.killAt(moments()[1]) })
+	for _, m := range moments()[:2] {
+		s.phase("controller killed "+m.name, func() { s.killAt(m) })
+	}
 	s.phase("API server answers 500, then stalls watches", func() {
 		s.answering(http.StatusInternalServerError, 0)
-		s.stallWatches(func() { s.awaitProgress(coolDown) })
+		s.stallWatches(func() {
+			took, code := s.revoke("stalled", stalled)
+			t.Logf("while watches show nothing a revoked key was served for %s, then got %d", took, code)
+			s.awaitProgress(coolDown)
+		})
 	})
 	s.phase("API server killed", func() { s.killAPIServer() })
 	s.phase("connections black-holed", func() {

@@ -39,7 +39,7 @@ const (
 	settleTimeout = 4 * time.Minute
 	checkInterval = 20 * time.Millisecond
 	// requestTimeout is more than the service takes for any answer.
-	requestTimeout = 25 * time.Second
+	requestTimeout = time.Minute
 	// unlimited is the greatest rate limit that there is.
 	unlimited = 1_000_000
 )
@@ -225,12 +225,18 @@ func await(ctx context.Context, what string, check func(context.Context) error) 
 
 // verdict collects what was wrong. It is safe for concurrent use.
 type verdict struct {
-	t *testing.T
+	t failer
 
 	mutex         sync.Mutex
 	lost, doubled int
 	faults        int
 	told          map[string]int
+}
+
+// failer is what a verdict needs of a test.
+type failer interface {
+	Errorf(format string, arguments ...any)
+	Fail()
 }
 
 // tellAtMost bounds how often one sort of fault is told: the first are enough.

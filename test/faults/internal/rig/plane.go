@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -144,12 +145,14 @@ func until(ctx context.Context, what string, check func(context.Context) error) 
 	return nil
 }
 
-// tail is how a log ends.
+// tail is how a log ends, without the requests that were served.
 func tail(path string, lines int) string {
 	content, err := os.ReadFile(path) //nolint:gosec // a log of the rig's own
 	if err != nil {
 		return err.Error()
 	}
-	all := strings.Split(strings.TrimSpace(string(content)), "\n")
+	all := slices.DeleteFunc(strings.Split(strings.TrimSpace(string(content)), "\n"), func(line string) bool {
+		return strings.Contains(line, `"msg":"Request"`)
+	})
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }

@@ -141,10 +141,14 @@ func (r *Rig) Logs() string {
 
 func (r *Rig) install(ctx context.Context) error {
 	kubectl := filepath.Join(r.options.Root, "bin", "k8s", "kubectl")
-	apply := exec.CommandContext(ctx, kubectl, "--kubeconfig="+r.Kubeconfig, "apply", "--server-side", //nolint:gosec // the project's own
-		"--kustomize="+filepath.Join(r.options.Root, "config", "plane"))
-	if out, err := apply.CombinedOutput(); err != nil {
-		return fmt.Errorf("install config/plane: %w\n%s", err, out)
+	for _, what := range []string{
+		"--kustomize=" + filepath.Join(r.options.Root, "config", "plane"),
+		"--filename=" + filepath.Join(r.options.Root, "config", "manager", "role.yaml"), // the Lease
+	} {
+		apply := exec.CommandContext(ctx, kubectl, "--kubeconfig="+r.Kubeconfig, "apply", "--server-side", what) //nolint:gosec // the project's own
+		if out, err := apply.CombinedOutput(); err != nil {
+			return fmt.Errorf("kubectl apply %s: %w\n%s", what, err, out)
+		}
 	}
 	return until(ctx, "the admission policies are in force", r.policiesInForce)
 }
