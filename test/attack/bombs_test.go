@@ -1,0 +1,164 @@
+//go:build attack
+
+package attack
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// bomb is a file that stands for far more than it is.
+type bomb struct {
+	what    string
+	content func(size int) string
+	// says is a part of the reason for which it is refused; empty where it is taken and counted.
+	says string
+}
+
+func repeated(entry string, size int) string {
+	return strings.TrimSuffix(strings.Repeat(entry+",", max(1, size/(len(entry)+1))), ",")
+}
+
+func sarifFile(run string) string {
+	if !strings.Contains(run, `"tool"`) {
+		run = `"tool":{"driver":{"name":"bomb"}},` + run
+	}
+	return `{"version":"2.1.0","runs":[{` + run + `}]}`
+}
+
+func sarifBombs() []bomb {
+	located := func(location string) string {
+		return `{"ruleId":"R","message":{"text":"m"},"locations":[{"physicalLocation":{"artifactLocation":` + location + `}}]}`
+	}
+	return []bomb{
+		{"lists in lists", func(n int) string { return sarifFile(`"results":[],"x":` + strings.Repeat("[", n)) }, "nested deeper"},
+		{"objects in objects", func(n int) string { return sarifFile(`"results":[],"x":` + strings.Repeat(`{"a":`, n/5)) }, "nested deeper"},
+		{"results", func(int) string { return sarifFile(`"results":[` + repeated("{}", 300_100) + `]`) }, "results"},
+		{"runs", func(n int) string { return `{"version":"2.1.0","runs":[` + repeated("{}", n) + `]}` }, "entries"},
+		{"rules", func(n int) string {
+			return sarifFile(`"tool":{"driver":{"name":"bomb","rules":[` + repeated("{}", n) + `]}},"results":[]`)
+		}, "rules"},
+		{"invocations", func(n int) string { return sarifFile(`"invocations":[` + repeated("{}", n) + `],"results":[]`) }, "invocations"},
+		{"artifacts", func(n int) string { return sarifFile(`"artifacts":[` + repeated("{}", n) + `],"results":[]`) }, "artifacts"},
+		{"places of one result", func(n int) string {
+			return sarifFile(`"results":[{"ruleId":"R","locations":[` + repeated("{}", n) + `]}]`)
+		}, ""},
+		{"steps of one result", func(n int) string {
+			return sarifFile(`"results":[{"ruleId":"R","codeFlows":[{"threadFlows":[{"locations":[` + repeated("{}", n) + `]}]}]}]`)
+		}, ""},
+		{"one text", func(n int) string {
+			return sarifFile(`"results":[{"ruleId":"R","message":{"text":"` + strings.Repeat("a", n) + `"}}]`)
+		}, ""},
+		{"one text that is ignored", func(n int) string { return sarifFile(`"results":[],"x":"` + strings.Repeat("a", n) + `"`) }, ""},
+		{"one name", func(n int) string { return sarifFile(`"results":[],"` + strings.Repeat("a", n) + `":1`) }, ""},
+		{"one number", func(n int) string { return sarifFile(`"results":[],"x":` + strings.Repeat("9", n)) }, ""},
+		{"messages that unfold", func(n int) string {
+			argument, place := strings.Repeat("a", 60_000), strings.Repeat("{0}", 20_000)
+			return sarifFile(`"results":[` + repeated(`{"ruleId":"R","message":{"text":"`+place+`","arguments":["`+argument+`"]}}`, n) + `]`)
+		}, ""},
+		{"a long base for each", func(n int) string {
+			return sarifFile(`"originalUriBaseIds":{"B":{"uri":"` + strings.Repeat("b", 3<<20) + `/"}},"results":[` + repeated(located(`{"uri":"x","uriBaseId":"B"}`), min(n, 1<<20)) + `]`)
+		}, ""},
+		{"bases in a circle", func(n int) string {
+			return sarifFile(`"originalUriBaseIds":{"A":{"uri":"a/","uriBaseId":"B"},"B":{"uri":"b/","uriBaseId":"A"},"C":{"uri":"c/","uriBaseId":"C"}},"results":[` +
+				repeated(located(`{"uri":"x","uriBaseId":"A"}`)+","+located(`{"uri":"x","uriBaseId":"C"}`), min(n, 1<<20)) + `]`)
+		}, ""},
+		{"artifacts in a circle", func(n int) string {
+			return sarifFile(`"artifacts":[{"location":{"index":1},"parentIndex":1},{"location":{"index":0},"parentIndex":0}],"results":[` + repeated(located(`{"index":0}`), min(n, 1<<20)) + `]`)
+		}, ""},
+		{"a hierarchy without end", func(n int) string {
+			return sarifFile(`"results":[` + repeated(`{"ruleId":"`+strings.Repeat("/", 60_000)+`","message":{"text":"m"}}`, n) + `]`)
+		}, ""},
+		{"gzip", func(int) string { return "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03" + strings.Repeat("\x00", 1000) }, "not JSON"},
+		{"zip", func(int) string { return "PK\x03\x04" + strings.Repeat("\x00", 1000) }, "not JSON"},
+		{"XML entities", func(int) string {
+			return `<?xml version="1.0"?><!DOCTYPE a [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><a>&b;</a>`
+		}, "not JSON"},
+		{"UTF-16 without an end", func(n int) string { return "\xff\xfe" + strings.Repeat("{\x00", n/2) }, "nested deeper"},
+		{"nothing but blanks", func(n int) string { return strings.Repeat(" ", n) }, "empty"},
+	}
+}
+
+// A file may cost a multiple of itself in memory, and no more. The plugin says why it refuses one,
+// or counts what it skips.
+func TestBombs_AreRefusedOrCountedWithinBounds(t *testing.T) {
+	o := tenants(t)[0]
+	config, err := target.env.ServiceAccount(t.Context(), o.namespace, "scanner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig, err := target.kubeconfig("scanner", config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := 4 << 20
+	if full {
+		size = 48 << 20
+	}
+	for _, b := range sarifBombs() {
+		path := filepath.Join(t.TempDir(), "bomb.sarif")
+		content := b.content(size)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		command := exec.CommandContext(t.Context(), filepath.Join(target.folder, "kubectl-findings"), "import", path, "--dry-run", "--kubeconfig="+kubeconfig,
+			"--namespace="+o.namespace, "--repository="+o.ids["repository"], "--project="+o.ids["project"])
+		output, used, err := measured(command)
+		if b.says == "" {
+			attempt(t, bombs, err == nil && strings.Contains(output, "results = "), "%s: %v %.300s", b.what, err, output)
+		} else {
+			attempt(t, bombs, err != nil && strings.Contains(output, b.says), "%s: %v %.300s, want a refusal that says %q", b.what, err, output, b.says)
+		}
+		attempt(t, bombs, !strings.Contains(output, "goroutine "), "%s: it crashed: %.300s", b.what, output)
+		// Go's collector lets twice of what is used come together; texts are read, copied and kept.
+		most := 160 + 16*float64(len(content))/(1<<20)
+		t.Logf("%s: a file of %.1f MiB took %.0f MiB", b.what, float64(len(content))/(1<<20), used)
+		attempt(t, bombs, used <= most, "%s: a file of %.1f MiB took %.0f MiB, want at most %.0f", b.what, float64(len(content))/(1<<20), used, most)
+		if err := os.Remove(path); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// measured runs a command and returns what it wrote, and the most memory that it had, in MiB: 0 where
+// the system does not say. What the kernel counts for a child that has ended holds what its parent had.
+func measured(command *exec.Cmd) (output string, peak float64, err error) {
+	var out lockedBuffer
+	command.Stdout, command.Stderr = &out, &out
+	if err := command.Start(); err != nil {
+		return "", 0, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+	for {
+		peak = max(peak, residentPeak(command.Process.Pid))
+		select {
+		case err := <-ended:
+			return out.String(), peak, err
+		case <-time.After(interval / 2):
+		}
+	}
+}
+
+func residentPeak(pid int) float64 {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, after, _ := strings.Cut(string(status), "VmHWM:")
+	fields := strings.Fields(after)
+	if len(fields) == 0 {
+		return 0
+	}
+	kib, err := strconv.ParseFloat(fields[0], 64)
+	if err != nil {
+		return 0
+	}
+	return kib / 1024
+}

@@ -1,0 +1,260 @@
+//go:build attack
+
+package attack
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// prey is a service that no webhook may reach. It listens on every loopback address that there
+// is, on one port.
+type prey struct {
+	port    string
+	touched atomic.Int64
+}
+
+func newPrey(t *testing.T) *prey {
+	t.Helper()
+	p := &prey{}
+	count := func(_ net.Conn, state http.ConnState) {
+		// A connection is one too many, whatever comes over it.
+		if state == http.StateNew {
+			p.touched.Add(1)
+		}
+	}
+	for _, address := range []string{"127.0.0.1", "::1"} {
+		listener, err := net.Listen("tcp", net.JoinHostPort(address, p.portOr("0")))
+		if err != nil && address == "::1" {
+			t.Logf("without IPv6: %v", err)
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.port = strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		server.Listener.Close() //nolint:errcheck,gosec // replaced
+		server.Listener, server.Config.ConnState = listener, count
+		server.Start()
+		t.Cleanup(server.Close)
+	}
+	return p
+}
+
+func (p *prey) portOr(otherwise string) string {
+	if p.port != "" {
+		return p.port
+	}
+	return otherwise
+}
+
+// lure is an endpoint that would have the controllers reach what they must not.
+type lure struct {
+	what, url string
+	// reasons are what the attempt may say, one of them.
+	reasons []string
+}
+
+const (
+	notPublic  = "not a public one"
+	unresolved = "could not be resolved"
+	redirected = "redirect"
+	unusable   = "cannot be used"
+	// unreadable is said of a port that there is not.
+	unreadable = "could not be read"
+)
+
+// addressLures name what is private by its address, in every way of writing one.
+func addressLures(p *prey) []lure {
+	var lures []lure
+	add := func(what, host string, reasons ...string) {
+		for _, scheme := range []string{"http", "https"} {
+			lures = append(lures, lure{what + " by " + scheme, scheme + "://" + host + ":" + p.port + "/", reasons})
+		}
+	}
+	for _, host := range []string{
+		"127.0.0.1", "127.255.255.254", "0.0.0.0", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.0.1", "100.64.0.1", "100.100.100.200", "169.254.0.1", "169.254.169.254",
+		"169.254.170.2", "192.0.0.1", "192.0.0.192", "192.0.2.1", "198.18.0.1", "198.51.100.1", "203.0.113.1", "224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.255",
+		"[::1]", "[::]", "[0:0:0:0:0:0:0:1]", "[fe80::1]", "[fec0::1]", "[fc00::1]", "[fd00:ec2::254]", "[ff02::1]", "[2001:db8::1]", "[100::1]", "[2001::1]", "[5f00::1]",
+		"[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::ffff:10.0.0.1]", "[::ffff:169.254.169.254]", "[::127.0.0.1]", "[::ffff:0:127.0.0.1]", "[64:ff9b::127.0.0.1]", "[64:ff9b::a9fe:a9fe]",
+		"[64:ff9b:1::127.0.0.1]", "[2002:7f00:1::]", "[2002:a9fe:a9fe::1]", "[2001:0:7f00:1::]",
+	} {
+		add("the address "+host, host, notPublic)
+	}
+	// What only some readers take for addresses must be a name that there is not, or refused.
+	for _, host := range []string{
+		"2130706433", "0x7f000001", "017700000001", "0x7f.0.0.1", "0177.0.0.1", "127.1", "127.0.1", "0", "127.0.0.01", "0127.0.0.1", "127.0.0.1.", "2852039166", "0xa9fea9fe", "0251.0376.0251.0376",
+		"169.254.43518", "169.16689662", "localhost", "LOCALHOST", "localhost.", "127.0.0.1.nip.attack.test",
+	} {
+		add("the host "+host, host, notPublic, unresolved)
+	}
+	return lures
+}
+
+// nameLures name what is private by names that look harmless.
+func nameLures(p *prey) []lure {
+	var lures []lure
+	for what, meant := range map[string][]string{
+		"loopback": {"127.0.0.1"}, "private": {"10.0.0.1"}, "metadata": {"169.254.169.254"}, "loopback6": {"::1"}, "mapped": {"::ffff:127.0.0.1"}, "nat64": {"64:ff9b::7f00:1"},
+		"zero": {"0.0.0.0"}, "several": {"10.0.0.1", "127.0.0.1", "192.168.0.1"}, "both": {"127.0.0.1", "::1"}, "testnet-then-loopback": {"192.0.2.1", "127.0.0.1"},
+	} {
+		name := resolves(what, addresses(meant...))
+		lures = append(lures, lure{"the name of " + what, "http://" + name + ":" + p.port + "/", []string{notPublic}})
+	}
+	return lures
+}
+
+// formLures are URLs of other forms than those that are sent to. Most the API server refuses.
+func formLures(p *prey) []lure {
+	there := "127.0.0.1:" + p.port
+	var lures []lure
+	for _, text := range []string{
+		"file:///etc/passwd", "gopher://" + there + "/_x", "ftp://" + there + "/", "dict://" + there + "/x", "ldap://" + there + "/", "unix:///run/x.sock", "http+unix://%2Frun%2Fx/", "jar:http://" + there + "!/",
+		"javascript:x", "data:text/plain,x", "//" + there + "/", "/path", "", "http:/" + there, "http:" + there, "http:///" + there, "HTTP://" + there, "https:" + there, "tcp://" + there, "netdoc:///etc/passwd",
+		"http://user:secret@" + there + "/", "http://" + allowedReceiver + "@" + there + "/", "http://" + allowedReceiver + ":80@" + there + "/", "http://" + allowedReceiver + "%40" + there + "/",
+		"http://" + there + "#@" + allowedReceiver + "/", "http://" + there + "?@" + allowedReceiver + "/", "http://" + there + "\\@" + allowedReceiver + "/", "http://" + there + "%00." + allowedReceiver + "/",
+		"http://" + there + "\t.example.com/", "http://" + there + "\r\nHost: x/", "http://" + there + " /", " http://" + there + "/", "http://\uff11\uff12\uff17.0.0.1:" + p.port + "/", "http://127\u30020\u30020\u30021:" + p.port + "/",
+		"http://\u24db\u24de\u24d2\u24d0\u24db\u24d7\u24de\u24e2\u24e3:" + p.port + "/", "http://[::1%25lo]:" + p.port + "/", "http://[fe80::1%25lo]:" + p.port + "/", "http://[::1]." + ":" + p.port + "/", "http://[127.0.0.1]:" + p.port + "/",
+		"http://127.0.0.1:0/", "http://127.0.0.1:65536/", "http://127.0.0.1:-1/", "http://127.0.0.1:22/", "http://127.0.0.1:6379/", "http://127.0.0.1:2379/", "http://localhost:10250/", "http://127.0.0.1:x/",
+	} {
+		reasons := []string{notPublic, unresolved, unusable}
+		if strings.Contains(text, ":65536") {
+			reasons = append(reasons, unreadable)
+		}
+		lures = append(lures, lure{"the URL " + text, text, reasons})
+	}
+	return lures
+}
+
+// TestEgress_NothingPrivateIsReached lays out all lures at once and looks at what the first
+// attempt for each says.
+func TestEgress_NothingPrivateIsReached(t *testing.T) {
+	p := newPrey(t)
+	o := newOrganization(t, "egress-"+letters(6), plenty)
+	lures := append(append(addressLures(p), nameLures(p)...), formLures(p)...)
+	laid := map[string]lure{}
+	for i, l := range lures {
+		name := fmt.Sprintf("lure-%d", i)
+		endpoint := builder.WebhookEndpoint(name).In(o.namespace).URL(l.url).Events("webhook.ping").Build()
+		switch err := target.admin.Create(t.Context(), endpoint); {
+		case err == nil:
+			laid[name] = l
+		default:
+			attempt(t, egress, apierrors.IsInvalid(err) && strings.Contains(err.Error(), "spec.url"), "%s: refused without the reason: %v", l.what, err)
+		}
+	}
+	for name, first := range firstAttempts(t, o, laid) {
+		l := laid[name]
+		told := false
+		for _, reason := range l.reasons {
+			told = told || strings.Contains(first.Message, reason)
+		}
+		attempt(t, egress, first.Outcome == v1alpha1.WebhookAttemptFailed && told && first.Code == 0,
+			"%s: %s: the attempt says %s %d %q, want one of %q", l.what, l.url, first.Outcome, first.Code, first.Message, l.reasons)
+	}
+	attempt(t, egress, p.touched.Load() == 0, "%d connections to what is private", p.touched.Load())
+}
+
+// firstAttempts waits until each endpoint has one that has ended.
+func firstAttempts(t *testing.T, o *tenant, laid map[string]lure) map[string]v1alpha1.WebhookAttempt {
+	t.Helper()
+	firsts := map[string]v1alpha1.WebhookAttempt{}
+	eventually(t, func(g Gomega) {
+		list := &v1alpha1.WebhookDeliveryList{}
+		g.Expect(target.admin.List(t.Context(), list, client.InNamespace(o.namespace))).To(Succeed())
+		for _, d := range list.Items {
+			name := string(d.Spec.EndpointRef.Name)
+			if _, ours := laid[name]; ours && len(d.Status.Attempts) > 0 && d.Status.Attempts[0].Outcome != v1alpha1.WebhookAttemptStarted {
+				firsts[name] = d.Status.Attempts[0]
+			}
+		}
+		g.Expect(firsts).To(HaveLen(len(laid)))
+	})
+	return firsts
+}
+
+// A receiver that may be sent to cannot send on.
+func TestEgress_RedirectsLeadNowhere(t *testing.T) {
+	p := newPrey(t)
+	o := newOrganization(t, "redirects-"+letters(6), plenty)
+	laid := map[string]lure{}
+	for i, to := range []string{
+		"http://127.0.0.1:" + p.port + "/", "http://localhost:" + p.port + "/", "//127.0.0.1:" + p.port + "/", "https://127.0.0.1:" + p.port + "/", "http://[::1]:" + p.port + "/", "http://169.254.169.254/latest/meta-data/",
+		"file:///etc/passwd", "gopher://127.0.0.1:" + p.port + "/_x", "/again", "",
+	} {
+		for _, status := range []int{301, 302, 303, 307, 308, 300, 305} {
+			receiver := listen(t, allowedReceiver, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header()["Location"] = []string{to}
+				w.Header().Set("Alt-Svc", `h2="127.0.0.1:`+p.port+`"`)
+				w.Header().Set("Refresh", "0; url="+to)
+				w.WriteHeader(status)
+			})
+			name := fmt.Sprintf("redirect-%d-%d", i, status)
+			laid[name] = lure{fmt.Sprintf("%d to %q", status, to), receiver.URL, []string{redirected}}
+			create(t, builder.WebhookEndpoint(name).In(o.namespace).URL(receiver.URL).Events("webhook.ping").Build())
+			if !full {
+				break
+			}
+		}
+	}
+	for name, first := range firstAttempts(t, o, laid) {
+		attempt(t, egress, first.Outcome == v1alpha1.WebhookAttemptFailed && strings.Contains(first.Message, redirected),
+			"%s: the attempt says %s %d %q", laid[name].what, first.Outcome, first.Code, first.Message)
+	}
+	attempt(t, egress, p.touched.Load() == 0, "%d connections to what is private", p.touched.Load())
+}
+
+// A name that means an allowed address at the first attempt, and a private one at the next, is
+// checked when it is dialled. So is one that turns between two look-ups.
+func TestEgress_NamesThatTurnAreCheckedWhenDialled(t *testing.T) {
+	p := newPrey(t)
+	o := newOrganization(t, "rebinding-"+letters(6), plenty)
+	listener, err := net.Listen("tcp", net.JoinHostPort(allowedReceiver, p.port))
+	if err != nil {
+		t.Skipf("needs port %s of %s, which all of 127.0.0.0/8 are on Linux: %v", p.port, allowedReceiver, err)
+	}
+	var received atomic.Int64
+	receiver := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		received.Add(1)
+		w.Header().Set("Connection", "close")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	receiver.Listener.Close() //nolint:errcheck,gosec // replaced
+	receiver.Listener = listener
+	receiver.Start()
+	t.Cleanup(receiver.Close)
+
+	name := resolves("turning", addresses(allowedReceiver), addresses("127.0.0.1"))
+	at := url.URL{Scheme: "http", Host: net.JoinHostPort(name, p.port)}
+	create(t, builder.WebhookEndpoint("turning").In(o.namespace).URL(at.String()).Events("webhook.ping").Build())
+	var second v1alpha1.WebhookAttempt
+	eventually(t, func(g Gomega) {
+		list := &v1alpha1.WebhookDeliveryList{}
+		g.Expect(target.admin.List(t.Context(), list, client.InNamespace(o.namespace))).To(Succeed())
+		g.Expect(list.Items).To(HaveLen(1))
+		attempts := list.Items[0].Status.Attempts
+		g.Expect(len(attempts)).To(BeNumerically(">=", 2))
+		second = attempts[1]
+		g.Expect(second.Outcome).NotTo(Equal(v1alpha1.WebhookAttemptStarted))
+	})
+	attempt(t, egress, strings.Contains(second.Message, notPublic), "the name turned, and the attempt says %s %d %q", second.Outcome, second.Code, second.Message)
+	attempt(t, egress, p.touched.Load() == 0, "%d connections to what is private", p.touched.Load())
+	if received.Load() != 1 {
+		t.Errorf("the allowed receiver got %d requests, want the first alone: else nothing has turned", received.Load())
+	}
+}

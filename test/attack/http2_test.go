@@ -1,0 +1,178 @@
+//go:build attack
+
+package attack
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// overTLS starts a facade with a certificate, where HTTP/2 is on.
+func overTLS(t *testing.T) (*facade, *tls.Config) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile := filepath.Join(target.folder, "tls.crt"), filepath.Join(target.folder, "tls.key")
+	for path, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: certificate}, keyFile: {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := target.startFacade("--tls-cert-file="+certFile, "--tls-private-key-file="+keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}))
+	return f, &tls.Config{RootCAs: roots, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}
+}
+
+// h2 is one connection whose frames are written one by one.
+type h2 struct {
+	conn   *tls.Conn
+	framer *http2.Framer
+	// ended is closed once the other side has.
+	ended chan struct{}
+}
+
+func (f *facade) http2(t *testing.T, config *tls.Config) *h2 {
+	t.Helper()
+	conn, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", f.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &h2{conn: conn.(*tls.Conn), ended: make(chan struct{})}
+	if got := c.conn.ConnectionState().NegotiatedProtocol; got != "h2" {
+		t.Fatalf("the protocol is %q: HTTP/2 is not on", got)
+	}
+	if err := c.conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.conn.Close() }) //nolint:errcheck,gosec // the test's own
+	c.framer = http2.NewFramer(c.conn, c.conn)
+	if _, err := io.WriteString(c.conn, http2.ClientPreface); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.framer.WriteSettings(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// drain reads whatever comes until the other side ends the connection.
+func (c *h2) drain() {
+	defer close(c.ended)
+	_, _ = io.Copy(io.Discard, c.conn) // how it ends does not matter
+}
+
+func headers(token string, more ...hpack.HeaderField) []byte {
+	var out bytes.Buffer
+	encoder := hpack.NewEncoder(&out)
+	for _, field := range append([]hpack.HeaderField{
+		{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "x"}, {Name: ":path", Value: "/v2/findings?size=1000"},
+		{Name: "authorization", Value: "Bearer " + token},
+	}, more...) {
+		if err := encoder.WriteField(field); err != nil {
+			panic(err) // a buffer takes everything
+		}
+	}
+	return out.Bytes()
+}
+
+// Streams that are opened and taken back as fast as they can be written (CVE-2023-44487), headers
+// that are continued without end (CVE-2023-45288), and floods of frames that ask for an answer.
+func TestInput_HTTP2(t *testing.T) {
+	o := tenants(t)[0]
+	f, config := overTLS(t)
+	good := &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: config.RootCAs, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}}
+	frames := 5_000
+	if full {
+		frames = 100_000
+	}
+	opening := func(c *h2, i int, block []byte, ends bool) error {
+		return c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 1), BlockFragment: block, EndStream: true, EndHeaders: ends}) //nolint:gosec // small
+	}
+	block := headers(o.token)
+	for _, flood := range []struct {
+		what string
+		// frame writes the i-th.
+		frame func(c *h2, i int) error
+		// refused says that the other side must put an end to it.
+		refused bool
+	}{
+		{"rapid reset", func(c *h2, i int) error {
+			// Each names its headers in full, so that no table has to agree.
+			if err := opening(c, i, headers(o.token), true); err != nil {
+				return err
+			}
+			return c.framer.WriteRSTStream(uint32(2*i+1), http2.ErrCodeCancel) //nolint:gosec // small
+		}, false},
+		{"streams that are never read", func(c *h2, i int) error { return opening(c, i, headers(o.token), true) }, false},
+		{"headers continued without end", func(c *h2, i int) error {
+			if i == 0 {
+				return opening(c, 0, block, false)
+			}
+			return c.framer.WriteContinuation(1, false, bytes.Repeat(headers(o.token, hpack.HeaderField{Name: "x", Value: "y"})[:1], 8))
+		}, true},
+		{"pings", func(c *h2, i int) error { return c.framer.WritePing(false, [8]byte{byte(i)}) }, false},
+		{"settings", func(c *h2, _ int) error {
+			return c.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 65535})
+		}, false},
+		{"windows", func(c *h2, _ int) error { return c.framer.WriteWindowUpdate(0, 1) }, false},
+		{"frames of an unknown type", func(c *h2, _ int) error { return c.framer.WriteRawFrame(0xfe, 0, 0, make([]byte, 16)) }, false},
+		{"streams of even numbers", func(c *h2, i int) error {
+			return c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 2), BlockFragment: block, EndHeaders: true}) //nolint:gosec // small
+		}, true},
+		{"a table that is too large", func(c *h2, i int) error { return opening(c, i, []byte{0x3f, 0xff, 0xff, 0xff, 0xff, 0x0f}, true) }, true},
+	} {
+		watcher := standBy(t, good, "https://"+f.address, tenants(t)[1])
+		memory := follow(t, f)
+		c := f.http2(t, config)
+		go c.drain()
+		var failed error
+		for i := 0; i < frames && failed == nil; i++ {
+			failed = flood.frame(c, i)
+		}
+		if flood.refused {
+			select {
+			case <-c.ended:
+			case <-time.After(patience):
+				attempt(t, inputOf, false, "HTTP/2, %s: the connection is still open", flood.what)
+			}
+		}
+		memory.bounded(t, inputOf, atRest, "HTTP/2, "+flood.what)
+		watcher.leave(t, inputOf, "HTTP/2, "+flood.what)
+		c.conn.Close() //nolint:errcheck,gosec // the test's own
+	}
+}
