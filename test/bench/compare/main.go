@@ -92,6 +92,7 @@ Measurements:
 	flags.BoolVar(&o.short, "short", false, "few findings and short turns: shows in a minute that everything works")
 	command.CompletionOptions.DisableDefaultCmd = true
 	command.AddCommand(children()...)
+	command.AddCommand(heldChild())
 	return command
 }
 

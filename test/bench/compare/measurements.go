@@ -8,4 +8,9 @@ var measurements = []bench.Measurement{
 	{Name: "reads", About: "pages of findings, against memory, the API server and PostgreSQL", Run: reads},
 	{Name: "filters", About: "filters of reviews and findings, against the same list without", Run: filters},
 	{Name: "others", About: "pages of reviews and repositories, and single resources", Run: others},
+	{Name: "writes", About: "decisions through the REST API, against the same patch by client-go", Run: writes},
+	{Name: "lag", About: "how far the REST API is behind what is written past it", Run: lag},
+	{Name: "importing", About: "imports, against bare creates by client-go", Run: importing},
+	{Name: "webhooks", About: "reconciles and deliveries that follow from decisions", Run: webhooks},
+	{Name: "start", About: "time until ready and memory, against a bare list and a cache of the same", Run: starting},
 }

@@ -50,12 +50,19 @@ func connect(ctx context.Context, job Job) ([]*worker, error) {
 	if len(job.Target.Requests) == 0 || job.Connections < 1 {
 		return nil, errors.New("a job needs requests and connections")
 	}
+	step := 1
+	if job.Apart {
+		step = job.Connections
+	}
+	if len(job.Target.Requests)%step != 0 {
+		return workers, fmt.Errorf("%d connections cannot have %d requests apart", step, len(job.Target.Requests))
+	}
 	for i := range job.Connections {
 		connection, err := dial(ctx, job.Target)
 		if err != nil {
 			return workers, fmt.Errorf("%s: %w", job.Target.Name, err)
 		}
-		w := &worker{connection: connection, reader: bufio.NewReaderSize(connection, readBuffer), requests: job.Target.Requests, next: i}
+		w := &worker{connection: connection, reader: bufio.NewReaderSize(connection, readBuffer), requests: job.Target.Requests, next: i, step: step}
 		workers = append(workers, w)
 		if err := w.once(); err != nil {
 			return workers, fmt.Errorf("%s: %w", job.Target.Name, err)
@@ -89,7 +96,7 @@ type worker struct {
 	connection net.Conn
 	reader     *bufio.Reader
 	requests   [][]byte
-	next       int
+	next, step int
 	taken      []time.Duration
 	bytes      int
 }
@@ -105,7 +112,7 @@ func (w *worker) work(ctx context.Context, until time.Time) error {
 
 func (w *worker) once() error {
 	request := w.requests[w.next%len(w.requests)]
-	w.next++
+	w.next += w.step
 	began := time.Now()
 	if err := w.connection.SetDeadline(began.Add(answerTimeout)); err != nil {
 		return err

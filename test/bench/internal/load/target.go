@@ -26,6 +26,9 @@ type Job struct {
 	Target Target `json:"target"`
 	// Connections are open at a time, each with one request under way.
 	Connections int `json:"connections"`
+	// Apart gives each of n connections requests of its own, every n-th, so that no two send the
+	// same one. It needs a number of requests that n divides.
+	Apart bool `json:"apart,omitempty"`
 	// For is how long requests are sent. The ones under way at its end are still counted.
 	For time.Duration `json:"for"`
 }

@@ -79,6 +79,9 @@ func Rounds(ctx context.Context, plan Plan, sides ...Side) (Results, error) {
 	return results, nil
 }
 
+// Once has a side do its work once, for a comparison that Rounds cannot make.
+func Once(ctx context.Context, side Side) (Sample, error) { return turn(ctx, side, 0) }
+
 func turn(ctx context.Context, side Side, duration time.Duration) (Sample, error) {
 	pids := side.PIDs
 	if side.Children != nil {

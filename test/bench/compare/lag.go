@@ -1,0 +1,280 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/test/bench/internal/bench"
+	"github.com/appsec-dev/findings-operator/test/bench/internal/load"
+	"github.com/appsec-dev/findings-operator/test/bench/internal/report"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+const (
+	// lagWanted is the most that 99 of 100 answers may be behind.
+	lagWanted = 100 * time.Millisecond
+	// probes are how many changes are waited for with each load, and probedFor how long that may take at most.
+	probes    = 300
+	probedFor = 20 * time.Second
+	// probeTimeout is more than an answer may ever be behind.
+	probeTimeout = 30 * time.Second
+	// probePause is between two looks.
+	probePause = time.Millisecond
+	// triager is a service account that decides as people do.
+	triager = "bench-triager"
+	// pacedWrites a second are a busy day's; as many as the machine takes are none that comes in life.
+	pacedWrites = 100
+	busyWriters = 8
+	lagMetric   = "findings_read_model_catch_up_seconds"
+)
+
+// lagLoad is what is written while changes are waited for.
+type lagLoad struct {
+	name string
+	// writers at a time, and the pause of each between its writes.
+	writers int
+	pause   time.Duration
+}
+
+var lagLoads = []lagLoad{
+	{name: "nothing else is written"},
+	{name: fmt.Sprintf("about %d writes a second", pacedWrites), writers: busyWriters, pause: busyWriters * time.Second / pacedWrites},
+	{name: fmt.Sprintf("%d writers without a pause", busyWriters), writers: busyWriters},
+}
+
+// lag measures how far the REST API is behind what is written past it.
+func lag(ctx context.Context, b *bench.Bench) (section *report.Section, err error) {
+	f, err := b.Fixture(ctx, b.Largest())
+	if err != nil {
+		return nil, err
+	}
+	c, err := withControllers(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.stop()) }()
+	p, err := newProbing(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	section = &report.Section{Title: "From a change to the REST API's answer", Text: lagText}
+	table := report.Table{Title: fmt.Sprintf("%s findings, while", thousands(f.Size)),
+		Columns: []string{"", "others' writes/s", "answer behind, p50", "p99", "most", "read model behind, p50", "p99"}}
+	for _, load := range lagLoads {
+		b.Say("lag: %s", load.name)
+		found, err := p.under(ctx, load, b.Short)
+		if err != nil {
+			return nil, err
+		}
+		if load.writers > 0 {
+			row := report.AtMost(fmt.Sprintf("p99 in ms from a patch's answer to the REST API showing it, %s", load.name),
+				float64(lagWanted.Milliseconds()), float64(found.p99)/float64(time.Millisecond), "%.0f")
+			row.Measured += fmt.Sprintf(" (of %d)", found.count)
+			section.Rows = append(section.Rows, row)
+		}
+		table.Rows = append(table.Rows, []string{load.name, fmt.Sprintf("%.0f", found.writes),
+			milliseconds(found.p50), milliseconds(found.p99), milliseconds(found.most), found.model.at(0.5), found.model.at(0.99)})
+	}
+	section.Tables = []report.Table{table}
+	return section, nil
+}
+
+const lagText = "A service account with the triager's role patches `spec.triage` with client-go, as `kubectl patch` does. From the moment at which that is answered, " +
+	"`GET` of the finding is sent over and over, until its answer shows the change; the time until that answer is there counts, so the least is what one `GET` takes. " +
+	"The controllers run, and write the status of each finding that is changed. " +
+	"How far the read model is behind is its own metric `" + lagMetric + "`: from the first change that came in by a watch until readers see all that came in, within the bounds of the histogram."
+
+// probing changes findings and waits for the REST API to show it.
+type probing struct {
+	*controlled
+	decider        *decider
+	probed, others []string
+	number         int
+}
+
+func newProbing(ctx context.Context, c *controlled) (*probing, error) {
+	p := &probing{controlled: c}
+	config, err := c.Member(ctx, c.Organization.Namespace, triager, testenv.Triager)
+	if err != nil {
+		return nil, err
+	}
+	if p.decider, err = newDecider(config, c.Organization.Namespace, "kubectl-patch", ""); err != nil {
+		return nil, err
+	}
+	names, err := findingNames(c.Fixture, 0, decidedFindings)
+	if err != nil {
+		return nil, err
+	}
+	half := len(names) / 2
+	p.probed, p.others = names[:half], names[half:]
+	return p, nil
+}
+
+// lagFound is what was seen under one load.
+type lagFound struct {
+	count          int
+	p50, p99, most time.Duration
+	// writes a second of the others.
+	writes float64
+	model  histogram
+}
+
+func (p *probing) under(ctx context.Context, load lagLoad, short bool) (lagFound, error) {
+	before, err := p.modelLag(ctx)
+	if err != nil {
+		return lagFound{}, err
+	}
+	began := time.Now()
+	written, stop := p.writeOthers(ctx, load)
+	taken, err := p.probe(ctx, short)
+	rate := float64(written.Load()) / time.Since(began).Seconds()
+	if err := errors.Join(err, stop()); err != nil {
+		return lagFound{}, err
+	}
+	after, err := p.modelLag(ctx)
+	if err != nil {
+		return lagFound{}, err
+	}
+	return lagOf(taken, rate, after.less(before)), nil
+}
+
+func lagOf(taken []time.Duration, rate float64, model histogram) lagFound {
+	slices.Sort(taken)
+	return lagFound{
+		count: len(taken), p50: load.Quantile(taken, 0.5), p99: load.Quantile(taken, 0.99), most: load.Quantile(taken, 1),
+		writes: rate, model: model,
+	}
+}
+
+// writeOthers writes to other findings until stop is called.
+func (p *probing) writeOthers(ctx context.Context, load lagLoad) (written *atomic.Int64, stop func() error) {
+	written = &atomic.Int64{}
+	writing, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	series := "others, " + load.name
+	go func() {
+		ended <- each(writing, load.writers, func(ctx context.Context, i int) error {
+			for number := i; ctx.Err() == nil; number += load.writers {
+				if err := p.decider.write(ctx, newDecision(p.others, series, number)); err != nil {
+					return err
+				}
+				written.Add(1)
+				select {
+				case <-ctx.Done():
+				case <-time.After(load.pause):
+				}
+			}
+			return nil
+		})
+	}()
+	return written, func() error {
+		stopped := writing.Err() == nil
+		cancel()
+		if err := <-ended; err != nil && !(stopped && errors.Is(err, context.Canceled)) {
+			return err
+		}
+		return nil
+	}
+}
+
+// probe changes one finding after the other, and returns how long each change took to be seen.
+func (p *probing) probe(ctx context.Context, short bool) ([]time.Duration, error) {
+	count := probes
+	if short {
+		count = probes / 10
+	}
+	var taken []time.Duration
+	for began := time.Now(); len(taken) < count && time.Since(began) < probedFor; p.number++ {
+		d := newDecision(p.probed, "probe", p.number)
+		path := p.pathOf(p.number % len(p.probed))
+		if err := p.decider.write(ctx, d); err != nil {
+			return nil, err
+		}
+		after := time.Now()
+		if err := p.await(ctx, path, []byte(d.comments)); err != nil {
+			return nil, err
+		}
+		taken = append(taken, time.Since(after))
+	}
+	return taken, nil
+}
+
+// pathOf the i-th finding, which is the fixture's i-th too.
+func (p *probing) pathOf(i int) string {
+	spec := &p.Data.Finding(i).Spec
+	return fmt.Sprintf("/v2/repos/%s/projects/%s/findings/%s", spec.RepositoryRef.Name, spec.ProjectRef.Name, p.probed[i])
+}
+
+func (p *probing) await(ctx context.Context, path string, shown []byte) error {
+	for began := time.Now(); ; time.Sleep(probePause) {
+		content, err := p.Get(ctx, path)
+		if err != nil {
+			return err
+		}
+		if bytes.Contains(content, shown) {
+			return nil
+		}
+		if time.Since(began) > probeTimeout {
+			return fmt.Errorf("%s still does not show the change after %s", path, probeTimeout)
+		}
+	}
+}
+
+// histogram is one of Prometheus': how many there were up to each bound, in seconds.
+type histogram map[string]float64
+
+// lagBounds are those of the read model's histogram.
+var lagBounds = []string{"0.0005", "0.001", "0.0025", "0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "30", "60", "+Inf"}
+
+func (p *probing) modelLag(ctx context.Context) (histogram, error) {
+	prefixes := make([]string, len(lagBounds))
+	for i, bound := range lagBounds {
+		prefixes[i] = bucketOf(bound)
+	}
+	sums, err := sumMetrics(ctx, "http://"+p.Facade.MetricsAddress+"/metrics", prefixes...)
+	if err != nil {
+		return nil, err
+	}
+	out := histogram{}
+	for _, bound := range lagBounds {
+		if n, ok := sums[bucketOf(bound)]; ok {
+			out[bound] = n
+		}
+	}
+	return out, nil
+}
+
+func bucketOf(bound string) string { return lagMetric + `_bucket{le="` + bound + `"}` }
+
+func (h histogram) less(before histogram) histogram {
+	out := histogram{}
+	for bound, n := range h {
+		out[bound] = n - before[bound]
+	}
+	return out
+}
+
+// at is the bound below which that part of all is.
+func (h histogram) at(quantile float64) string {
+	all := h["+Inf"]
+	if all == 0 {
+		return "-"
+	}
+	for _, bound := range lagBounds {
+		if h[bound] < quantile*all {
+			continue
+		}
+		seconds, err := strconv.ParseFloat(bound, 64)
+		if err != nil || bound == "+Inf" {
+			break
+		}
+		return "below " + milliseconds(time.Duration(seconds*float64(time.Second)))
+	}
+	return "more than 60 s"
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Each decision must be a write, or what is measured is how fast nothing is written.
+func TestNoDecisionRepeatsTheOneBefore(t *testing.T) {
+	findings := []string{"f-a", "f-b", "f-c"}
+	last := map[string]decision{}
+	for _, series := range []string{"one", "two"} {
+		for number := range 4 * len(findings) {
+			d := newDecision(findings, series, number)
+			if d.comments == last[d.finding].comments {
+				t.Errorf("series %s, number %d decides for %s what was decided: %+v", series, number, d.finding, d)
+			}
+			last[d.finding] = d
+		}
+	}
+}
+
+// Two callers that had a number in common would write to one finding at the same time.
+func TestCallersHaveNumbersOfTheirOwn(t *testing.T) {
+	const callers = 4
+	var lock sync.Mutex
+	seen := map[int]bool{}
+	sample, err := callFor(t.Context(), callers, 10*time.Millisecond, func(_ context.Context, number int) error {
+		lock.Lock()
+		defer lock.Unlock()
+		if seen[number] {
+			t.Errorf("number %d is called twice", number)
+		}
+		seen[number] = true
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := len(seen) - callers; got != sample.Operations {
+		t.Errorf("%d calls after each caller's first are counted as %d", got, sample.Operations)
+	}
+}
+
+func TestAHistogramSaysBelowWhichBoundAPartIs(t *testing.T) {
+	before := histogram{"0.001": 10, "0.01": 10, "+Inf": 10}
+	h := histogram{"0.001": 60, "0.01": 109, "+Inf": 110}.less(before)
+	for quantile, want := range map[float64]string{0.5: "below 1.0 ms", 0.99: "below 10.0 ms", 1: "more than 60 s"} {
+		if got := h.at(quantile); got != want {
+			t.Errorf("%v of all are %q, not %q", quantile, got, want)
+		}
+	}
+	if got := (histogram{}).at(0.5); got != "-" {
+		t.Errorf("half of nothing is %q", got)
+	}
+}

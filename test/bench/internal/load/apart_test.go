@@ -1,0 +1,41 @@
+package load
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Apart, a connection sends its own requests alone; together they send all.
+func TestConnectionsApartShareNoRequest(t *testing.T) {
+	const connections, requests = 3, 12
+	var lock sync.Mutex
+	by := map[string]map[string]bool{}
+	address := serve(t, func(w http.ResponseWriter, request *http.Request) {
+		lock.Lock()
+		defer lock.Unlock()
+		if by[request.URL.Path] == nil {
+			by[request.URL.Path] = map[string]bool{}
+		}
+		by[request.URL.Path][request.RemoteAddr] = true
+		w.Header().Set("Content-Length", "0")
+	})
+	job := Job{Target: Target{Name: "test", Address: address}, Connections: connections, Apart: true, For: 50 * time.Millisecond}
+	for i := range requests {
+		job.Target.Requests = append(job.Target.Requests, Get(address, fmt.Sprint("/", i)))
+	}
+	if result := Run(t.Context(), job); result.Error != "" {
+		t.Fatal(result.Error)
+	}
+	for path, from := range by {
+		if len(from) != 1 {
+			t.Errorf("%s was sent over %d connections", path, len(from))
+		}
+	}
+	job.Target.Requests = job.Target.Requests[:requests-1]
+	if result := Run(t.Context(), job); result.Error == "" {
+		t.Errorf("%d requests were shared out among %d connections", requests-1, connections)
+	}
+}
