@@ -44,6 +44,10 @@ build: ## Build the binaries into bin/.
 controlplane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl into bin/k8s, once.
 	@hack/controlplane/build.sh
 
+.PHONY: kine
+kine: ## Build kine into bin/, once (cold: minutes).
+	@hack/kine/build.sh
+
 .PHONY: helm
 helm: ## Build helm and kubeconform into bin/, once.
 	@hack/helm/build.sh
@@ -110,6 +114,10 @@ faults: controlplane build ## Kill, freeze and cut off the service's processes u
 attack: controlplane build ## Try every attack on a running service, and count what passes (10 minutes).
 	@$(TOOL) gotestsum --format=standard-verbose $(PASSED) -- -tags=attack -count=1 -timeout=20m ./test/attack
 
+.PHONY: plane
+plane: controlplane build kine ## Hold a findings plane over PostgreSQL against the conformance suite, as docs/operations.md sets it up.
+	@$(TOOL) gotestsum --format=testname $(PASSED) -- -tags=plane -count=1 -timeout=60m -run ThePage ./test/plane
+
 .PHONY: licenses
 licenses: ## List the licences of all that is linked in; fails at one that is not permissive.
 	@cd hack/licenses && go build -o ../../bin/findings-licenses .
@@ -129,6 +137,7 @@ verify: verify-generated verify-modules verify-licenses verify-scripts verify-op
 	go vet -tags=node ./test/node
 	go vet -tags=faults ./test/faults
 	go vet -tags=attack ./test/attack
+	go vet -tags=plane ./test/plane
 
 .PHONY: verify-generated
 verify-generated: generate
