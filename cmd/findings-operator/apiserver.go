@@ -155,6 +155,9 @@ func (o *apiserverOptions) complete() error {
 	klog.SetSlogLogger(o.log)                        // client-go's
 	ctrllog.SetLogger(logr.FromSlogHandler(handler)) // that of the certificate's watch
 
+	if err := noticeDeadConnections(); err != nil {
+		return err
+	}
 	path := cmp.Or(o.findingsKubeconfig, o.kubeconfig)
 	config, err := loadConfig(path)
 	if err != nil {
@@ -162,6 +165,21 @@ func (o *apiserverOptions) complete() error {
 	}
 	config.UserAgent = rest.DefaultKubernetesUserAgent() + "/" + v1alpha1.APIFieldManager
 	o.config = config
+	return nil
+}
+
+// noticeDeadConnections has client-go give up a connection to the API server after 15 s over which
+// nothing comes, in place of 45: until then it shows nothing new and every write on it fails.
+// client-go knows no other way to be told than the environment, where an operator's word stands.
+func noticeDeadConnections() error {
+	for name, seconds := range map[string]string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS": "5", "HTTP2_PING_TIMEOUT_SECONDS": "10"} {
+		if _, set := os.LookupEnv(name); set {
+			continue
+		}
+		if err := os.Setenv(name, seconds); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -52,5 +53,21 @@ func TestAPIServerNamesAKubeconfigThatIsNotThere(t *testing.T) {
 	err := command.ExecuteContext(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "/nowhere/kubeconfig") || !strings.Contains(err.Error(), "--kubeconfig") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAPIServerNoticesDeadConnectionsSoonUnlessToldOtherwise(t *testing.T) {
+	const idle, ping = "HTTP2_READ_IDLE_TIMEOUT_SECONDS", "HTTP2_PING_TIMEOUT_SECONDS"
+	t.Setenv(ping, "3") // and both as they were once the test ends
+	t.Setenv(idle, "")
+	if err := os.Unsetenv(idle); err != nil {
+		t.Fatal(err)
+	}
+	// Where there is no API server is found out after that.
+	if err := (&apiserverOptions{kubeconfig: "/nowhere/kubeconfig", logLevel: "info"}).complete(); err == nil {
+		t.Fatal("a kubeconfig that is not there was read")
+	}
+	if os.Getenv(idle) != "5" || os.Getenv(ping) != "3" {
+		t.Errorf("%s is %q, want 5; %s is %q, want the operator's 3", idle, os.Getenv(idle), ping, os.Getenv(ping))
 	}
 }
