@@ -61,13 +61,17 @@ generate: ## Write all generated code and manifests anew.
 	$(TOOL) oapi-codegen -config apiserver/openapi/client.yaml apiserver/openapi/openapi.yaml
 	go run ./hack/chart
 
+# What has a target of its own: it takes minutes, and wants the machine to itself.
+APART := bench/compare|attack|faults|etcdcost
+
 .PHONY: test
 test: controlplane helm build ## Run all tests with the race detector. Ends with a count.
 	@for program in redis-server node npm chromium; do command -v $$program >/dev/null || \
 	  echo "test: $$program is not installed: the tests that need it are reported as skipped (.ci/run installs it)"; done
 	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null || \
 	  echo "test: PostgreSQL is not installed: the tests that need it are reported as skipped (.ci/run installs it)"
-	$(TOOL) gotestsum --format=pkgname -- -race -p=$(TEST_JOBS) -timeout=$(TEST_TIMEOUT) ./...
+	$(TOOL) gotestsum --format=pkgname -- -race -p=$(TEST_JOBS) -timeout=$(TEST_TIMEOUT) \
+	  $$(go list ./... | grep -vE '/test/($(APART))$$')
 
 .PHONY: chart
 chart: helm ## Pack the chart into bin/chart.
@@ -117,6 +121,10 @@ attack: controlplane build ## Try every attack on a running service, and count w
 .PHONY: plane
 plane: controlplane build kine ## Hold a findings plane over PostgreSQL against the conformance suite, as docs/operations.md sets it up.
 	@$(TOOL) gotestsum --format=testname $(PASSED) -- -tags=plane -count=1 -timeout=60m -run ThePage ./test/plane
+
+.PHONY: etcdcost
+etcdcost: controlplane build ## Count what each step of a finding's life writes to etcd (3 minutes).
+	@$(TOOL) gotestsum --format=testname $(PASSED) -- -count=1 -timeout=20m ./test/etcdcost -operator $(CURDIR)/bin/findings-operator
 
 .PHONY: licenses
 licenses: ## List the licences of all that is linked in; fails at one that is not permissive.
