@@ -77,7 +77,9 @@ func (c *caller) once(method, path, body string, changes ...apiclient.Change) an
 	if err != nil {
 		c.t.Errorf("%s %.200s: %v", method, path, err)
 	}
-	return answer{c.t, got, method + " " + path}
+	a := answer{c.t, got, method + " " + path}
+	keepAnswer(a)
+	return a
 }
 
 func (c *caller) get(path string, changes ...apiclient.Change) answer {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/appsec-dev/findings-operator/test/leaks"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -55,19 +56,26 @@ func startDeployment() (stop func() error, err error) {
 		return stop, err
 	}
 	stops = append(stops, env.Stop)
+	if *lookForSecrets {
+		if secretSearch, err = leaks.Start(env.Config, folder); err != nil {
+			return stop, err
+		}
+		stops = append(stops, endSearch)
+	}
 
-	addresses, err := freeAddresses(3)
+	addresses, err := freeAddresses(4)
 	if err != nil {
 		return stop, err
 	}
-	api, controllerHealth, apiHealth := addresses[0], addresses[1], addresses[2]
+	api, controllerHealth, controllerMetrics, apiHealth := addresses[0], addresses[1], addresses[2], addresses[3]
 	for _, role := range []struct {
 		account   string
 		health    string
+		metrics   string
 		arguments []string
 	}{
-		{testenv.ControllerServiceAccount, controllerHealth, []string{"controller", "--metrics-bind-address=0", "--health-probe-bind-address=" + controllerHealth, "--webhook-allow-cidr=127.0.0.0/8"}},
-		{testenv.APIServiceAccount, apiHealth, []string{"apiserver", "--bind-address=" + api, "--health-bind-address=" + apiHealth}},
+		{testenv.ControllerServiceAccount, controllerHealth, controllerMetrics, []string{"controller", "--metrics-bind-address=" + controllerMetrics, "--health-probe-bind-address=" + controllerHealth, "--webhook-allow-cidr=127.0.0.0/8"}},
+		{testenv.APIServiceAccount, apiHealth, apiHealth, []string{"apiserver", "--bind-address=" + api, "--health-bind-address=" + apiHealth}},
 	} {
 		config, err := env.ServiceAccount(context.Background(), testenv.SystemNamespace, role.account)
 		if err != nil {
@@ -81,7 +89,12 @@ func startDeployment() (stop func() error, err error) {
 		if err != nil {
 			return stop, err
 		}
-		stops = append(stops, process.stop)
+		stops = append(stops, func() error {
+			if secretSearch == nil {
+				return process.stop()
+			}
+			return errors.Join(keepMetrics(role.account, "http://"+role.metrics+"/metrics"), process.stop(), keepLog(role.account, process))
+		})
 		if err := process.waitUntilReady("http://" + role.health + "/readyz"); err != nil {
 			return stop, err
 		}

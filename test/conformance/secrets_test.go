@@ -1,0 +1,63 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/test/leaks"
+)
+
+// secretSearch looks for every token and webhook secret that the suite has made wherever none may
+// be. It goes with a deployment that the suite has started, where that was asked for: nil for any
+// other, of whose logs nothing is known.
+var secretSearch *leaks.Search
+
+// keepAnswer has the answer looked through.
+func keepAnswer(a answer) {
+	if secretSearch != nil {
+		fmt.Fprintf(secretSearch.Text("answers"), "%s %d %v %s\n", a.request, a.Status, a.Header, a.Body) //nolint:errcheck // the search tells
+	}
+}
+
+func keepMetrics(process, url string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close() //nolint:errcheck // only read from
+	_, err = io.Copy(secretSearch.Text("metrics of "+process), response.Body)
+	return err
+}
+
+func keepLog(name string, p *process) error {
+	_, err := secretSearch.Text("log of " + name).Write(p.log.Bytes())
+	return err
+}
+
+// endSearch fails the suite where a secret has leaked, or where the search saw too little to tell.
+func endSearch() error {
+	result, err := secretSearch.End()
+	if err != nil {
+		return fmt.Errorf("look for secrets: %w", err)
+	}
+	fmt.Fprintf(os.Stdout, "secrets: %d forms looked for in %d bytes, %d leaks\n", result.Secrets, result.Bytes, len(result.Leaks)) //nolint:errcheck // for people
+	if result.Secrets == 0 || result.Bytes == 0 {
+		return errors.New("look for secrets: there were none, or nothing to look through")
+	}
+	if len(result.Leaks) > 0 {
+		return errors.New("secrets have leaked:\n" + strings.Join(result.Leaks, "\n"))
+	}
+	return nil
+}

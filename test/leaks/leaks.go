@@ -1,0 +1,190 @@
+// Package leaks looks for secrets where none may be: in logs, Events, the fields of resources,
+// metrics and answers.
+package leaks
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// syncTimeout bounds how long the first lists of a cluster take.
+const syncTimeout = time.Minute
+
+// kinds are the resources that are looked through, each version of each object; of Secrets it is
+// what they hold that is looked for.
+var kinds = []schema.GroupVersionResource{
+	v1alpha1.GroupVersion.WithResource("apikeys"),
+	v1alpha1.GroupVersion.WithResource("findings"),
+	v1alpha1.GroupVersion.WithResource("organizations"),
+	v1alpha1.GroupVersion.WithResource("projects"),
+	v1alpha1.GroupVersion.WithResource("repositories"),
+	v1alpha1.GroupVersion.WithResource("reviewissues"),
+	v1alpha1.GroupVersion.WithResource("reviews"),
+	v1alpha1.GroupVersion.WithResource("scans"),
+	v1alpha1.GroupVersion.WithResource("webhookdeliveries"),
+	v1alpha1.GroupVersion.WithResource("webhookendpoints"),
+	{Version: "v1", Resource: "configmaps"},
+	{Version: "v1", Resource: "events"},
+	{Version: "v1", Resource: "namespaces"},
+	{Version: "v1", Resource: "serviceaccounts"},
+	{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"},
+}
+
+var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+
+// Search gathers secrets, and texts in which they might be. It is safe for concurrent use.
+type Search struct {
+	folder string
+	stop   context.CancelFunc
+
+	mu sync.Mutex
+	// needles are the secrets in all forms, with where each is from.
+	needles map[string]string
+	texts   map[string]*os.File
+	failed  error
+}
+
+// Start begins to follow a cluster, as somebody who may read everything there. It returns once
+// it knows what is there already. The texts are kept in files of the folder.
+func Start(config *rest.Config, folder string) (*Search, error) {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := newSearch(folder, cancel)
+	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
+	for _, resource := range append(slices.Clone(kinds), secrets) {
+		look := func(object any) { s.keep(resource, object) }
+		if _, err := factory.ForResource(resource).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    look,
+			UpdateFunc: func(_, object any) { look(object) },
+		}); err != nil {
+			cancel()
+			return nil, err
+		}
+	}
+	factory.Start(ctx.Done())
+	synced, done := context.WithTimeout(ctx, syncTimeout)
+	defer done()
+	for resource, ok := range factory.WaitForCacheSync(synced.Done()) {
+		if !ok {
+			cancel()
+			return nil, fmt.Errorf("list the %s: no answer in %s", resource.Resource, syncTimeout)
+		}
+	}
+	return s, nil
+}
+
+func newSearch(folder string, stop context.CancelFunc) *Search {
+	return &Search{folder: folder, stop: stop, needles: map[string]string{}, texts: map[string]*os.File{}}
+}
+
+// keep takes the secrets out of a Secret, and any other object as a text.
+func (s *Search) keep(resource schema.GroupVersionResource, object any) {
+	u, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
+	if resource == secrets {
+		s.learn(u)
+		return
+	}
+	text, err := json.Marshal(u.Object)
+	if err == nil {
+		_, err = fmt.Fprintf(s.Text(resource.Resource), "%s\n", text)
+	}
+	if err != nil {
+		s.fail(err)
+	}
+}
+
+// learn adds what a Secret holds.
+func (s *Search) learn(secret *unstructured.Unstructured) {
+	data, _, err := unstructured.NestedStringMap(secret.Object, "data")
+	if err != nil {
+		s.fail(err)
+	}
+	for key, value := range data {
+		for _, form := range formsOf(key, value) {
+			s.Secret(form, fmt.Sprintf("%s of Secret %s/%s", key, secret.GetNamespace(), secret.GetName()))
+		}
+	}
+}
+
+// Secret adds a text to look for, and what to call it.
+func (s *Search) Secret(value, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.needles[value] = name
+}
+
+// Text is where to write what is to be looked through. Texts of one name are one.
+func (s *Search) Text(name string) io.Writer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	file := s.texts[name]
+	if file == nil {
+		var err error
+		if file, err = os.Create(filepath.Join(s.folder, name+".txt")); err != nil {
+			s.failed = errors.Join(s.failed, err)
+			return io.Discard
+		}
+		s.texts[name] = file
+	}
+	return file
+}
+
+func (s *Search) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed = errors.Join(s.failed, err)
+}
+
+// Result is what a search has come to.
+type Result struct {
+	// Secrets and Bytes are how many were looked for, in how much.
+	Secrets, Bytes int
+	// Leaks say which was found where. They do not repeat it.
+	Leaks []string
+}
+
+// End stops following, and looks for each secret in each text.
+func (s *Search) End() (Result, error) {
+	s.stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	result := Result{Secrets: len(s.needles)}
+	err := s.failed
+	for name, file := range s.texts {
+		content, readErr := os.ReadFile(file.Name())
+		err = errors.Join(err, readErr, file.Close())
+		result.Bytes += len(content)
+		for needle, origin := range s.needles {
+			if at := bytes.Index(content, []byte(needle)); at >= 0 {
+				line := 1 + bytes.Count(content[:at], []byte("\n"))
+				result.Leaks = append(result.Leaks, fmt.Sprintf("%s is in %s, line %d", origin, name, line))
+			}
+		}
+	}
+	slices.Sort(result.Leaks)
+	return result, err
+}
