@@ -126,7 +126,7 @@ func (o *tenant) unharmed(t *testing.T) {
 	if err := target.admin.Get(t.Context(), client.ObjectKey{Namespace: o.namespace, Name: o.ids["finding"]}, finding); err != nil {
 		t.Fatal(err)
 	}
-	by := string(finding.Spec.Triage.By)
+	by := finding.Spec.Triage.By
 	attempt(t, isolation, !strings.HasPrefix(by, "apikey/") || strings.Contains(by, o.mark),
 		"the finding of %s was triaged by %s", o.name, by)
 }

@@ -3,10 +3,12 @@ package attack
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -69,8 +71,7 @@ func closedByThem(t *testing.T, conns []net.Conn, what string) {
 			t.Fatal(err)
 		}
 		_, err := io.Copy(io.Discard, conn)
-		netErr, timedOut := err.(net.Error)
-		if !attempt(t, inputOf, !timedOut || !netErr.Timeout(), "%s: connection %d is still open", what, i) {
+		if !attempt(t, inputOf, !errors.Is(err, os.ErrDeadlineExceeded), "%s: connection %d is still open", what, i) {
 			return
 		}
 	}
@@ -194,7 +195,7 @@ func TestInput_PipelinedRequestsAreAnsweredInTurn(t *testing.T) {
 		}
 		_, err = io.Copy(io.Discard, response.Body)
 		response.Body.Close() //nolint:errcheck,gosec // read to its end
-		attempt(t, inputOf, err == nil && response.StatusCode == 200 && response.Header.Get("X-Request-Id") == fmt.Sprintf("pipe-%d", i),
+		attempt(t, inputOf, err == nil && response.StatusCode == http.StatusOK && response.Header.Get("X-Request-Id") == fmt.Sprintf("pipe-%d", i),
 			"answer %d: %d %q, %v", i, response.StatusCode, response.Header.Get("X-Request-Id"), err)
 	}
 	wait.Wait()

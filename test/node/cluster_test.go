@@ -3,6 +3,7 @@
 package node
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -12,10 +13,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // eventually is how long anything in the cluster gets; what goes well takes seconds.
-const eventually = 3 * time.Minute
+const (
+	eventually = 3 * time.Minute
+	interval   = 200 * time.Millisecond
+)
 
 // kubectl and helm are the project's own, against the node.
 func kubectl(t *testing.T, arguments ...string) string {
@@ -38,12 +44,10 @@ func helm(t *testing.T, arguments ...string) string {
 
 func waitFor(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(eventually); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
-		if done() {
-			return
-		}
+	err := wait.PollUntilContextTimeout(t.Context(), interval, eventually, true, func(context.Context) (bool, error) { return done(), nil })
+	if err != nil {
+		t.Fatalf("waited %v in vain for %s", eventually, what)
 	}
-	t.Fatalf("waited %v in vain for %s", eventually, what)
 }
 
 // succeeds reports whether kubectl does.

@@ -88,7 +88,7 @@ func start() error {
 }
 
 func up() error {
-	fmt.Println("e2e: starting the node ...")
+	fmt.Fprintln(os.Stderr, "e2e: starting the node ...")
 	return command("hack/node/up.sh", dir)
 }
 

@@ -75,8 +75,10 @@ type process struct {
 	// controllers that lose their Lease on a busy machine end.
 	again bool
 	// make is how to run it.
-	make  func() *exec.Cmd
-	ended chan error
+	make func() *exec.Cmd
+	// ended is closed once it has ended for good, endedBy is set before.
+	ended   chan struct{}
+	endedBy error
 
 	mu      sync.Mutex
 	command *exec.Cmd
@@ -96,7 +98,7 @@ func (s *shell) start(t *testing.T, block string, more ...string) *process {
 
 func (s *shell) begin(t *testing.T, p *process) *process {
 	t.Helper()
-	p.log, p.ended = filepath.Join(s.folder, p.name+".log"), make(chan error, 1)
+	p.log, p.ended = filepath.Join(s.folder, p.name+".log"), make(chan struct{})
 	must(t, p.launch())
 	t.Cleanup(func() {
 		p.stop(t)
@@ -123,6 +125,7 @@ func (p *process) launch() error {
 	command := p.make()
 	command.Dir, command.Stdout, command.Stderr = testenv.RepositoryRoot(), log, log
 	command.SysProcAttr.Setpgid = true // out of the terminal's Ctrl-C: the test ends it
+	command.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	if err := command.Start(); err != nil {
 		return err
 	}
@@ -130,7 +133,8 @@ func (p *process) launch() error {
 	go func() {
 		ended := command.Wait()
 		if !p.again || p.launch() != nil {
-			p.ended <- ended
+			p.endedBy = ended
+			close(p.ended)
 		}
 	}()
 	return nil
@@ -177,11 +181,10 @@ func (p *process) stop(t *testing.T) {
 }
 
 // alive fails the assertion once the process has ended.
-func (p *process) alive(g Gomega) {
+func (p *process) alive() {
 	select {
-	case err := <-p.ended:
-		p.ended <- err
-		StopTrying(fmt.Sprintf("%s has ended: %v", p.name, err)).Now()
+	case <-p.ended:
+		StopTrying(fmt.Sprintf("%s has ended: %v", p.name, p.endedBy)).Now()
 	default:
 	}
 }

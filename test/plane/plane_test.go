@@ -101,8 +101,8 @@ func (p *plane) startServers(t *testing.T) {
 func (p *plane) waitForServer(t *testing.T) {
 	t.Helper()
 	eventually(t, func(g Gomega) {
-		p.kine.alive(g)
-		p.server.alive(g)
+		p.kine.alive()
+		p.server.alive()
 		_, err := p.quickly(t, "kubectl", "--kubeconfig="+p.kubeconfig("admin"), "get", "--raw", "/readyz")
 		g.Expect(err).NotTo(HaveOccurred())
 	})
@@ -131,7 +131,7 @@ func (p *plane) startOperator(t *testing.T, more ...string) {
 		port string
 	}{{p.controllers, "9091"}, {p.api, "8081"}} {
 		eventually(t, func(g Gomega) {
-			of.alive(g)
+			of.alive()
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+p.ports[of.port]+"/readyz", http.NoBody)
 			g.Expect(err).NotTo(HaveOccurred())
 			response, err := http.DefaultClient.Do(request)

@@ -54,7 +54,7 @@ func (s *shell) startPostgres(t *testing.T) *process {
 	}})
 	s.env = append(s.env, "PGHOST="+folder, "PGUSER=postgres", "PGPORT="+s.ports["5432"])
 	eventually(t, func(g Gomega) {
-		p.alive(g)
+		p.alive()
 		_, err := s.quickly(t, "psql", "-d", "postgres", "-c", "select 1")
 		g.Expect(err).NotTo(HaveOccurred())
 	})

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/appsec-dev/findings-operator/test/bench/internal/bench"
 	"github.com/appsec-dev/findings-operator/test/bench/internal/load"
 	"github.com/appsec-dev/findings-operator/test/bench/internal/report"
@@ -212,18 +214,14 @@ func (p *probing) pathOf(i int) string {
 }
 
 func (p *probing) await(ctx context.Context, path string, shown []byte) error {
-	for began := time.Now(); ; time.Sleep(probePause) {
+	err := wait.PollUntilContextTimeout(ctx, probePause, probeTimeout, true, func(ctx context.Context) (bool, error) {
 		content, err := p.Get(ctx, path)
-		if err != nil {
-			return err
-		}
-		if bytes.Contains(content, shown) {
-			return nil
-		}
-		if time.Since(began) > probeTimeout {
-			return fmt.Errorf("%s still does not show the change after %s", path, probeTimeout)
-		}
+		return bytes.Contains(content, shown), err
+	})
+	if err != nil {
+		return fmt.Errorf("%s does not show the change: %w", path, err)
 	}
+	return nil
 }
 
 // histogram is one of Prometheus': how many there were up to each bound, in seconds.

@@ -36,23 +36,23 @@ func observed(at metav1.Time) writer {
 func (w writer) entry(part, likeness string, value any) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
 		Manager: w.manager, Operation: w.operation, APIVersion: v1alpha1.GroupVersion.String(), Time: &w.at,
-		FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: fieldsOf(part, likeness, value)}, Subresource: w.subresource,
+		FieldsType: "FieldsV1", FieldsV1: fieldsOf(part, likeness, value), Subresource: w.subresource,
 	}
 }
 
 // known are the field sets that were made before, by part and likeness.
 var known sync.Map
 
-func fieldsOf(part, likeness string, value any) []byte {
+func fieldsOf(part, likeness string, value any) *metav1.FieldsV1 {
 	key := part + "/" + likeness
 	if fields, ok := known.Load(key); ok {
-		return fields.([]byte)
+		return fields.(*metav1.FieldsV1)
 	}
 	var members any
 	if err := json.Unmarshal(encode(value), &members); err != nil {
 		panic(fmt.Sprintf("decode what was encoded: %v", err))
 	}
-	fields := encode(map[string]any{"f:" + part: fieldSet("", members)})
+	fields := metav1.NewFieldsV1(string(encode(map[string]any{"f:" + part: fieldSet("", members)})))
 	if likeness != "" {
 		known.Store(key, fields)
 	}

@@ -15,7 +15,7 @@ import (
 const (
 	// IssuesPerReview on average.
 	IssuesPerReview = 2
-	// Few reviews are merged with issues left: one in FewEvery.
+	// FewEvery is how rare reviews are that are merged with issues left: one in so many.
 	FewEvery = 500
 )
 

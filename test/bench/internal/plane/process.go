@@ -40,7 +40,9 @@ type Process struct {
 
 	command *exec.Cmd
 	log     *os.File
-	ended   chan error
+	// ended is closed once the process is gone, endedBy is set before.
+	ended   chan struct{}
+	endedBy error
 }
 
 // PID of the process.
@@ -62,8 +64,11 @@ func start(ctx context.Context, p *Process, folder, program string, arguments ..
 	if err := p.command.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", p.Name, err), p.log.Close())
 	}
-	p.ended = make(chan error, 1)
-	go func() { p.ended <- p.command.Wait() }()
+	p.ended = make(chan struct{})
+	go func() {
+		defer close(p.ended)
+		p.endedBy = p.command.Wait()
+	}()
 	if err := p.waitReady(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s did not become ready: %w; its log ends:\n%s", p.Name, err, tail(p.log.Name())), p.Stop())
 	}
@@ -76,9 +81,8 @@ func (p *Process) waitReady(ctx context.Context) error {
 	last := errors.New("no answer")
 	err := wait.PollUntilContextTimeout(ctx, readyInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
 		select {
-		case err := <-p.ended:
-			p.ended <- err
-			return false, fmt.Errorf("it has ended: %w", err)
+		case <-p.ended:
+			return false, fmt.Errorf("it has ended: %w", p.endedBy)
 		default:
 			last = checkReady(ctx, client, "http://"+p.HealthAddress+"/readyz")
 			return last == nil, nil

@@ -45,7 +45,9 @@ type Server struct {
 	folder  string
 	process *exec.Cmd
 	said    *bytes.Buffer
-	ended   chan error
+	// ended is closed once the process is gone, endedBy is set before.
+	ended   chan struct{}
+	endedBy error
 }
 
 // binaries is the folder of the newest PostgreSQL on the machine.
@@ -112,8 +114,11 @@ func (s *Server) start(ctx context.Context, programs string) error {
 		s.process = nil
 		return err
 	}
-	s.ended = make(chan error, 1)
-	go func() { s.ended <- s.process.Wait() }()
+	s.ended = make(chan struct{})
+	go func() {
+		defer close(s.ended)
+		s.endedBy = s.process.Wait()
+	}()
 	return s.waitReady(ctx)
 }
 
@@ -145,9 +150,8 @@ func (s *Server) waitReady(ctx context.Context) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, startInterval, startTimeout, true, func(ctx context.Context) (bool, error) {
 		select {
-		case err := <-s.ended:
-			s.ended <- err
-			return false, fmt.Errorf("it has ended: %w", err)
+		case <-s.ended:
+			return false, fmt.Errorf("it has ended: %w", s.endedBy)
 		default:
 		}
 		var connection *pgx.Conn
