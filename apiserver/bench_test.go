@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	runtimemetrics "runtime/metrics"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -255,6 +256,9 @@ func (s *stubCluster) RoundTrip(request *http.Request) (*http.Response, error) {
 	switch {
 	case request.Method == http.MethodPatch:
 		answer.Body = io.NopCloser(bytes.NewReader(s.patch(resource)))
+	case request.URL.Query().Get("sendInitialEvents") != "":
+		answer.StatusCode = http.StatusUnprocessableEntity
+		answer.Body = io.NopCloser(strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`))
 	case request.URL.Query().Get("watch") != "":
 		answer.Body = endless{request.Context()}
 	default:
@@ -351,7 +355,7 @@ func (f *bigFacade) at(tb testing.TB, share float64) string {
 func ceilingOf(body []byte) http.Handler {
 	gin.SetMode(gin.ReleaseMode)
 	engine := gin.New()
-	engine.NoRoute(func(c *gin.Context) { c.Data(http.StatusOK, "application/json", body) })
+	engine.GET("/*path", func(c *gin.Context) { c.Data(http.StatusOK, "application/json", body) })
 	return engine
 }
 
@@ -389,7 +393,7 @@ func loopback(tb testing.TB, handler http.Handler, request *http.Request) func()
 }
 
 // BenchmarkAgainstCeiling reports how near the service comes to a Gin handler that writes the same
-// bytes from memory, asked in turn over connections of their own. The ratio is of throughput.
+// bytes from memory, asked in turn over connections of their own. The ratio is of medians.
 func BenchmarkAgainstCeiling(b *testing.B) {
 	eachSize(b, func(b *testing.B, f *bigFacade, _ int) {
 		for _, c := range []struct{ name, target string }{
@@ -401,13 +405,13 @@ func BenchmarkAgainstCeiling(b *testing.B) {
 			b.Run(c.name, func(b *testing.B) {
 				service := loopback(b, f, f.request(http.MethodGet, c.target, ""))
 				ceiling := loopback(b, ceilingOf(f.body(b, c.target)), f.request(http.MethodGet, c.target, ""))
-				var ours, theirs time.Duration
+				var ours, theirs []time.Duration
 				for b.Loop() {
-					ours += clocked(b, service)
-					theirs += clocked(b, ceiling)
+					ours = append(ours, clocked(b, service))
+					theirs = append(theirs, clocked(b, ceiling))
 				}
-				b.ReportMetric(float64(theirs)/float64(ours), "of-ceiling")
-				b.ReportMetric(float64(ours.Nanoseconds())/float64(b.N), "ns/request")
+				b.ReportMetric(float64(median(theirs))/float64(median(ours)), "of-ceiling")
+				b.ReportMetric(float64(median(ours).Nanoseconds()), "ns/request")
 			})
 		}
 	})
@@ -418,6 +422,11 @@ func eachSize(b *testing.B, run func(b *testing.B, f *bigFacade, findings int)) 
 	for _, findings := range []int{1_000, 100_000} {
 		b.Run(fmt.Sprint(findings), func(b *testing.B) { run(b, facadeOf(b, findings), findings) })
 	}
+}
+
+func median(all []time.Duration) time.Duration {
+	slices.Sort(all)
+	return all[len(all)/2]
 }
 
 func clocked(b *testing.B, do func() error) time.Duration {

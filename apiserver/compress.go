@@ -28,8 +28,7 @@ var compressors = sync.Pool{New: func() any {
 	return writer
 }}
 
-// sendCompressed writes a body as one gzip stream. What was compressed lately is not compressed
-// again: to compress a page takes a hundred times as long as to send it.
+// sendCompressed writes a body as one gzip stream.
 func sendCompressed(c *gin.Context, parts []content.Part, length int) {
 	header := c.Writer.Header()
 	header.Set("Content-Encoding", "gzip")
@@ -37,22 +36,22 @@ func sendCompressed(c *gin.Context, parts []content.Part, length int) {
 		c.Writer.WriteHeaderNow()
 		return
 	}
-	if known := compressed.get(parts); known != nil {
-		header.Set("Content-Length", strconv.Itoa(len(known)))
-		// If it fails the client is gone; the log has the status and the size.
-		_, _ = c.Writer.Write(known)
+	// If a write fails the client is gone; the log has the status and the size.
+	if kept := ready.get(parts, length, compressed, func() []byte { return compressedOf(parts) }); kept != nil {
+		header.Set("Content-Length", strconv.Itoa(len(kept)))
+		_, _ = c.Writer.Write(kept)
 		return
 	}
-	var stream io.Writer = c.Writer
-	var made *bytes.Buffer
-	if compressed.takes(length) {
-		made = bytes.NewBuffer(make([]byte, 0, length/8))
-		stream = io.MultiWriter(made, c.Writer)
-	}
-	if err := compress(stream, parts); err == nil && made != nil {
-		compressed.put(parts, length, made.Bytes())
-	}
+	_ = compress(c.Writer, parts)
 	c.Writer.WriteHeaderNow()
+}
+
+func compressedOf(parts []content.Part) []byte {
+	var body bytes.Buffer
+	if err := compress(&body, parts); err != nil {
+		panic(err) // a buffer takes all
+	}
+	return bytes.Clone(body.Bytes())
 }
 
 // compress writes the parts to w as one gzip stream.

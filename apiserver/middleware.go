@@ -53,11 +53,13 @@ func (r *router) observe(c *gin.Context) {
 	s := &state{requestID: requestID(c.GetHeader(requestIDHeader))}
 	c.Set(stateKey, s)
 	ctx, span := r.tracer.Request(c.Request, methodLabel(c.Request.Method), r.routeOf(c), s.requestID)
-	c.Request = c.Request.WithContext(ctx)
+	if ctx != c.Request.Context() {
+		c.Request = c.Request.WithContext(ctx)
+	}
 	c.Header(requestIDHeader, s.requestID)
 	// Answers belong to one key's holder, and code in them must never be taken for a page.
-	c.Header("Cache-Control", "no-store")
-	c.Header("X-Content-Type-Options", "nosniff")
+	header := c.Writer.Header()
+	header["Cache-Control"], header["X-Content-Type-Options"] = noStore, noSniff
 	// Deferred, so that an answer that is cut off is logged too.
 	defer func() {
 		tracing.Answered(span, c.Writer.Status())

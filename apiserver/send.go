@@ -12,9 +12,17 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/etag"
 )
 
+// Values of headers that are the same each time, kept rather than made for each answer.
+var (
+	applicationJSON    = []string{"application/json"}
+	onAcceptedEncoding = []string{"Accept-Encoding"}
+	noStore            = []string{"no-store"}
+	noSniff            = []string{"nosniff"}
+)
+
 // send writes JSON whose parts are ready.
 func send(c *gin.Context, status int, parts ...content.Part) {
-	c.Writer.Header().Set("Content-Type", "application/json")
+	c.Writer.Header()["Content-Type"] = applicationJSON
 	sendBody(c, status, parts...)
 }
 
@@ -23,7 +31,7 @@ func sendState(c *gin.Context, tag string, parts ...content.Part) {
 	header := c.Writer.Header()
 	header.Set("ETag", etag.Format(tag, compresses(c, lengthOf(parts))))
 	if c.Request.Method != http.MethodPatch && etag.IfNoneMatch(c.Request.Header.Values("If-None-Match")).Names(tag) {
-		header.Set("Vary", "Accept-Encoding")
+		header["Vary"] = onAcceptedEncoding
 		c.Status(http.StatusNotModified)
 		c.Writer.WriteHeaderNow()
 		return
@@ -36,7 +44,7 @@ func sendState(c *gin.Context, tag string, parts ...content.Part) {
 func sendBody(c *gin.Context, status int, parts ...content.Part) {
 	header, length := c.Writer.Header(), lengthOf(parts)
 	if length >= minCompressedBytes {
-		header.Set("Vary", "Accept-Encoding")
+		header["Vary"] = onAcceptedEncoding
 	}
 	c.Status(status)
 	if compresses(c, length) {
@@ -48,8 +56,20 @@ func sendBody(c *gin.Context, status int, parts ...content.Part) {
 		c.Writer.WriteHeaderNow()
 		return
 	}
-	// If it fails the client is gone; the log has the status and the size.
+	// If a write fails the client is gone; the log has the status and the size.
+	if kept := ready.get(parts, length, plain, func() []byte { return joined(parts, length) }); kept != nil {
+		_, _ = c.Writer.Write(kept)
+		return
+	}
 	_ = write(c.Writer, parts)
+}
+
+func joined(parts []content.Part, length int) []byte {
+	body := make([]byte, 0, length)
+	for _, part := range parts {
+		body = part.AppendTo(body)
+	}
+	return body
 }
 
 func compresses(c *gin.Context, length int) bool {

@@ -14,7 +14,7 @@ var (
 
 // envelope puts items that are ready around by what a list tells beside them. The items are
 // neither read nor copied.
-func envelope(items []content.Part, hasMore bool, nextCursor string, total int) (Response, error) {
+func envelope[T any](items []T, shape func(T) content.Part, hasMore bool, nextCursor string, total int) (Response, error) {
 	rest, err := json.Marshal(struct {
 		HasMore    bool   `json:"has_more"`
 		NextCursor string `json:"next_cursor"`
@@ -29,7 +29,7 @@ func envelope(items []content.Part, hasMore bool, nextCursor string, total int) 
 		if i > 0 {
 			body = append(body, comma)
 		}
-		body = append(body, item)
+		body = append(body, shape(item))
 	}
 	// The rest's opening brace gives way to the end of the items.
 	return Response{Body: append(body, content.Of(append([]byte("],"), rest[1:]...)))}, nil

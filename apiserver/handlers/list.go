@@ -62,11 +62,7 @@ func respond[T any](cursors *cursor.Codec, l list, page readmodel.Page[T], shape
 			return Response{}, err
 		}
 	}
-	items := make([]content.Part, len(page.Items))
-	for i, item := range page.Items {
-		items[i] = shape(item)
-	}
-	return envelope(items, page.HasMore, next, page.Total)
+	return envelope(page.Items, shape, page.HasMore, next, page.Total)
 }
 
 // asIs is the shape of items that are their own JSON.

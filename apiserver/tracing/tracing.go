@@ -39,6 +39,7 @@ const (
 	instrumentation = "github.com/appsec-dev/findings-operator/apiserver"
 	serviceName     = "findings-api"
 	defaultPath     = "/v1/traces"
+	traceparent     = "Traceparent"
 )
 
 // Options of a Tracer.
@@ -77,13 +78,15 @@ func CheckEndpoint(endpoint string) error {
 type Tracer struct {
 	tracer   trace.Tracer
 	shutdown func(context.Context) error
+	// off says that nothing is traced.
+	off bool
 }
 
 // New returns a Tracer. It reaches for nothing yet.
 func New(ctx context.Context, options Options) (*Tracer, error) {
 	if options.Endpoint == "" {
 		off := noop.NewTracerProvider()
-		return &Tracer{tracer: off.Tracer(instrumentation), shutdown: func(context.Context) error { return nil }}, nil
+		return &Tracer{tracer: off.Tracer(instrumentation), shutdown: func(context.Context) error { return nil }, off: true}, nil
 	}
 	if err := CheckEndpoint(options.Endpoint); err != nil {
 		return nil, fmt.Errorf("the endpoint of traces %w", err)
@@ -122,11 +125,14 @@ func (t *Tracer) Shutdown(ctx context.Context) error { return t.shutdown(ctx) }
 // Request begins the span of a request, within the trace that its traceparent names. Of the
 // rest that such headers may carry, tracestate and baggage, nothing is taken: a client makes it up.
 func (t *Tracer) Request(r *http.Request, method, route, requestID string) (context.Context, trace.Span) {
-	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
+	ctx := r.Context()
+	if r.Header.Get(traceparent) != "" {
+		ctx = propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(r.Header))
+	}
 	if parent := trace.SpanContextFromContext(ctx); parent.IsValid() {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, parent.WithTraceState(trace.TraceState{}))
 	}
-	if t == nil {
+	if t == nil || t.off {
 		return ctx, noop.Span{}
 	}
 	return t.tracer.Start(ctx, strings.TrimSpace(method+" "+route),
@@ -147,7 +153,11 @@ func Answered(span trace.Span, status int) {
 
 // Start begins a span within the one of the context. Where that is not traced, neither is it.
 func Start(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
-	return trace.SpanFromContext(ctx).TracerProvider().Tracer(instrumentation).Start(ctx, name, options...)
+	within := trace.SpanFromContext(ctx)
+	if !within.IsRecording() {
+		return ctx, noop.Span{}
+	}
+	return within.TracerProvider().Tracer(instrumentation).Start(ctx, name, options...)
 }
 
 // Do runs what a span is to show.

@@ -1,0 +1,50 @@
+package apiserver
+
+import (
+	"net/http"
+	"testing"
+)
+
+// What a request allocates depends neither on how many findings there are nor on how many a page
+// holds, and is little.
+func TestAllocationsOfARequestAreBounded(t *testing.T) {
+	const (
+		few, many = 1000, 4000
+		// mostOfAll is a bound with room for another release of Go or a library.
+		mostOfAll = 110
+		// noise is what a garbage collection that empties pools adds, and the race detector.
+		noise = 10
+	)
+	for _, target := range []string{
+		"/v1/findings?size=100", "/v2/findings?size=100", "/v1/findings?size=100&status=open&severity=high",
+		"/v1/reviews?size=10", "/v1/reviews?size=10&sort=pr_title&start_time=2026-03-01T08:30:00Z", "/v2/repos?size=10",
+	} {
+		little, much := facadeOf(t, few).allocations(target), facadeOf(t, many).allocations(target)
+		t.Logf("%s: %.0f allocations of %d findings, %.0f of %d", target, little, few, much, many)
+		if much > mostOfAll {
+			t.Errorf("%s: %.0f allocations, at most %d are expected", target, much, mostOfAll)
+		}
+		if much > little+noise {
+			t.Errorf("%s: %.0f allocations of %d findings, %.0f of %d", target, little, few, much, many)
+		}
+	}
+	f := facadeOf(t, many)
+	ten, hundred := f.allocations("/v1/findings?size=10"), f.allocations("/v1/findings?size=100")
+	if hundred > ten+noise {
+		t.Errorf("a page of 10 takes %.0f allocations and one of 100 takes %.0f", ten, hundred)
+	}
+	one := f.allocations("/v2/repos/" + f.placeOf(t, "f-00000007"))
+	t.Logf("one finding: %.0f allocations", one)
+	if one > mostOfAll/2 {
+		t.Errorf("one finding takes %.0f allocations", one)
+	}
+}
+
+func (f *bigFacade) allocations(target string) float64 {
+	request := f.request(http.MethodGet, target, "")
+	answer := &discarded{header: http.Header{}}
+	return testing.AllocsPerRun(200, func() {
+		clear(answer.header)
+		f.ServeHTTP(answer, request)
+	})
+}

@@ -1,0 +1,133 @@
+package readmodel
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// mostMemory is how much the model may take for what a controller-runtime cache holds too. It is
+// as much again for each finding in both shapes, in all orders and by all filters.
+const mostMemory = 1.5
+
+// The model takes for a finding about what a controller-runtime cache with default settings takes for the
+// same object: that is this store of client-go, with the objects as they come from the API server.
+func TestMemoryOfAFinding(t *testing.T) {
+	const count = 2000
+	var stored [][]byte
+	for i := range count {
+		stored = append(stored, storedFinding(t, i))
+	}
+	received := func(i int) *v1alpha1.Finding {
+		object := &v1alpha1.Finding{}
+		if err := json.Unmarshal(stored[i], object); err != nil {
+			t.Fatal(err)
+		}
+		return object
+	}
+	before := heap()
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	for i := range count {
+		if err := indexer.Add(received(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cached := heap() - before
+	runtime.KeepAlive(indexer)
+	indexer = nil
+
+	before = heap()
+	m, err := New(Options{Sources: &Sources{}, Log: logr.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
+	for i := range count {
+		feed(t, m, findings, metav1.Object(received(i)))
+	}
+	settle(t, m)
+	modelled := heap() - before
+	runtime.KeepAlive(m)
+
+	ratio := float64(modelled) / float64(cached)
+	t.Logf("a finding of %d bytes takes %d bytes in a cache and %d in the model: %.2f",
+		len(stored[0]), cached/count, modelled/count, ratio)
+	if ratio > mostMemory {
+		t.Errorf("a finding takes %.2f times as much as in a cache, %.2f at most is expected", ratio, mostMemory)
+	}
+}
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // what has a finalizer goes the second time
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc) //nolint:gosec // far below the bound
+}
+
+// storedFinding is a finding of about 3 KB as the API server sends it, reconciled once.
+func storedFinding(t *testing.T, i int) []byte {
+	t.Helper()
+	object := benchFinding(i, 10+i)
+	object.TypeMeta = metav1.TypeMeta{Kind: "Finding", APIVersion: v1alpha1.GroupVersion.String()}
+	spec := &object.Spec
+	spec.Tool, spec.RuleID, spec.CommitHash, spec.Category = "gosec", "G201", strings.Repeat("c0ffee", 6), "Code"
+	spec.Details.Remediation, spec.Details.ExploitWalkthrough = strings.Repeat("Bind the value. ", 20), strings.Repeat("Ask for it. ", 20)
+	spec.Details.Location = &v1alpha1.FileLocation{FilePath: fmt.Sprintf("src/main_%d.go", i), LineNumber: 7, URL: "https://code.example/acme/shop/blob/c0ffee/src/main.go#L7"}
+	spec.Fingerprints = []v1alpha1.Fingerprint{{Name: "primaryLocationLineHash/v1", Value: strings.Repeat("ab", 16)}}
+	spec.Scan = &v1alpha1.FindingScan{ScanID: "scan-1", AnalyzedAt: spec.DetectedAt}
+	object.Status = v1alpha1.FindingStatus{
+		ObservedGeneration: 1, UpdatedAt: spec.DetectedAt, State: "open", UserStatus: "open", EmittedSeq: 1,
+		TriageDigest: strings.Repeat("ab", 16), FactsDigest: strings.Repeat("cd", 16),
+		Transitions: []v1alpha1.Transition{{Seq: 1, Type: "Created", At: *spec.DetectedAt}},
+		Conditions:  []v1alpha1.Condition{{Type: "Ready", Status: "True", Reason: "Reconciled", Message: "The finding is up to date.", LastTransitionTime: *spec.DetectedAt, ObservedGeneration: 1}},
+	}
+	object.ManagedFields = []metav1.ManagedFieldsEntry{
+		{Manager: "scanner/gosec", Operation: "Apply", APIVersion: "appsec.dev/v1alpha1", Time: spec.DetectedAt, FieldsType: "FieldsV1", FieldsV1: ownedBy(t, spec)},
+		{Manager: v1alpha1.ControllerFieldManager, Operation: "Update", APIVersion: "appsec.dev/v1alpha1", Time: spec.DetectedAt, FieldsType: "FieldsV1", Subresource: "status", FieldsV1: ownedBy(t, object.Status)},
+	}
+	content, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// ownedBy are the fields of a value as managedFields lists them.
+func ownedBy(t *testing.T, value any) *metav1.FieldsV1 {
+	t.Helper()
+	content, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var members any
+	if err := json.Unmarshal(content, &members); err != nil {
+		t.Fatal(err)
+	}
+	var owned func(any) any
+	owned = func(value any) any {
+		out := map[string]any{}
+		if object, ok := value.(map[string]any); ok {
+			for name, member := range object {
+				out["f:"+name] = owned(member)
+			}
+		}
+		return out
+	}
+	if content, err = json.Marshal(owned(members)); err != nil {
+		t.Fatal(err)
+	}
+	fields := &metav1.FieldsV1{}
+	if err := fields.UnmarshalJSON(content); err != nil {
+		t.Fatal(err)
+	}
+	return fields
+}

@@ -1,0 +1,94 @@
+package apiserver
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// clients of a test send and are sent little at a time.
+const tinyBuffer = 4 << 10
+
+// tinyBuffers lets the system take little of an answer that nobody reads.
+type tinyBuffers struct{ net.Listener }
+
+func (l tinyBuffers) Accept() (net.Conn, error) {
+	connection, err := l.Listener.Accept()
+	if tcp, ok := connection.(*net.TCPConn); ok {
+		err = tcp.SetWriteBuffer(tinyBuffer)
+	}
+	return connection, err
+}
+
+// While a client does not read what it is sent, everybody else reads and writes.
+func TestASlowReaderBlocksNobody(t *testing.T) {
+	f := facadeOf(t, 2000)
+	var slow atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		slow.Add(1)
+		defer slow.Add(-1)
+		f.ServeHTTP(w, r)
+	}))
+	server.Listener = tinyBuffers{server.Listener}
+	server.Start()
+	const readers = 8
+	var connections []net.Conn
+	for range readers {
+		connection, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		connections = append(connections, connection)
+		if err := connection.(*net.TCPConn).SetReadBuffer(tinyBuffer); err != nil {
+			t.Fatal(err)
+		}
+		// The first bytes of a body of some MB, and no more.
+		if err := f.request(http.MethodGet, "/v2/findings?size=1000", "").Write(connection); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := connection.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		for _, connection := range connections {
+			connection.Close() //nolint:errcheck // the test is over
+		}
+		server.Close()
+	})
+
+	others := make(chan error, 1)
+	go func() { others <- f.readAndWrite(50) }()
+	select {
+	case err := <-others:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(2 * time.Minute):
+		t.Fatal("others wait for a client that does not read")
+	}
+	if still := slow.Load(); still != readers {
+		t.Errorf("%d of %d answers were under way at the end: nobody was slow", still, readers)
+	}
+}
+
+func (f *bigFacade) readAndWrite(times int) error {
+	for i := range times {
+		for _, ask := range []struct{ method, target, body string }{
+			{http.MethodGet, "/v1/findings?size=100", ""},
+			{http.MethodGet, "/v1/reviews?size=10", ""},
+			{http.MethodPatch, fmt.Sprintf("/v1/findings/f-%08d", i), `{"user_status":"active"}`},
+		} {
+			answer := httptest.NewRecorder()
+			f.ServeHTTP(answer, f.request(ask.method, ask.target, ask.body))
+			if answer.Code != http.StatusOK {
+				return fmt.Errorf("%s %s: %d %s", ask.method, ask.target, answer.Code, answer.Body)
+			}
+		}
+	}
+	return nil
+}
