@@ -22,6 +22,8 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
 const (
@@ -45,12 +47,7 @@ type redisServer struct {
 // newRedis picks the port of a Redis that does not run yet.
 func newRedis(t *testing.T) *redisServer {
 	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		if os.Getenv("REQUIRE_ALL") == "1" {
-			t.Fatal("redis-server is not installed, and REQUIRE_ALL=1")
-		}
-		t.Skip("not run: redis-server is not installed (Debian package redis-server)")
-	}
+	needs.Program(t, "redis-server", "redis-server")
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

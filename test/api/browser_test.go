@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/appsec-dev/findings-operator/test/apiclient"
+	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
 // browserTimeout bounds the browser on a machine that does other things too.
@@ -29,11 +30,7 @@ func browser(t *testing.T) string {
 			return found
 		}
 	}
-	if os.Getenv("REQUIRE_ALL") == "1" {
-		t.Fatal("chromium is not installed, and REQUIRE_ALL=1")
-	}
-	t.Skip("chromium is not installed")
-	return ""
+	return needs.Program(t, "chromium", "chromium")
 }
 
 // opened returns the page as a browser has made it of /docs, and all addresses that the page had

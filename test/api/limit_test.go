@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/apiserver"
+	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
 func (a answer) number(name string) int {
@@ -104,13 +105,7 @@ func TestCallersWithoutAKeyAreLimitedByAddress(t *testing.T) {
 // redisURL starts a real Redis on a loopback port and returns a file with its URL.
 func redisURL(t *testing.T) string {
 	t.Helper()
-	binary, err := exec.LookPath("redis-server")
-	if err != nil {
-		if os.Getenv("REQUIRE_ALL") == "1" {
-			t.Fatal("redis-server is not installed, and REQUIRE_ALL=1")
-		}
-		t.Skip("redis-server is not installed")
-	}
+	binary := needs.Program(t, "redis-server", "redis-server")
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

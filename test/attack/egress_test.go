@@ -1,5 +1,3 @@
-//go:build attack
-
 package attack
 
 import (
@@ -19,6 +17,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
 // prey is a service that no webhook may reach. It listens on every loopback address that there
@@ -226,7 +225,7 @@ func TestEgress_NamesThatTurnAreCheckedWhenDialled(t *testing.T) {
 	o := newOrganization(t, "rebinding-"+letters(6), plenty)
 	listener, err := net.Listen("tcp", net.JoinHostPort(allowedReceiver, p.port))
 	if err != nil {
-		t.Skipf("needs port %s of %s, which all of 127.0.0.0/8 are on Linux: %v", p.port, allowedReceiver, err)
+		needs.Missing(t, "port %s of %s, which all of 127.0.0.0/8 are on Linux: %v", p.port, allowedReceiver, err)
 	}
 	var received atomic.Int64
 	receiver := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
 // message is a webhook as its receiver got it.
@@ -30,7 +31,7 @@ func listen(t *testing.T, address string, handler http.HandlerFunc) *httptest.Se
 	t.Helper()
 	listener, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	if err != nil {
-		t.Skipf("needs the address %s, which all of 127.0.0.0/8 are on Linux: %v", address, err)
+		needs.Missing(t, "the address %s, which all of 127.0.0.0/8 are on Linux: %v", address, err)
 	}
 	server := httptest.NewUnstartedServer(handler)
 	server.Listener.Close() //nolint:errcheck,gosec // replaced

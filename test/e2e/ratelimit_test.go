@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
 const (
@@ -168,13 +170,7 @@ func background(t *testing.T, path string, arguments ...string) {
 // redisURLFile starts a Redis for the test and returns a file with its URL.
 func redisURLFile(t *testing.T) string {
 	t.Helper()
-	binary, err := exec.LookPath("redis-server")
-	if err != nil {
-		if os.Getenv("REQUIRE_ALL") == "1" {
-			t.Fatal("redis-server is not installed, and REQUIRE_ALL=1")
-		}
-		t.Skip("redis-server is not installed")
-	}
+	binary := needs.Program(t, "redis-server", "redis-server")
 	address := localAddress(t)
 	_, port, _ := strings.Cut(address, ":")
 	background(t, binary, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir())

@@ -6,9 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"testing"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -91,19 +88,6 @@ func (s *trial) killAmidSending() {
 		}
 		return nil
 	})
-}
-
-// redisServer is the path of redis-server. Without it the test is skipped, unless REQUIRE_ALL=1.
-func redisServer(t *testing.T) string {
-	t.Helper()
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
-		if os.Getenv("REQUIRE_ALL") == "1" {
-			t.Fatal("redis-server is not installed, and REQUIRE_ALL=1")
-		}
-		t.Skip("redis-server is not installed")
-	}
-	return path
 }
 
 // partitionLeader swallows what the leader sends and is sent, until another leads.

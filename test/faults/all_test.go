@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"testing"
 	"time"
+
+	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
 const (
@@ -32,7 +34,7 @@ const (
 var only = flag.String("only", "", "inject only the faults whose names this regular expression matches")
 
 func TestNothingAcknowledgedIsLostOverEveryFault(t *testing.T) {
-	s := start(t, staleness, 2, redisServer(t))
+	s := start(t, staleness, 2, needs.Program(t, "redis-server", "redis-server"))
 	keys := map[string]string{}
 	for _, name := range []string{"calm", "stalled", "black-hole", "dead"} {
 		keys[name] = s.spareKey(name)

@@ -215,15 +215,6 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// missing says that a program is not there, which is a failure where all tests must run.
-func missing(t *testing.T, what string) {
-	t.Helper()
-	if os.Getenv("REQUIRE_ALL") == "1" {
-		t.Fatal(what)
-	}
-	t.Skip(what)
-}
-
 // quickly runs a program for a condition, and returns what it said.
 func (s *shell) quickly(t *testing.T, program string, arguments ...string) (string, error) {
 	t.Helper()

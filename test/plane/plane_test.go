@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/needs"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -61,14 +62,11 @@ func prepare(t *testing.T) *plane {
 	root := testenv.RepositoryRoot()
 	for program, make := range map[string]string{"kine": "hack/kine/build.sh", "findings-operator": "make build"} {
 		if _, err := os.Stat(filepath.Join(root, "bin", program)); err != nil {
-			missing(t, "bin/"+program+" is not there: run "+make)
+			needs.Missing(t, "bin/%s is not there: run %s", program, make)
 		}
 	}
-	for _, name := range []string{"openssl", "psql"} {
-		if _, err := exec.LookPath(name); err != nil {
-			missing(t, name+" is not installed here")
-		}
-	}
+	needs.Program(t, "openssl", "openssl")
+	needs.Program(t, "psql", "postgresql-client")
 	p := &plane{shell: &shell{page: readPage(t), folder: t.TempDir(),
 		ports: freePorts(t, "2379", "2381", "5432", "6443", "8080", "8081", "9090", "9091")}}
 	p.env = append(os.Environ(),

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+
+	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
 // postgresPrograms is the folder of the newest PostgreSQL on the machine.
@@ -24,11 +26,7 @@ func postgresPrograms(t *testing.T) string {
 		slices.Sort(found)
 		return filepath.Dir(found[len(found)-1])
 	}
-	path, err := exec.LookPath("initdb")
-	if err != nil {
-		missing(t, "PostgreSQL is not installed here (Debian: apt-get install postgresql)")
-	}
-	return filepath.Dir(path)
+	return filepath.Dir(needs.Program(t, "initdb", "postgresql"))
 }
 
 // startPostgres runs a database server of the test's own until the test ends. Its superuser comes

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
 // start is skipped where there is no PostgreSQL.
@@ -16,10 +18,7 @@ func start(t *testing.T) *Server {
 	t.Helper()
 	server, err := Start(t.Context())
 	if errors.Is(err, ErrMissing) {
-		if os.Getenv("REQUIRE_ALL") == "1" {
-			t.Fatal(err, "and REQUIRE_ALL=1")
-		}
-		t.Skip(err)
+		needs.Missing(t, "%v", err)
 	}
 	if err != nil {
 		t.Fatal(err)
