@@ -61,17 +61,13 @@ generate: ## Write all generated code and manifests anew.
 	$(TOOL) oapi-codegen -config apiserver/openapi/client.yaml apiserver/openapi/openapi.yaml
 	go run ./hack/chart
 
-# What has a target of its own: it takes minutes, and wants the machine to itself.
-APART := bench/compare|attack|faults|etcdcost
-
 .PHONY: test
 test: controlplane helm build ## Run all tests with the race detector. Ends with a count.
 	@for program in redis-server node npm chromium; do command -v $$program >/dev/null || \
 	  echo "test: $$program is not installed: the tests that need it are reported as skipped (.ci/run installs it)"; done
 	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null || \
 	  echo "test: PostgreSQL is not installed: the tests that need it are reported as skipped (.ci/run installs it)"
-	$(TOOL) gotestsum --format=pkgname -- -race -p=$(TEST_JOBS) -timeout=$(TEST_TIMEOUT) \
-	  $$(go list ./... | grep -vE '/test/($(APART))$$')
+	$(TOOL) gotestsum --format=pkgname -- -race -p=$(TEST_JOBS) -timeout=$(TEST_TIMEOUT) ./...
 
 .PHONY: chart
 chart: helm ## Pack the chart into bin/chart.
@@ -115,7 +111,7 @@ faults: controlplane build ## Kill, freeze and cut off the service's processes u
 	@$(TOOL) gotestsum --format=standard-verbose $(PASSED) -- -tags=faults -count=1 -timeout=20m ./test/faults
 
 .PHONY: attack
-attack: controlplane build ## Try every attack on a running service, and count what passes (10 minutes).
+attack: controlplane ## Try every attack on a running service, and count what passes (10 minutes).
 	@$(TOOL) gotestsum --format=standard-verbose $(PASSED) -- -tags=attack -count=1 -timeout=20m ./test/attack
 
 .PHONY: plane

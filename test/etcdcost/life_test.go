@@ -86,16 +86,18 @@ func TestAStepOfAFindingsLifeIsOneWriteOfTheOperator(t *testing.T) {
 func (l *life) goOn() {
 	l.Helper()
 	l.step("rescan, the same results", nobody, func() { l.imports("first", commitA, everything) })
+	described := "first"
 	l.step("triage by REST", byPerson, func() { l.triageByREST("muted", "Only tests call it.") })
 	if l.most == 1 || *report != "" { // what an endpoint makes no difference to
 		l.step("rescan, the same results at another commit", nobody, func() { l.imports("first", commitB, everything) })
 		l.step("triage by REST, as it is", nobody, func() { l.triageByREST("muted", "Only tests call it.") })
 		l.step("triage by kubectl", byPerson, func() { l.triageByKubectl("active", "It is reachable after all.") })
 		l.step("triage by kubectl, as it is", nobody, func() { l.triageByKubectl("active", "It is reachable after all.") })
-		l.step("rescan, all described anew", byScanner, func() { l.imports("second", commitB, everything) })
+		described = "second"
+		l.step("rescan, all described anew", byScanner, func() { l.imports(described, commitB, everything) })
 	}
-	l.step("rescan, all gone: closed", byScanner, func() { l.imports("second", commitB, nothing) })
-	l.step("rescan, all back: reopened", byScanner, func() { l.imports("second", commitB, everything) })
+	l.step("rescan, all gone: closed", byScanner, func() { l.imports(described, commitB, nothing) })
+	l.step("rescan, all back: reopened", byScanner, func() { l.imports(described, commitB, everything) })
 }
 
 func newLife(t *testing.T, name, address string, most int) *life {

@@ -39,8 +39,8 @@ const SystemNamespace = "findings-system"
 // startTimeout bounds everything that Start waits for after the API server answers.
 const startTimeout = 60 * time.Second
 
-// controlPlaneTimeout bounds the start of etcd and kube-apiserver, on a machine that is busy
-// with other tests' too.
+// controlPlaneTimeout bounds the start and the end of etcd and of kube-apiserver, on a machine that
+// is busy with other tests' too.
 const controlPlaneTimeout = 2 * time.Minute
 
 // Environment is a running API server.
@@ -146,7 +146,7 @@ func start(env *envtest.Environment) (*Environment, error) {
 		return nil, err
 	}
 	env.BinaryAssetsDirectory, env.Scheme = assets, NewScheme()
-	env.ControlPlaneStartTimeout = controlPlaneTimeout
+	env.ControlPlaneStartTimeout, env.ControlPlaneStopTimeout = controlPlaneTimeout, controlPlaneTimeout
 	config, err := env.Start()
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the control plane: %w", err), env.Stop())

@@ -52,11 +52,11 @@ func TestTheComparisonInShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	defer func() { // before the test's context ends, and what runs in it
 		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
-	})
+	}()
 	f, err := b.Fixture(t.Context(), b.Largest())
 	if err != nil {
 		t.Fatal(err)
