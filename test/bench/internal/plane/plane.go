@@ -41,7 +41,7 @@ type Plane struct {
 // binary's path.
 func Build(ctx context.Context, folder string) (string, error) {
 	binary := filepath.Join(folder, "findings-operator")
-	command := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/findings-operator")
+	command := exec.CommandContext(ctx, "go", "build", "-buildvcs=true", "-o", binary, "./cmd/findings-operator")
 	command.Dir = testenv.RepositoryRoot()
 	if said, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the operator: %w\n%s", err, said)
