@@ -1,17 +1,11 @@
 package readmodel
 
 import (
-	"context"
 	"math"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/watchlist"
 )
 
 // metrics tell how much the model holds and how far it is behind. None needs the mutex to be
@@ -102,33 +96,4 @@ func (m *Model) settleLag() {
 	if since := m.metrics.behind.Swap(nil); since != nil {
 		m.metrics.catchUp.Observe(m.clock.Since(*since).Seconds())
 	}
-}
-
-// source tells the model that the API server has answered, also where it has nothing to say:
-// the watch of a kind that nobody changes begins anew every few minutes.
-type source struct {
-	cache.ListerWatcher
-	model *Model
-	kind  kind
-}
-
-var _ cache.ListerWatcherWithContext = &source{}
-
-// ListWithContext lists all objects of the kind.
-func (s *source) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	return cache.ToListerWithContext(s.ListerWatcher).ListWithContext(ctx, options)
-}
-
-// WatchWithContext begins a watch.
-func (s *source) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	begun, err := cache.ToWatcherWithContext(s.ListerWatcher).WatchWithContext(ctx, options)
-	if err == nil {
-		s.model.hear(s.kind)
-	}
-	return begun, err
-}
-
-// IsWatchListSemanticsUnSupported hands on what the source itself says to reflectors.
-func (s *source) IsWatchListSemanticsUnSupported() bool {
-	return watchlist.DoesClientNotSupportWatchListSemantics(s.ListerWatcher)
 }

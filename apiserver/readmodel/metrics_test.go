@@ -86,7 +86,9 @@ findings_read_model_items{kind="webhookdeliveries"} 0
 
 func TestWhateverComesInIsHeard(t *testing.T) {
 	m, clock := newTestModel(t)
-	s := &store{model: m, kind: findings, listed: make(chan struct{})}
+	nothing := make(chan struct{})
+	close(nothing)
+	s := &store{model: m, kind: findings, before: nothing, listed: make(chan struct{})}
 	if got := m.silence(findings); got != math.MaxInt64 {
 		t.Errorf("before anything: %s", got)
 	}

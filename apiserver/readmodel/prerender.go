@@ -4,6 +4,8 @@ import (
 	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -23,6 +25,12 @@ type preparedFinding struct {
 	// raw is the object itself where it was no news, and so not worth rendering.
 	raw *v1alpha1.Finding
 }
+
+// GetObjectKind is part of runtime.Object, as which lists hold it.
+func (*preparedFinding) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject is part of runtime.Object. What is prepared never changes.
+func (p *preparedFinding) DeepCopyObject() runtime.Object { return p }
 
 // preRender does with an object what can be done without the mutex. The caller does not hold it.
 func (m *Model) preRender(object metav1.Object) metav1.Object {

@@ -55,9 +55,11 @@ func sourcesOf(config *rest.Config) (*Sources, error) {
 	}, nil
 }
 
-// reflect runs a reflector for each kind, each starting when the one before has listed.
+// reflect runs a reflector for each kind. All list at once, and are heard in order.
 func (m *Model) reflect(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
+	before := make(chan struct{})
+	close(before) // nothing comes before the first
 	for _, s := range []struct {
 		kind     kind
 		source   cache.ListerWatcher
@@ -71,7 +73,8 @@ func (m *Model) reflect(ctx context.Context) error {
 		{webhookDeliveries, m.sources.WebhookDeliveries, &v1alpha1.WebhookDelivery{}},
 		{findings, m.sources.Findings, &v1alpha1.Finding{}},
 	} {
-		store := &store{model: m, kind: s.kind, listed: make(chan struct{})}
+		store := &store{model: m, kind: s.kind, before: before, listed: make(chan struct{}), done: ctx.Done()}
+		before = store.listed
 		reflector := cache.NewReflectorWithOptions(&source{ListerWatcher: s.source, model: m, kind: s.kind}, s.expected, store, cache.ReflectorOptions{
 			Name:   s.kind.String(),
 			Logger: &m.log,
@@ -83,11 +86,6 @@ func (m *Model) reflect(ctx context.Context) error {
 			reflector.RunWithContext(ctx)
 			return nil
 		})
-		select {
-		case <-ctx.Done():
-			return group.Wait()
-		case <-store.listed:
-		}
 	}
 	return group.Wait()
 }
@@ -96,15 +94,14 @@ func (m *Model) reflect(ctx context.Context) error {
 type store struct {
 	model *Model
 	kind  kind
+	// before is closed once the kind is listed that comes before, and done when nobody waits any more.
+	before, done <-chan struct{}
 	// listed is closed by the first list.
 	listed chan struct{}
 	closed bool
 }
 
-var (
-	_ cache.TransformingStore      = &store{}
-	_ cache.ReflectorBookmarkStore = &store{}
-)
+var _ cache.ReflectorBookmarkStore = &store{}
 
 // Add takes an object that was added, as the reflector saw it.
 func (s *store) Add(object any) error { return s.add(object, false) }
@@ -120,6 +117,11 @@ func (s *store) Resync() error { return nil }
 
 // Replace takes a list of all objects. Only one reflector calls it, and never twice at once.
 func (s *store) Replace(list []any, listVersion string) error {
+	select {
+	case <-s.before:
+	case <-s.done:
+		return context.Canceled
+	}
 	objects := make([]metav1.Object, len(list))
 	for i := range list {
 		object, ok := list[i].(metav1.Object)
@@ -142,40 +144,6 @@ func (s *store) Replace(list []any, listVersion string) error {
 func (s *store) Bookmark(string) error {
 	s.model.hear(s.kind)
 	return nil
-}
-
-// Transformer renders findings while their list is still being received, and drops what will not
-// be needed of the other kinds, so that a list of 100,000 objects does not need twice its room.
-func (s *store) Transformer() cache.TransformFunc {
-	return func(object any) (any, error) {
-		accessor, ok := object.(metav1.Object)
-		if !ok {
-			return object, nil
-		}
-		if isObserved(object) {
-			accessor.SetManagedFields(nil)
-		}
-		return s.model.preRender(accessor), nil
-	}
-}
-
-// isObserved reports whether the time of the last change is in status, so that nobody asks
-// managedFields.
-func isObserved(object any) bool {
-	switch o := object.(type) {
-	case *v1alpha1.Finding:
-		return o.Status.UpdatedAt != nil && o.Status.ObservedGeneration == o.Generation
-	case *v1alpha1.Repository:
-		return o.Status.UpdatedAt != nil && o.Status.ObservedGeneration == o.Generation
-	case *v1alpha1.Project:
-		return o.Status.UpdatedAt != nil && o.Status.ObservedGeneration == o.Generation
-	case *v1alpha1.Review:
-		return o.Status.UpdatedAt != nil && o.Status.ObservedGeneration == o.Generation
-	case *v1alpha1.ReviewIssue:
-		return o.Status.UpdatedAt != nil && o.Status.ObservedGeneration == o.Generation
-	default:
-		return true // of organizations and deliveries no such time is shown
-	}
 }
 
 func (s *store) add(object any, deleted bool) error {

@@ -13,7 +13,7 @@ import (
 // kind is a kind of resource that is watched.
 type kind int
 
-// The kinds, in the order that they are first listed in: what findings are joined with comes
+// The kinds, in the order that their first lists are heard in: what findings are joined with comes
 // before them, so that each is rendered once.
 const (
 	organizations kind = iota
