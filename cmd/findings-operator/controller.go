@@ -63,7 +63,8 @@ func (o *controllerOptions) controllerSetups() []controllerSetup {
 		{"apikey", 2, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 			return apikey.SetupWithManager(ctx, mgr, options, o.namespace)
 		}},
-		{"finding", 8, finding.SetupWithManager},
+		// Few, so that what scanners and people write comes first on a busy API server.
+		{"finding", 4, finding.SetupWithManager},
 		{"organization", 2, organization.SetupWithManager},
 		{"project", 4, project.SetupWithManager},
 		{"repository", 2, repository.SetupWithManager},
