@@ -27,6 +27,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -49,6 +50,8 @@ type bigFacade struct {
 	http.Handler
 	model *readmodel.Model
 	token string
+	// news is what is heard of findings later.
+	news *watch.FakeWatcher
 }
 
 const (
@@ -85,7 +88,8 @@ func newBigFacade(tb testing.TB, findings int) *bigFacade {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	model, err := readmodel.New(readmodel.Options{Sources: benchSources(findings)})
+	news := watch.NewFakeWithChanSize(1, false)
+	model, err := readmodel.New(readmodel.Options{Sources: benchSources(findings, news)})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -108,7 +112,7 @@ func newBigFacade(tb testing.TB, findings int) *bigFacade {
 		tb.Fatal(err)
 	}
 	r := &router{
-		auth: authenticator, model: model, limiter: limiter, tracer: tracer, metrics: newMetrics(registry),
+		auth: authenticator, model: model, limiter: limiter, tracer: tracer, pages: newReadyPages(readyBytes), metrics: newMetrics(registry),
 		log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	backend := &handlers.Backend{Model: model, Cursors: cursor.NewRandom()}
@@ -119,11 +123,11 @@ func newBigFacade(tb testing.TB, findings int) *bigFacade {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &bigFacade{Handler: handler, model: model, token: cluster.token}
+	return &bigFacade{Handler: handler, model: model, token: cluster.token, news: news}
 }
 
 // benchSources are findings of about 3 KB, and 10,000 reviews where there are many findings.
-func benchSources(findings int) *readmodel.Sources {
+func benchSources(findings int, news watch.Interface) *readmodel.Sources {
 	organization := builder.Organization(benchOrganization).Build()
 	organization.Status.Namespace = benchNamespace
 	var repositories, projects, reviews, all []client.Object
@@ -151,7 +155,7 @@ func benchSources(findings int) *readmodel.Sources {
 		Organizations: held(&v1alpha1.OrganizationList{}, organization),
 		Repositories:  held(&v1alpha1.RepositoryList{}, repositories...), Projects: held(&v1alpha1.ProjectList{}, projects...),
 		Reviews: held(&v1alpha1.ReviewList{}, reviews...), ReviewIssues: held(&v1alpha1.ReviewIssueList{}),
-		WebhookDeliveries: held(&v1alpha1.WebhookDeliveryList{}), Findings: held(&v1alpha1.FindingList{}, all...),
+		WebhookDeliveries: held(&v1alpha1.WebhookDeliveryList{}), Findings: heldUntil(news, &v1alpha1.FindingList{}, all...),
 	}
 }
 

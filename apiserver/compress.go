@@ -29,19 +29,14 @@ var compressors = sync.Pool{New: func() any {
 }}
 
 // sendCompressed writes a body as one gzip stream.
-func sendCompressed(c *gin.Context, parts []content.Part, length int) {
+func sendCompressed(c *gin.Context, parts []content.Part) {
 	header := c.Writer.Header()
-	header.Set("Content-Encoding", "gzip")
+	header["Content-Encoding"] = gzipEncoding
 	if c.Request.Method == http.MethodHead {
 		c.Writer.WriteHeaderNow()
 		return
 	}
-	// If a write fails the client is gone; the log has the status and the size.
-	if kept := ready.get(parts, length, compressed, func() []byte { return compressedOf(parts) }); kept != nil {
-		header.Set("Content-Length", strconv.Itoa(len(kept)))
-		_, _ = c.Writer.Write(kept)
-		return
-	}
+	// If it fails the client is gone; the log has the status and the size.
 	_ = compress(c.Writer, parts)
 	c.Writer.WriteHeaderNow()
 }

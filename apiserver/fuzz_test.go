@@ -87,7 +87,7 @@ func fuzzRoutes(f *testing.F, backend *handlers.Backend) http.Handler {
 	if err != nil {
 		f.Fatal(err)
 	}
-	r := &router{metrics: newMetrics(prometheus.NewRegistry()), log: slog.New(slog.DiscardHandler), templates: map[string]string{}}
+	r := &router{model: backend.Model, pages: newReadyPages(readyBytes), metrics: newMetrics(prometheus.NewRegistry()), log: slog.New(slog.DiscardHandler), templates: map[string]string{}}
 	engine := newEngine()
 	engine.Use(r.observe, func(c *gin.Context) {
 		identity := &stateOf(c).identity
@@ -142,6 +142,11 @@ func fuzzModel(f *testing.F, delivery *v1alpha1.WebhookDelivery) *readmodel.Mode
 
 // held is a source that lists these objects, and never has news of them.
 func held(list client.ObjectList, objects ...client.Object) cache.ListerWatcher {
+	return heldUntil(watch.NewFake(), list, objects...)
+}
+
+// heldUntil is a source that lists these objects, and has these news of them.
+func heldUntil(news watch.Interface, list client.ObjectList, objects ...client.Object) cache.ListerWatcher {
 	items := make([]runtime.Object, len(objects))
 	for i, object := range objects {
 		if _, cluster := object.(*v1alpha1.Organization); !cluster {
@@ -159,7 +164,7 @@ func held(list client.ObjectList, objects ...client.Object) cache.ListerWatcher 
 	list.SetResourceVersion("1")
 	return listed{&cache.ListWatch{
 		ListWithContextFunc:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return list, nil },
-		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return news, nil },
 	}}
 }
 

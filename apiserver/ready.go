@@ -1,25 +1,25 @@
 package apiserver
 
 import (
-	"bytes"
-	"hash/maphash"
 	"sync"
 
 	"github.com/golang/groupcache/lru"
-
-	"github.com/appsec-dev/findings-operator/apiserver/content"
 )
 
-// readyBytes bounds the bodies that are kept ready, by the length of their parts; in one piece and
-// compressed they take at most about as much again.
+// readyBytes bounds the pages that are kept ready, in all their forms.
 const readyBytes = 32 << 20
 
-// ready are the bodies that were asked for more than once lately, of all organizations: pages that
-// everybody looks at. A body is known by the very parts that it is made of, which are one
-// organization's own, and never change: what is kept is never out of date, and nobody else's.
-var ready = newReadyBodies(readyBytes)
+// notedBytes is about what it takes to know that a page was asked for.
+const notedBytes = 512
 
-// form is the form in which a body is kept.
+// pageKey names a page of a list. For as long as the revision is the same, so are all pages of an
+// organization: what is kept is never out of date, and nobody else's.
+type pageKey struct {
+	revision                       uint64
+	organization, operation, query string
+}
+
+// form is the form in which a page is kept.
 type form int
 
 const (
@@ -28,109 +28,66 @@ const (
 	forms
 )
 
-// readyBodies keeps bodies in one piece, and forgets what was asked for longest ago. A body is
-// noted when it is asked for, and kept from the second time on, so that a walk through a list
-// neither fills the memory nor takes the time.
-type readyBodies struct {
+// readyPages keeps pages that were asked for more than once, and forgets what was asked for longest
+// ago. A page is noted when it is asked for, and kept from the second time on, so that a walk through
+// a list neither fills the memory nor takes the time.
+type readyPages struct {
 	limit int
-	seed  maphash.Seed
 
 	mu sync.Mutex
-	// noted has a *readyBody for the hash of its parts. It is bounded by length, below.
+	// noted has a *readyPage for each pageKey. It is bounded by bytes, below.
 	noted *lru.Cache
-	// length of all that is noted, in bytes.
-	length int
+	bytes int
 }
 
-type readyBody struct {
-	parts  []content.Part
+// readyPage is a page that was asked for.
+type readyPage struct {
+	// length is that of the body as it is, 0 until it is known.
 	length int
 	forms  [forms][]byte
-	asked  [forms]bool
 }
 
-func newReadyBodies(limit int) *readyBodies {
-	b := &readyBodies{limit: limit, seed: maphash.MakeSeed(), noted: lru.New(0)}
-	b.noted.OnEvicted = func(_ lru.Key, gone any) { b.length -= gone.(*readyBody).length }
-	return b
+// cost is what a page counts for, in bytes.
+func (p *readyPage) cost(key pageKey) int {
+	return notedBytes + len(key.organization) + len(key.query) + len(p.forms[plain]) + len(p.forms[compressed])
 }
 
-// get returns a body of that length in a form that is kept, or make's result where it is time to
-// keep it. nil: it is neither. The parts of what is noted stay in memory, so their length counts.
-func (b *readyBodies) get(parts []content.Part, length int, of form, make func() []byte) []byte {
-	if length > b.limit/8 || len(parts) < 2 {
-		return nil
-	}
-	hash := b.hash(parts)
-	kept, again := b.note(hash, parts, length, of)
-	if kept != nil || !again {
-		return kept
-	}
-	made := make()
-	b.keep(hash, parts, of, made)
-	return made
+func newReadyPages(limit int) *readyPages {
+	p := &readyPages{limit: limit, noted: lru.New(0)}
+	p.noted.OnEvicted = func(key lru.Key, gone any) { p.bytes -= gone.(*readyPage).cost(key.(pageKey)) }
+	return p
 }
 
-// note returns the body if it is kept, and whether it was asked for before.
-func (b *readyBodies) note(hash uint64, parts []content.Part, length int, of form) (kept []byte, again bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	body := b.find(hash, parts)
-	if body == nil {
-		body = &readyBody{parts: parts, length: length}
-		b.noted.Remove(hash)
-		b.noted.Add(hash, body)
-		for b.length += length; b.length > b.limit; {
-			b.noted.RemoveOldest()
-		}
+// get returns what is known of a page, and whether it was asked for before.
+func (p *readyPages) get(key pageKey) (page readyPage, again bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if found, ok := p.noted.Get(key); ok {
+		return *found.(*readyPage), true
 	}
-	again, body.asked[of] = body.asked[of], true
-	return body.forms[of], again
+	p.put(key, &page)
+	return page, false
 }
 
-// keep holds the form of a body that is still noted.
-func (b *readyBodies) keep(hash uint64, parts []content.Part, of form, made []byte) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if body := b.find(hash, parts); body != nil {
-		body.forms[of] = made
+// keep holds a form of a page whose body has that length. What is too large is not held.
+func (p *readyPages) keep(key pageKey, of form, body []byte, length int) {
+	if len(body) > p.limit/8 {
+		return
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	page := readyPage{}
+	if found, ok := p.noted.Get(key); ok {
+		page = *found.(*readyPage)
+	}
+	page.length, page.forms[of] = length, body
+	p.noted.Remove(key)
+	p.put(key, &page)
 }
 
-// find returns the body that is made of these parts; nil: none is noted.
-func (b *readyBodies) find(hash uint64, parts []content.Part) *readyBody {
-	if found, ok := b.noted.Get(hash); ok && same(found.(*readyBody).parts, parts) {
-		return found.(*readyBody)
+func (p *readyPages) put(key pageKey, page *readyPage) {
+	p.noted.Add(key, page)
+	for p.bytes += page.cost(key); p.bytes > p.limit; {
+		p.noted.RemoveOldest()
 	}
-	return nil
-}
-
-// hash is the same for bodies that are the same; it leaves the last part out, which a list makes
-// anew for each answer.
-func (b *readyBodies) hash(parts []content.Part) uint64 {
-	var hash maphash.Hash
-	hash.SetSeed(b.seed)
-	for _, part := range parts[:len(parts)-1] {
-		maphash.WriteComparable(&hash, part)
-	}
-	return hash.Sum64()
-}
-
-// same reports whether two bodies are made of the same parts, or of parts that hold the same.
-func same(a, b []content.Part) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] && !sameBytes(a[i], b[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-func sameBytes(a, b content.Part) bool {
-	x, ok := a.(*content.Bytes)
-	y, too := b.(*content.Bytes)
-	return ok && too && bytes.Equal(*x, *y)
 }

@@ -3,71 +3,65 @@ package apiserver
 import (
 	"bytes"
 	"compress/gzip"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-
-	"github.com/appsec-dev/findings-operator/apiserver/content"
 )
 
-func bodyOf(texts ...string) (parts []content.Part, length int) {
-	for _, text := range texts {
-		parts = append(parts, content.Of([]byte(text)))
-		length += len(text)
-	}
-	return parts, length
+// keyOf is a page's key in that revision.
+func keyOf(revision uint64, query string) pageKey {
+	return pageKey{revision: revision, organization: "acme", operation: "list", query: query}
 }
 
-func TestABodyIsKeptFromTheSecondTimeOn(t *testing.T) {
-	kept := newReadyBodies(1000)
-	parts, length := bodyOf("a", "b", "c")
-	made := 0
-	ask := func(parts []content.Part, of form) string {
-		return string(kept.get(parts, length, of, func() []byte { made++; return joined(parts, length) }))
+func TestAPageIsKeptFromTheSecondTimeOn(t *testing.T) {
+	pages := newReadyPages(100_000)
+	if page, again := pages.get(keyOf(1, "size=1")); again || page.forms[plain] != nil {
+		t.Errorf("the first time: %+v, %t", page, again)
 	}
-	for i, want := range []string{"", "abc", "abc"} {
-		if got := ask(parts, plain); got != want {
-			t.Errorf("time %d: got %q, want %q", i+1, got, want)
+	if _, again := pages.get(keyOf(1, "size=1")); !again {
+		t.Error("the second time is taken for the first")
+	}
+	pages.keep(keyOf(1, "size=1"), plain, []byte("abc"), 3)
+	pages.keep(keyOf(1, "size=1"), compressed, []byte("a"), 3)
+	page, _ := pages.get(keyOf(1, "size=1"))
+	if page.length != 3 || string(page.forms[plain]) != "abc" || string(page.forms[compressed]) != "a" {
+		t.Errorf("got %+v", page)
+	}
+	other := keyOf(1, "size=1")
+	other.organization = "umbrella"
+	for _, key := range []pageKey{keyOf(2, "size=1"), keyOf(1, "size=2"), other} {
+		if page, again := pages.get(key); again || page.forms[plain] != nil {
+			t.Errorf("%+v is another page: %+v, %t", key, page, again)
 		}
 	}
-	if got := ask(parts, compressed); got != "" || made != 1 {
-		t.Errorf("another form is another matter: got %q, made %d", got, made)
-	}
-	again := append([]content.Part{}, parts[:2]...)
-	again = append(again, content.Of([]byte("c")))
-	if got := ask(again, plain); got != "abc" || made != 1 {
-		t.Errorf("the end is made anew for each answer: got %q, made %d", got, made)
-	}
-	again[2] = content.Of([]byte("d"))
-	if got := ask(again, plain); got != "" {
-		t.Errorf("another end is another body: got %q", got)
-	}
-	other, _ := bodyOf("x", "b", "c")
-	if got := ask(other, plain); got != "" {
-		t.Errorf("another first part is another body: got %q", got)
-	}
 }
 
-func TestReadyBodiesAreBounded(t *testing.T) {
-	kept := newReadyBodies(100)
-	for i := range 50 {
-		parts, length := bodyOf(fmt.Sprintf("%05d", i), "12345")
+func TestReadyPagesAreBounded(t *testing.T) {
+	const limit = 20_000
+	pages := newReadyPages(limit)
+	for i := range 100 {
+		key := keyOf(uint64(i), "size=1")
 		for range 2 {
-			kept.get(parts, length, plain, func() []byte { return joined(parts, length) })
+			pages.get(key)
+			pages.keep(key, plain, make([]byte, 1000), 1000)
 		}
-		if kept.length > 100 || kept.length != 10*kept.noted.Len() {
-			t.Fatalf("%d bytes, %d bodies of 10", kept.length, kept.noted.Len())
+		if pages.bytes > limit {
+			t.Fatalf("%d bytes", pages.bytes)
 		}
 	}
-	if kept.noted.Len() != 10 {
-		t.Errorf("%d bodies of 10 bytes are kept within 100", kept.noted.Len())
+	if each := notedBytes + 1000 + len("acme") + len("size=1"); pages.noted.Len() != limit/each || pages.bytes != pages.noted.Len()*each {
+		t.Errorf("%d pages and %d bytes are kept within %d", pages.noted.Len(), pages.bytes, limit)
 	}
-	parts, _ := bodyOf("a", strings.Repeat("x", 20))
-	if kept.get(parts, 21, plain, nil) != nil || kept.noted.Len() != 10 {
-		t.Error("a body that takes more than its share is noted")
+	if _, again := pages.get(keyOf(99, "size=1")); !again {
+		t.Error("what was asked for last is forgotten first")
+	}
+	large := keyOf(1000, "size=1000")
+	pages.get(large)
+	pages.keep(large, plain, make([]byte, limit/8+1), limit/8+1)
+	if page, _ := pages.get(large); page.forms[plain] != nil {
+		t.Error("a page that takes more than its share is kept")
 	}
 }
 

@@ -30,6 +30,7 @@ type router struct {
 	model   *readmodel.Model
 	limiter *ratelimit.Limiter
 	tracer  *tracing.Tracer
+	pages   *readyPages
 	metrics *metrics
 	log     *slog.Logger
 	// trustedProxies are believed about whom they forward requests for.
@@ -109,10 +110,14 @@ func (r *router) addOperations(api *gin.RouterGroup, described map[string]*opena
 		if handle == nil {
 			return fmt.Errorf("operation %q is described in openapi.yaml and not served; run make generate", id)
 		}
+		do := perform(handle)
+		if contract.IsList() {
+			do = r.performList(id, handle)
+		}
 		path, segments := ginPath(contract.Path)
 		r.templates[path] = contract.Path
 		for _, method := range contract.Methods() {
-			api.Handle(method, path, r.allow(contract.Scope), validate(contract, segments), perform(handle))
+			api.Handle(method, path, r.allow(contract.Scope), validate(contract, segments), do)
 			methods[path] = append(methods[path], method)
 		}
 	}

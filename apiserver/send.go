@@ -18,6 +18,7 @@ var (
 	onAcceptedEncoding = []string{"Accept-Encoding"}
 	noStore            = []string{"no-store"}
 	noSniff            = []string{"nosniff"}
+	gzipEncoding       = []string{"gzip"}
 )
 
 // send writes JSON whose parts are ready.
@@ -48,7 +49,7 @@ func sendBody(c *gin.Context, status int, parts ...content.Part) {
 	}
 	c.Status(status)
 	if compresses(c, length) {
-		sendCompressed(c, parts, length)
+		sendCompressed(c, parts)
 		return
 	}
 	header.Set("Content-Length", strconv.Itoa(length))
@@ -56,11 +57,7 @@ func sendBody(c *gin.Context, status int, parts ...content.Part) {
 		c.Writer.WriteHeaderNow()
 		return
 	}
-	// If a write fails the client is gone; the log has the status and the size.
-	if kept := ready.get(parts, length, plain, func() []byte { return joined(parts, length) }); kept != nil {
-		_, _ = c.Writer.Write(kept)
-		return
-	}
+	// If it fails the client is gone; the log has the status and the size.
 	_ = write(c.Writer, parts)
 }
 

@@ -138,7 +138,7 @@ func New(options Options) (*Server, error) {
 		return nil, err
 	}
 	r := &router{
-		auth: s.auth, model: s.model, limiter: s.limiter, tracer: s.tracer, metrics: newMetrics(registry), log: options.Log,
+		auth: s.auth, model: s.model, limiter: s.limiter, tracer: s.tracer, pages: newReadyPages(readyBytes), metrics: newMetrics(registry), log: options.Log,
 		trustedProxies: options.TrustedProxies,
 	}
 	handler, err := r.handler(handlers.Operations(&handlers.Backend{Model: s.model, Cursors: s.cursors, Triage: writer, Deliveries: reader}))

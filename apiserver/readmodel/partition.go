@@ -107,8 +107,13 @@ type view struct {
 	snapshot atomic.Pointer[indexes]
 }
 
+// revisions counts snapshots, of all organizations.
+var revisions atomic.Uint64
+
 // indexes are what is shown of each kind.
 type indexes struct {
+	// revision of a snapshot is no other's.
+	revision     uint64
 	findings     *index[*Item]
 	repositories *index[*repositoryItem]
 	projects     *index[*projectItem]
@@ -130,6 +135,7 @@ func newIndexes() *indexes {
 
 func (x *indexes) snapshot() *indexes {
 	return &indexes{
+		revision:     revisions.Add(1),
 		findings:     x.findings.snapshot(),
 		repositories: x.repositories.snapshot(),
 		projects:     x.projects.snapshot(),

@@ -20,7 +20,6 @@ var (
 	apiKey          = flag.String("api-key", "", "API key of an organization of the deployment, for what can be seen with any key")
 	fixturesPath    = flag.String("fixtures", "", "YAML or JSON file that names what the API key's organization holds, where there is no -kubeconfig")
 	requireAll      = flag.Bool("require-all", false, "fail where a test cannot run for want of input")
-	lookForSecrets  = flag.Bool("look-for-secrets", false, "look for every token and webhook secret wherever none may be, in a deployment that is started")
 	receiverAddress = flag.String("receiver-address", "127.0.0.1", "address of this machine that the deployment can send webhooks to, and allows")
 )
 

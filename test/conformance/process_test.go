@@ -56,12 +56,10 @@ func startDeployment() (stop func() error, err error) {
 		return stop, err
 	}
 	stops = append(stops, env.Stop)
-	if *lookForSecrets {
-		if secretSearch, err = leaks.Start(env.Config, folder); err != nil {
-			return stop, err
-		}
-		stops = append(stops, endSearch)
+	if secretSearch, err = leaks.Start(env.Config, folder); err != nil {
+		return stop, err
 	}
+	stops = append(stops, endSearch)
 
 	addresses, err := freeAddresses(4)
 	if err != nil {
@@ -90,9 +88,6 @@ func startDeployment() (stop func() error, err error) {
 			return stop, err
 		}
 		stops = append(stops, func() error {
-			if secretSearch == nil {
-				return process.stop()
-			}
 			return errors.Join(keepMetrics(role.account, "http://"+role.metrics+"/metrics"), process.stop(), keepLog(role.account, process))
 		})
 		if err := process.waitUntilReady("http://" + role.health + "/readyz"); err != nil {

@@ -14,8 +14,8 @@ import (
 )
 
 // secretSearch looks for every token and webhook secret that the suite has made wherever none may
-// be. It goes with a deployment that the suite has started, where that was asked for: nil for any
-// other, of whose logs nothing is known.
+// be. It goes with a deployment that the suite has started: nil for any other, of whose logs nothing
+// is known.
 var secretSearch *leaks.Search
 
 // keepAnswer has the answer looked through.

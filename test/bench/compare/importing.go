@@ -300,7 +300,10 @@ func (im *imports) checkObserved(ctx context.Context, tool string) error {
 // remove removes what a turn left.
 func (im *imports) remove(ctx context.Context, tool string) error {
 	for _, object := range []client.Object{&v1alpha1.Finding{}, &v1alpha1.Scan{}} {
-		if err := im.Client.DeleteAllOf(ctx, object, client.InNamespace(im.target.Namespace), client.MatchingFields{"spec.tool": tool}); err != nil {
+		// Many take longer than the API server gives a request.
+		if err := eventually(ctx, settleInterval, caughtUp, func(ctx context.Context) error {
+			return im.Client.DeleteAllOf(ctx, object, client.InNamespace(im.target.Namespace), client.MatchingFields{"spec.tool": tool})
+		}); err != nil {
 			return err
 		}
 	}

@@ -246,7 +246,10 @@ func (h *hooks) reconciled(ctx context.Context) (float64, error) {
 
 func (h *hooks) removeEndpoints(ctx context.Context) error {
 	for _, object := range []client.Object{&v1alpha1.WebhookEndpoint{}, &v1alpha1.WebhookDelivery{}} {
-		if err := h.Client.DeleteAllOf(ctx, object, client.InNamespace(h.Organization.Namespace)); err != nil {
+		// Thousands take longer than the API server gives a request.
+		if err := eventually(ctx, settleInterval, deliveredTimeout, func(ctx context.Context) error {
+			return h.Client.DeleteAllOf(ctx, object, client.InNamespace(h.Organization.Namespace))
+		}); err != nil {
 			return err
 		}
 	}

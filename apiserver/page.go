@@ -1,0 +1,75 @@
+package apiserver
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/appsec-dev/findings-operator/apiserver/content"
+	"github.com/appsec-dev/findings-operator/apiserver/handlers"
+)
+
+// performList runs the operation of a list, unless the page is ready.
+func (r *router) performList(id string, handle handlers.Handle) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		request := stateOf(c).request
+		// Asked before the list is made: what is made is as new as this at least.
+		key := pageKey{r.model.Revision(request.Organization), request.Organization, id, c.Request.URL.RawQuery}
+		page, again := r.pages.get(key)
+		of := formOf(c, page.length)
+		if body := page.forms[of]; body != nil {
+			sendReady(c, of, body, page.length)
+			return
+		}
+		response, err := handle(c.Request.Context(), request)
+		switch {
+		case err != nil:
+			fail(c, err)
+		case again:
+			r.sendKept(c, key, response.Body)
+		default:
+			send(c, http.StatusOK, response.Body...)
+		}
+	}
+}
+
+// sendKept sends a page, and keeps it.
+func (r *router) sendKept(c *gin.Context, key pageKey, parts []content.Part) {
+	length := lengthOf(parts)
+	of := formOf(c, length)
+	body := joined(parts, length)
+	if of == compressed {
+		body = compressedOf(parts)
+	}
+	r.pages.keep(key, of, body, length)
+	sendReady(c, of, body, length)
+}
+
+// formOf is the form in which the client is sent a body of that length.
+func formOf(c *gin.Context, length int) form {
+	if compresses(c, length) {
+		return compressed
+	}
+	return plain
+}
+
+// sendReady sends a body that is in one piece; length is its length as it is.
+func sendReady(c *gin.Context, of form, body []byte, length int) {
+	header := c.Writer.Header()
+	header["Content-Type"] = applicationJSON
+	if length >= minCompressedBytes {
+		header["Vary"] = onAcceptedEncoding
+	}
+	if of == compressed {
+		header["Content-Encoding"] = gzipEncoding
+	}
+	header["Content-Length"] = []string{strconv.Itoa(len(body))}
+	c.Status(http.StatusOK)
+	if c.Request.Method == http.MethodHead {
+		c.Writer.WriteHeaderNow()
+		return
+	}
+	// If it fails the client is gone; the log has the status and the size.
+	_, _ = c.Writer.Write(body)
+}
