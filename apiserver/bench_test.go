@@ -476,12 +476,13 @@ func BenchmarkRequest(b *testing.B) {
 				request := f.request(http.MethodGet, c.target, "")
 				answer := &discarded{header: http.Header{}}
 				b.ReportAllocs()
-				before := collectorShare()
+				collector, all := processorTime()
 				for b.Loop() {
 					clear(answer.header)
 					f.ServeHTTP(answer, request)
 				}
-				b.ReportMetric(100*(collectorShare()-before), "gc-cpu-%")
+				collectorNow, allNow := processorTime()
+				b.ReportMetric(100*(collectorNow-collector)/max(allNow-all, 1e-9), "gc-cpu-%")
 			})
 		}
 		b.Run("patch", func(b *testing.B) {
@@ -506,12 +507,10 @@ func (d *discarded) Header() http.Header               { return d.header }
 func (d *discarded) WriteHeader(status int)            { d.status = status }
 func (d *discarded) Write(content []byte) (int, error) { return len(content), nil }
 
-// collectorShare is the garbage collector's share of all CPU time since the process began.
-func collectorShare() float64 {
+// processorTime is what the garbage collector and all of the process have had since it began, in
+// seconds, as of the last collection.
+func processorTime() (collector, all float64) {
 	samples := []runtimemetrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/total:cpu-seconds"}}
 	runtimemetrics.Read(samples)
-	if samples[0].Value.Kind() != runtimemetrics.KindFloat64 || samples[1].Value.Float64() == 0 {
-		return 0
-	}
-	return samples[0].Value.Float64() / samples[1].Value.Float64()
+	return samples[0].Value.Float64(), samples[1].Value.Float64()
 }
