@@ -120,7 +120,10 @@ func explain(err error) error {
 	switch {
 	case apierrors.IsNotFound(err):
 		return problem.NotFound("finding")
-	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+	case apierrors.IsForbidden(err):
+		// A starting API server knows neither roles nor policies for a moment.
+		return problem.Internal("the change is not allowed, by a rule of this installation or while its API server starts; try again", err)
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return problem.Internal("a rule of this installation refused the change; ask its operators", err)
 	default:
 		return problem.Internal("the change could not be stored; try again", err)
