@@ -12,10 +12,15 @@ import (
 
 // performList runs the operation of a list, unless the page is ready.
 func (r *router) performList(id string, handle handlers.Handle) gin.HandlerFunc {
+	anew := perform(handle)
 	return func(c *gin.Context) {
 		request := stateOf(c).request
 		// Asked before the list is made: what is made is as new as this at least.
 		key := pageKey{r.model.Revision(request.Organization), request.Organization, id, c.Request.URL.RawQuery}
+		if key.revision == 0 { // nothing of the organization is shown, so nothing is kept
+			anew(c)
+			return
+		}
 		page, again := r.pages.get(key)
 		of := formOf(c, page.length)
 		if body := page.forms[of]; body != nil {
