@@ -42,7 +42,6 @@ func TestMemoryOfAFinding(t *testing.T) {
 	}
 	cached := heap() - before
 	runtime.KeepAlive(indexer)
-	indexer = nil
 
 	before = heap()
 	m, err := New(Options{Sources: &Sources{}, Log: logr.Discard()})

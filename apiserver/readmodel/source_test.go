@@ -96,8 +96,8 @@ func TestListsAreHeardInOrder(t *testing.T) {
 	heard := make(chan error, 1)
 	go func() { heard <- s.Replace(nil, "5") }()
 	select {
-	case <-heard:
-		t.Fatal("findings were heard before the kinds they are joined with")
+	case err := <-heard:
+		t.Fatal(err, "findings were heard before the kinds they are joined with")
 	case <-time.After(20 * time.Millisecond):
 	}
 	close(before)

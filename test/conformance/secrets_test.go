@@ -21,7 +21,7 @@ var secretSearch *leaks.Search
 // keepAnswer has the answer looked through.
 func keepAnswer(a answer) {
 	if secretSearch != nil {
-		asked, _, _ := strings.Cut(a.request, "?") // a test sends a key in the query
+		asked, _, _ := strings.Cut(a.request, "?")                                                     // a test sends a key in the query
 		fmt.Fprintf(secretSearch.Text("answers"), "%s: %d %v %s\n", asked, a.Status, a.Header, a.Body) //nolint:errcheck // the search tells
 	}
 }
