@@ -485,6 +485,14 @@ func BenchmarkRequest(b *testing.B) {
 				b.ReportMetric(100*(collectorNow-collector)/max(allNow-all, 1e-9), "gc-cpu-%")
 			})
 		}
+		b.Run("findings/first, not ready", func(b *testing.B) {
+			answer := &discarded{header: http.Header{}}
+			b.ReportAllocs()
+			for b.Loop() {
+				clear(answer.header)
+				f.ServeHTTP(answer, f.anew("/v1/findings?size=100", 1)[0])
+			}
+		})
 		b.Run("patch", func(b *testing.B) {
 			b.ReportAllocs()
 			next := 0

@@ -43,9 +43,11 @@ func (r *router) performList(id string, handle handlers.Handle) gin.HandlerFunc 
 func (r *router) sendKept(c *gin.Context, key pageKey, parts []content.Part) {
 	length := lengthOf(parts)
 	of := formOf(c, length)
-	body := joined(parts, length)
+	var body []byte
 	if of == compressed {
 		body = compressedOf(parts)
+	} else {
+		body = joined(parts, length)
 	}
 	r.pages.keep(key, of, body, length)
 	sendReady(c, of, body, length)

@@ -68,10 +68,7 @@ func (s *source) rendered(object runtime.Object) (runtime.Object, error) {
 	if isObserved(object) {
 		accessor.SetManagedFields(nil)
 	}
-	if rendered, ok := s.model.preRender(accessor).(runtime.Object); ok {
-		return rendered, nil
-	}
-	return object, nil
+	return s.model.preRender(accessor).(runtime.Object), nil // the object itself, or a preparedFinding
 }
 
 // WatchWithContext begins a watch.

@@ -39,7 +39,6 @@ const (
 	instrumentation = "github.com/appsec-dev/findings-operator/apiserver"
 	serviceName     = "findings-api"
 	defaultPath     = "/v1/traces"
-	traceparent     = "Traceparent"
 )
 
 // Options of a Tracer.
@@ -76,17 +75,15 @@ func CheckEndpoint(endpoint string) error {
 
 // Tracer makes the spans of requests. A nil one makes none.
 type Tracer struct {
+	// tracer is nil where nothing is traced.
 	tracer   trace.Tracer
 	shutdown func(context.Context) error
-	// off says that nothing is traced.
-	off bool
 }
 
 // New returns a Tracer. It reaches for nothing yet.
 func New(ctx context.Context, options Options) (*Tracer, error) {
 	if options.Endpoint == "" {
-		off := noop.NewTracerProvider()
-		return &Tracer{tracer: off.Tracer(instrumentation), shutdown: func(context.Context) error { return nil }, off: true}, nil
+		return &Tracer{shutdown: func(context.Context) error { return nil }}, nil
 	}
 	if err := CheckEndpoint(options.Endpoint); err != nil {
 		return nil, fmt.Errorf("the endpoint of traces %w", err)
@@ -125,14 +122,11 @@ func (t *Tracer) Shutdown(ctx context.Context) error { return t.shutdown(ctx) }
 // Request begins the span of a request, within the trace that its traceparent names. Of the
 // rest that such headers may carry, tracestate and baggage, nothing is taken: a client makes it up.
 func (t *Tracer) Request(r *http.Request, method, route, requestID string) (context.Context, trace.Span) {
-	ctx := r.Context()
-	if r.Header.Get(traceparent) != "" {
-		ctx = propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(r.Header))
-	}
+	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 	if parent := trace.SpanContextFromContext(ctx); parent.IsValid() {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, parent.WithTraceState(trace.TraceState{}))
 	}
-	if t == nil || t.off {
+	if t == nil || t.tracer == nil {
 		return ctx, noop.Span{}
 	}
 	return t.tracer.Start(ctx, strings.TrimSpace(method+" "+route),

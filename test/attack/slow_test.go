@@ -92,18 +92,25 @@ func drip(ctx context.Context, conns []net.Conn, with string) {
 
 // Headers that never end are cut off by a timeout, however steadily they come.
 func TestInput_SlowHeadersAreCutOff(t *testing.T) {
+	cutOff(t, "slow headers", "GET /v1/findings HTTP/1.1\r\nHost: x\r\nX-", perConnection)
+}
+
+// cutOff goes on with requests of that beginning until they are cut off, beside others that are served.
+// each is what one connection may cost, in bytes.
+func cutOff(t *testing.T, what, beginning string, each int) {
+	t.Helper()
 	watcher := bystand(t)
 	memory := follow(t, target.facade)
 	n := 200
-	conns := crowd(t, n, "GET /v1/findings HTTP/1.1\r\nHost: x\r\nX-")
+	conns := crowd(t, n, beginning)
 	ctx, stop := context.WithCancel(t.Context())
 	var dripping sync.WaitGroup
 	dripping.Go(func() { drip(ctx, conns, "a") })
-	closedByThem(t, conns, "slow headers")
+	closedByThem(t, conns, what)
 	stop()
 	dripping.Wait()
-	memory.bounded(t, inputOf, atRest+float64(n*perConnection), "slow headers")
-	watcher.leave(t, inputOf, "slow headers")
+	memory.bounded(t, inputOf, atRest+float64(n*each), what)
+	watcher.leave(t, inputOf, what)
 }
 
 // Connections that do nothing cost their buffers and no more, and end by themselves.
