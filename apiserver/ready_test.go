@@ -99,9 +99,21 @@ func TestKeptPagesAreWhatTheyWouldBe(t *testing.T) {
 		}
 	}
 	id := first[strings.Index(first, `"id":"`)+len(`"id":"`):][:len("f-00000000")]
-	answer := httptest.NewRecorder()
-	f.ServeHTTP(answer, f.request(http.MethodPatch, "/v1/findings/"+id, `{"user_status":"active"}`))
-	if row := answer.Body.String(); answer.Code != http.StatusOK || !strings.Contains(read(""), row) || !strings.Contains(read("gzip"), row) {
+	row := first
+	for range 2 { // the stub stores one decision, then another: one of them is news
+		answer := httptest.NewRecorder()
+		f.ServeHTTP(answer, f.request(http.MethodPatch, "/v1/findings/"+id, `{"user_status":"active"}`))
+		if row = answer.Body.String(); answer.Code != http.StatusOK {
+			t.Fatalf("%d %s", answer.Code, row)
+		}
+		if !strings.Contains(first, row) {
+			break
+		}
+	}
+	if strings.Contains(first, row) {
+		t.Fatal("the change changes nothing")
+	}
+	if !strings.Contains(read(""), row) || !strings.Contains(read("gzip"), row) {
 		t.Errorf("%s was changed and the page does not show it", id)
 	}
 }
