@@ -16,14 +16,12 @@ import (
 
 	"github.com/gin-gonic/gin"
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -107,8 +105,8 @@ func fuzzModel(f *testing.F, delivery *v1alpha1.WebhookDelivery) *readmodel.Mode
 	organization.Status.Namespace = fuzzNamespace
 	project := builder.Project("proj").In(fuzzNamespace).Build()
 	sources := &readmodel.Sources{
-		Organizations: held(&v1alpha1.OrganizationList{}, organization), Projects: held(&v1alpha1.ProjectList{}, project),
-		ReviewIssues: held(&v1alpha1.ReviewIssueList{}), WebhookDeliveries: held(&v1alpha1.WebhookDeliveryList{}, delivery),
+		Organizations: held(organization), Projects: held(project),
+		ReviewIssues: held(), WebhookDeliveries: held(delivery),
 	}
 	var repositories, reviews, findings []client.Object
 	for i := range 5 {
@@ -116,9 +114,9 @@ func fuzzModel(f *testing.F, delivery *v1alpha1.WebhookDelivery) *readmodel.Mode
 		reviews = append(reviews, builder.Review(fmt.Sprintf("rv-%d", i)).PullRequest("repo", int32(i+1)).Reviewed("sha-1", at).Build())
 		findings = append(findings, builder.Finding(fmt.Sprintf("f-%d", i)).DetectedAt(at.Add(time.Duration(i/2)*time.Minute)).Build())
 	}
-	sources.Repositories = held(&v1alpha1.RepositoryList{}, repositories...)
-	sources.Reviews = held(&v1alpha1.ReviewList{}, reviews...)
-	sources.Findings = held(&v1alpha1.FindingList{}, findings...)
+	sources.Repositories = held(repositories...)
+	sources.Reviews = held(reviews...)
+	sources.Findings = held(findings...)
 	model, err := readmodel.New(readmodel.Options{Sources: sources})
 	if err != nil {
 		f.Fatal(err)
@@ -141,14 +139,13 @@ func fuzzModel(f *testing.F, delivery *v1alpha1.WebhookDelivery) *readmodel.Mode
 }
 
 // held is a source that lists these objects, and never has news of them.
-func held(list client.ObjectList, objects ...client.Object) cache.ListerWatcher {
-	return heldUntil(watch.NewFake(), list, objects...)
+func held(objects ...client.Object) readmodel.Source {
+	return heldUntil(watch.NewFake(), objects...)
 }
 
 // heldUntil is a source that lists these objects, and has these news of them.
-func heldUntil(news watch.Interface, list client.ObjectList, objects ...client.Object) cache.ListerWatcher {
-	items := make([]runtime.Object, len(objects))
-	for i, object := range objects {
+func heldUntil(news watch.Interface, objects ...client.Object) readmodel.Source {
+	for _, object := range objects {
 		if _, cluster := object.(*v1alpha1.Organization); !cluster {
 			object.SetNamespace(fuzzNamespace)
 		}
@@ -156,23 +153,28 @@ func heldUntil(news watch.Interface, list client.ObjectList, objects ...client.O
 		object.SetResourceVersion("1")
 		object.SetGeneration(1)
 		object.SetCreationTimestamp(metav1.NewTime(time.Date(2026, 3, 1, 8, 30, 0, 0, time.UTC)))
-		items[i] = object
 	}
-	if err := meta.SetList(list, items); err != nil {
-		panic(err)
-	}
-	list.SetResourceVersion("1")
-	return listed{&cache.ListWatch{
-		ListWithContextFunc:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return list, nil },
-		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return news, nil },
-	}}
+	return &heldSource{objects: objects, news: news}
 }
 
-// listed is asked for lists, rather than for a watch that begins with one.
-type listed struct{ *cache.ListWatch }
+// heldSource gives what it holds, whole.
+type heldSource struct {
+	objects []client.Object
+	news    watch.Interface
+}
 
-// IsWatchListSemanticsUnSupported is what a reflector asks.
-func (listed) IsWatchListSemanticsUnSupported() bool { return true }
+func (h *heldSource) List(_ context.Context, _ metav1.ListOptions, each func(runtime.Object) error) (metav1.ListMeta, error) {
+	for _, object := range h.objects {
+		if err := each(object); err != nil {
+			return metav1.ListMeta{}, err
+		}
+	}
+	return metav1.ListMeta{ResourceVersion: "1"}, nil
+}
+
+func (h *heldSource) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	return h.news, nil
+}
 
 // nothingStored answers like an API server that has nothing. A patch must be JSON all the same.
 type nothingStored struct{}

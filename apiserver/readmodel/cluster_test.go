@@ -34,7 +34,7 @@ const patience = "60s"
 
 // start starts the API server for the first test that asks, so that those that feed the
 // model by hand do not wait for it.
-var start = sync.OnceValues(testenv.Start)
+var start = sync.OnceValues(func() (*testenv.Environment, error) { return testenv.Start() })
 
 var started atomic.Bool
 

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 )
 
@@ -47,8 +46,8 @@ type Options struct {
 
 // Sources list and watch each kind, in all namespaces.
 type Sources struct {
-	Organizations, Repositories, Projects, Findings cache.ListerWatcher
-	Reviews, ReviewIssues, WebhookDeliveries        cache.ListerWatcher
+	Organizations, Repositories, Projects, Findings Source
+	Reviews, ReviewIssues, WebhookDeliveries        Source
 }
 
 // Model is the read model of every organization. Its methods may be called concurrently.

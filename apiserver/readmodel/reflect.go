@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -41,17 +40,17 @@ func sourcesOf(config *rest.Config) (*Sources, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the read model: %w", err)
 	}
-	source := func(k kind) cache.ListerWatcher {
-		return cache.NewListWatchFromClient(client, k.String(), metav1.NamespaceAll, fields.Everything())
+	source := func(kind kind, newObject func() runtime.Object) Source {
+		return &stream{client: client, kind: kind, newObject: newObject}
 	}
 	return &Sources{
-		Organizations:     source(organizations),
-		Repositories:      source(repositories),
-		Projects:          source(projects),
-		Reviews:           source(reviews),
-		ReviewIssues:      source(reviewIssues),
-		WebhookDeliveries: source(webhookDeliveries),
-		Findings:          source(findings),
+		Organizations:     source(organizations, func() runtime.Object { return &v1alpha1.Organization{} }),
+		Repositories:      source(repositories, func() runtime.Object { return &v1alpha1.Repository{} }),
+		Projects:          source(projects, func() runtime.Object { return &v1alpha1.Project{} }),
+		Reviews:           source(reviews, func() runtime.Object { return &v1alpha1.Review{} }),
+		ReviewIssues:      source(reviewIssues, func() runtime.Object { return &v1alpha1.ReviewIssue{} }),
+		WebhookDeliveries: source(webhookDeliveries, func() runtime.Object { return &v1alpha1.WebhookDelivery{} }),
+		Findings:          source(findings, func() runtime.Object { return &v1alpha1.Finding{} }),
 	}, nil
 }
 
@@ -62,7 +61,7 @@ func (m *Model) reflect(ctx context.Context) error {
 	close(before) // nothing comes before the first
 	for _, s := range []struct {
 		kind     kind
-		source   cache.ListerWatcher
+		source   Source
 		expected runtime.Object
 	}{
 		{organizations, m.sources.Organizations, &v1alpha1.Organization{}},
@@ -75,7 +74,7 @@ func (m *Model) reflect(ctx context.Context) error {
 	} {
 		store := &store{model: m, kind: s.kind, before: before, listed: make(chan struct{}), done: ctx.Done()}
 		before = store.listed
-		reflector := cache.NewReflectorWithOptions(&source{ListerWatcher: s.source, model: m, kind: s.kind}, s.expected, store, cache.ReflectorOptions{
+		reflector := cache.NewReflectorWithOptions(newSource(s.source, m, s.kind), s.expected, store, cache.ReflectorOptions{
 			Name:   s.kind.String(),
 			Logger: &m.log,
 			Backoff: &wait.Backoff{

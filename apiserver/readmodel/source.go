@@ -8,54 +8,61 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/pager"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-const (
-	// pageSize is how many objects of a list are asked for at a time: some 2 MB of findings.
-	pageSize = 500
-	// pagesAhead are received while one is rendered.
-	pagesAhead = 1
-)
+// pageSize is how many objects of a list are asked for at a time where it did not come whole: some 2 MB of
+// findings.
+const pageSize = 500
 
-// source is where a reflector lists and watches a kind.
+// source is what a reflector lists and watches.
 //
-// It lists page by page, all of one version, and renders each page while the next is on its way: a
-// list as one watch, which reflectors prefer, has each object decoded twice and takes twice as long.
+// It renders each object of a list as it comes. It asks for a list whole, which the API server answers
+// from its cache however old the last change is; for a page after the first it asks etcd once it has
+// compacted what it had. A list that breaks off, as one that takes longer than the API server
+// gives a request, is asked for in pages from then on. A list as one watch, which reflectors
+// prefer, has each object decoded twice and takes twice as long.
+//
 // It tells the model that the API server has answered, also where that has nothing to say: the watch
 // of a kind that nobody changes begins anew every few minutes.
 type source struct {
-	cache.ListerWatcher
+	// ListWatch is what reflectors know: list and watch.
+	*cache.ListWatch
+	from  Source
 	model *Model
 	kind  kind
+	// inPages says that the list did not come whole. Reflectors list one at a time.
+	inPages bool
 }
 
-var _ cache.ListerWatcherWithContext = &source{}
+func newSource(from Source, model *Model, kind kind) *source {
+	s := &source{from: from, model: model, kind: kind}
+	s.ListWatch = &cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}
+	return s
+}
 
-// ListWithContext lists all objects of the kind as they are now, whichever part or age is asked for.
-func (s *source) ListWithContext(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
-	lister, listed := cache.ToListerWithContext(s.ListerWatcher), &list{}
-	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		page, err := lister.ListWithContext(ctx, options)
+// list lists all objects of the kind as they are now, whichever part or age is asked for.
+func (s *source) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+	listed, options := &list{}, metav1.ListOptions{}
+	if s.inPages {
+		options.Limit = pageSize
+	}
+	for {
+		said, err := s.from.List(ctx, options, func(object runtime.Object) error {
+			item, err := s.rendered(object)
+			listed.Items = append(listed.Items, item)
+			return err
+		})
 		if err != nil {
-			return nil, err
+			s.inPages = s.inPages || len(listed.Items) > 0
+			return nil, fmt.Errorf("list %s after %d of them: %w", s.kind, len(listed.Items), err)
 		}
-		meta, ok := page.(metav1.ListInterface)
-		if !ok {
-			return nil, fmt.Errorf("list of %s is a %T", s.kind, page)
+		listed.ResourceVersion, options.Continue = said.ResourceVersion, said.Continue
+		if said.Continue == "" {
+			return listed, nil
 		}
-		listed.ResourceVersion = meta.GetResourceVersion()
-		return page, nil
-	})
-	pages.PageSize, pages.PageBufferSize = pageSize, pagesAhead
-	err := pages.EachListItemWithAlloc(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
-		item, err := s.rendered(object)
-		listed.Items = append(listed.Items, item)
-		return err
-	})
-	return listed, err
+	}
 }
 
 // rendered is an object as the model takes it, without what will not be needed, so that a list of
@@ -71,9 +78,9 @@ func (s *source) rendered(object runtime.Object) (runtime.Object, error) {
 	return s.model.preRender(accessor).(runtime.Object), nil // the object itself, or a preparedFinding
 }
 
-// WatchWithContext begins a watch.
-func (s *source) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	begun, err := cache.ToWatcherWithContext(s.ListerWatcher).WatchWithContext(ctx, options)
+// watch begins a watch.
+func (s *source) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	begun, err := s.from.Watch(ctx, options)
 	if err == nil {
 		s.model.hear(s.kind)
 	}

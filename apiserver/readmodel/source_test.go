@@ -8,56 +8,66 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// pagedLister gives findings page by page, as the API server does.
-type pagedLister struct {
+// fakeSource lists findings, whole or page by page, as the API server does.
+type fakeSource struct {
 	findings []v1alpha1.Finding
 	asked    []metav1.ListOptions
-	// failAt is the page that cannot be had; 0: none.
-	failAt int
+	// breaksAt is the request whose answer breaks off after its first object, and refusedAt one
+	// that is not answered; 0: none.
+	breaksAt, refusedAt int
 }
 
-func (l *pagedLister) lister() cache.ListerWatcher {
-	return &cache.ListWatch{ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		l.asked = append(l.asked, options)
-		if len(l.asked) == l.failAt {
-			return nil, errors.New("gone")
+var (
+	errRefused  = errors.New("refused")
+	errBrokeOff = errors.New("broke off")
+)
+
+func (f *fakeSource) List(_ context.Context, options metav1.ListOptions, each func(runtime.Object) error) (metav1.ListMeta, error) {
+	f.asked = append(f.asked, options)
+	if len(f.asked) == f.refusedAt {
+		return metav1.ListMeta{}, errRefused
+	}
+	said := metav1.ListMeta{ResourceVersion: "77"}
+	from, _ := strconv.Atoi(options.Continue) // empty: 0
+	to := len(f.findings)
+	if options.Limit > 0 && from+int(options.Limit) < to {
+		to = from + int(options.Limit)
+		said.Continue = strconv.Itoa(to)
+	}
+	for i := from; i < to; i++ {
+		if err := each(&f.findings[i]); err != nil {
+			return said, err
 		}
-		from, _ := strconv.Atoi(options.Continue) // empty: 0
-		to := min(from+int(options.Limit), len(l.findings))
-		page := &v1alpha1.FindingList{ListMeta: metav1.ListMeta{ResourceVersion: "77"}, Items: l.findings[from:to]}
-		if to < len(l.findings) {
-			page.Continue = strconv.Itoa(to)
+		if len(f.asked) == f.breaksAt {
+			return said, errBrokeOff
 		}
-		return page, nil
-	}}
+	}
+	return said, nil
 }
 
-func manyFindings(n int) *pagedLister {
-	l := &pagedLister{}
+func (f *fakeSource) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	return watch.NewFake(), nil
+}
+
+func manyFindings(n int) *fakeSource {
+	f := &fakeSource{}
 	for i := range n {
-		l.findings = append(l.findings, *finding(fmt.Sprintf("f-%05d", i), 10+i))
+		f.findings = append(f.findings, *finding(fmt.Sprintf("f-%05d", i), 10+i))
 	}
-	return l
+	return f
 }
 
-// A list is asked for in pages of one version, and is whole and rendered at the end.
-func TestAListIsReadPageByPage(t *testing.T) {
-	m, _ := newTestModel(t)
-	const n = 2*pageSize + 1
-	pages := manyFindings(n)
-	s := &source{ListerWatcher: pages.lister(), model: m, kind: findings}
-	// Reflectors ask for a version that they know, and for a page; the model wants all as it is now.
-	got, err := s.ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0", Limit: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+// checkWhole fails unless the list has all of them, rendered.
+func checkWhole(t *testing.T, got runtime.Object, n int) {
+	t.Helper()
 	whole := got.(*list)
 	if len(whole.Items) != n || whole.ResourceVersion != "77" || whole.Continue != "" {
 		t.Fatalf("%d items of version %s, continue %q", len(whole.Items), whole.ResourceVersion, whole.Continue)
@@ -68,23 +78,66 @@ func TestAListIsReadPageByPage(t *testing.T) {
 			t.Fatalf("item %d is %T %+v", i, item, item)
 		}
 	}
-	if len(pages.asked) != 3 {
-		t.Errorf("%d pages were asked for", len(pages.asked))
+}
+
+// Reflectors ask for a version that they know, and for a page; the model wants all as it is now.
+func TestAListIsAskedForWhole(t *testing.T) {
+	m, _ := newTestModel(t)
+	from := manyFindings(2*pageSize + 1)
+	got, err := newSource(from, m, findings).ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0", Limit: 3})
+	if err != nil {
+		t.Fatal(err)
 	}
-	for i, asked := range pages.asked {
-		if asked.Limit != pageSize || asked.ResourceVersion != "" {
-			t.Errorf("page %d was asked for with %+v", i, asked)
-		}
+	checkWhole(t, got, len(from.findings))
+	if diff := cmp.Diff([]metav1.ListOptions{{}}, from.asked); diff != "" {
+		t.Errorf("asked for (-want +got):\n%s", diff)
+	}
+}
+
+// A list that takes longer than the API server gives a request would break off each time.
+func TestAListThatBrokeOffIsAskedForInPages(t *testing.T) {
+	m, _ := newTestModel(t)
+	from := manyFindings(2*pageSize + 1)
+	from.breaksAt = 1
+	s := newSource(from, m, findings)
+	if _, err := s.ListWithContext(t.Context(), metav1.ListOptions{}); !errors.Is(err, errBrokeOff) {
+		t.Fatalf("got %v", err)
+	}
+	got, err := s.ListWithContext(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkWhole(t, got, len(from.findings))
+	want := []metav1.ListOptions{{}, {Limit: pageSize}, {Limit: pageSize, Continue: "500"}, {Limit: pageSize, Continue: "1000"}}
+	if diff := cmp.Diff(want, from.asked); diff != "" {
+		t.Errorf("asked for (-want +got):\n%s", diff)
+	}
+}
+
+// An API server that is not there says nothing about how long a list takes.
+func TestAListThatIsRefusedIsAskedForWholeAgain(t *testing.T) {
+	m, _ := newTestModel(t)
+	from := manyFindings(1)
+	from.refusedAt = 1
+	s := newSource(from, m, findings)
+	if _, err := s.ListWithContext(t.Context(), metav1.ListOptions{}); !errors.Is(err, errRefused) {
+		t.Fatalf("got %v", err)
+	}
+	if _, err := s.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]metav1.ListOptions{{}, {}}, from.asked); diff != "" {
+		t.Errorf("asked for (-want +got):\n%s", diff)
 	}
 }
 
 func TestAListOfWhichAPageIsMissingIsNone(t *testing.T) {
 	m, _ := newTestModel(t)
-	pages := manyFindings(pageSize + 1)
-	pages.failAt = 2
-	s := &source{ListerWatcher: pages.lister(), model: m, kind: findings}
-	if _, err := s.ListWithContext(t.Context(), metav1.ListOptions{}); err == nil {
-		t.Error("the list is said to be whole")
+	from := manyFindings(pageSize + 1)
+	s := newSource(from, m, findings)
+	s.inPages, from.refusedAt = true, 2
+	if _, err := s.ListWithContext(t.Context(), metav1.ListOptions{}); !errors.Is(err, errRefused) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -67,7 +67,7 @@ func NewScheme() *kruntime.Scheme {
 // must do without *env.
 // Call it from TestMain.
 func Main(m *testing.M, env **Environment) {
-	os.Exit(run(m, env, Start))
+	os.Exit(run(m, env, func() (*Environment, error) { return Start() }))
 }
 
 // MainBare is Main for tests that install everything themselves.
@@ -113,12 +113,12 @@ func forgetResult() error {
 	return flag.Set("test.testlogfile", "")
 }
 
-// Start starts etcd and kube-apiserver and installs everything under config/.
-func Start() (*Environment, error) {
+// Start starts etcd and kube-apiserver, with further flags, and installs everything under config/.
+func Start(flags ...Flag) (*Environment, error) {
 	e, err := start(&envtest.Environment{
 		CRDDirectoryPaths:     []string{filepath.Join(RepositoryRoot(), "config", "crd", "bases")},
 		ErrorIfCRDPathMissing: true,
-	})
+	}, flags)
 	if err != nil {
 		return nil, err
 	}
@@ -133,14 +133,13 @@ type Flag struct{ Name, Value string }
 
 // StartBare starts etcd and kube-apiserver with nothing of ours in it, and with further flags.
 func StartBare(flags ...Flag) (*Environment, error) {
-	bare := &envtest.Environment{}
-	for _, flag := range flags {
-		bare.ControlPlane.GetAPIServer().Configure().Append(flag.Name, flag.Value)
-	}
-	return start(bare)
+	return start(&envtest.Environment{}, flags)
 }
 
-func start(env *envtest.Environment) (*Environment, error) {
+func start(env *envtest.Environment, flags []Flag) (*Environment, error) {
+	for _, flag := range flags {
+		env.ControlPlane.GetAPIServer().Configure().Append(flag.Name, flag.Value)
+	}
 	assets, err := assetsDirectory()
 	if err != nil {
 		return nil, err

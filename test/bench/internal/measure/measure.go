@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -58,15 +59,21 @@ type Plan struct {
 	Duration time.Duration
 }
 
+// orderSeed makes the orders of a run those of each run.
+const orderSeed = 1
+
 // Results are the samples of each side by its name, one a round.
 type Results map[string][]Sample
 
-// Rounds has each side do its work once a round. The sides begin in another order each time.
+// Rounds has each side do its work once a round. The order is another one each time, and the same in
+// each run: what one side leaves to be done, such as a collection of garbage, must not always fall
+// to the same other.
 func Rounds(ctx context.Context, plan Plan, sides ...Side) (Results, error) {
 	results := Results{}
+	orders := rand.New(rand.NewPCG(orderSeed, 0)) //nolint:gosec // an order, not a secret
 	for round := -1; round < plan.Rounds; round++ {
-		for i := range sides {
-			side := sides[(i+round+1)%len(sides)]
+		for _, i := range orders.Perm(len(sides)) {
+			side := sides[i]
 			sample, err := turn(ctx, side, plan.Duration)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", side.Name, err)

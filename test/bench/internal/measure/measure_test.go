@@ -37,13 +37,29 @@ func TestARatioIsTheMedianOfTheRounds(t *testing.T) {
 	}
 }
 
-func TestSidesBeginInAnotherOrderEachRound(t *testing.T) {
+// A side that leaves work behind would slow down the one that always comes next.
+func TestNoSideAlwaysFollowsTheSameOther(t *testing.T) {
+	const rounds = 7
 	var order []string
-	if _, err := Rounds(t.Context(), Plan{Rounds: 2}, taking("a", &order, 1, 1), taking("b", &order, 1, 1), taking("c", &order, 1, 1)); err != nil {
+	var sides []Side
+	for _, name := range []string{"a", "b", "c"} {
+		sides = append(sides, taking(name, &order, 1, 1, 1, 1, 1, 1, 1))
+	}
+	if _, err := Rounds(t.Context(), Plan{Rounds: rounds}, sides...); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(order, ""); got != "abcbcacab" {
-		t.Errorf("got %s", got)
+	follows := map[string]map[string]bool{"a": {}, "b": {}, "c": {}}
+	for i := 1; i < len(order); i++ {
+		follows[order[i]][order[i-1]] = true
+	}
+	for name, before := range follows {
+		delete(before, name)
+		if len(before) < len(sides)-1 {
+			t.Errorf("%s comes after %v alone: %v", name, before, order)
+		}
+		if turns := strings.Count(strings.Join(order, ""), name); turns != rounds+1 {
+			t.Errorf("%s had %d turns in %d rounds and the one before", name, turns, rounds)
+		}
 	}
 }
 

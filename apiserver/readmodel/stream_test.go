@@ -1,0 +1,105 @@
+package readmodel
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+func newFinding() runtime.Object { return &v1alpha1.Finding{} }
+
+// decoded is what decodeList makes of it.
+func decoded(text string) (said metav1.ListMeta, names []string, err error) {
+	said, err = decodeList(strings.NewReader(text), newFinding, func(object runtime.Object) error {
+		names = append(names, object.(*v1alpha1.Finding).Name)
+		return nil
+	})
+	return said, names, err
+}
+
+// The decoder sees what the decoder of a whole list sees.
+func TestAStreamedListIsTheList(t *testing.T) {
+	whole := &v1alpha1.FindingList{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "FindingList"},
+		ListMeta: metav1.ListMeta{ResourceVersion: "77", Continue: "more"},
+	}
+	for i, name := range []string{"f-1", "f-2", "f-3"} {
+		whole.Items = append(whole.Items, *finding(name, 10+i))
+	}
+	text, err := json.Marshal(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want v1alpha1.FindingList
+	if err := json.Unmarshal(text, &want); err != nil {
+		t.Fatal(err)
+	}
+	var got []v1alpha1.Finding
+	said, err := decodeList(strings.NewReader(string(text)), newFinding, func(object runtime.Object) error {
+		got = append(got, *object.(*v1alpha1.Finding))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want.Items, got); diff != "" {
+		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want.ListMeta, said); diff != "" {
+		t.Errorf("metadata (-want +got):\n%s", diff)
+	}
+}
+
+// The API server puts the members in the order of their names, and others may come.
+func TestMembersOfAListComeInAnyOrder(t *testing.T) {
+	for _, text := range []string{
+		`{"items":[{"metadata":{"name":"f"}}],"metadata":{"resourceVersion":"7"},"more":[{"items":1}]}`,
+		`{"more":{"metadata":{"resourceVersion":"8"}},"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"f"}}]}`,
+	} {
+		said, names, err := decoded(text)
+		if err != nil || said.ResourceVersion != "7" || len(names) != 1 || names[0] != "f" {
+			t.Errorf("%s: got %+v %v, %v", text, said, names, err)
+		}
+	}
+}
+
+// What is cut off anywhere must not pass for a shorter list.
+func TestAListThatIsCutOffIsAnError(t *testing.T) {
+	const text = `{"kind":"FindingList","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}]}`
+	for end := range len(text) {
+		if _, _, err := decoded(text[:end]); err == nil {
+			t.Errorf("%s is said to be whole", text[:end])
+		}
+	}
+	if _, _, err := decoded(""); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("got %v for no answer", err)
+	}
+}
+
+func TestWhatIsNoListIsAnError(t *testing.T) {
+	for _, text := range []string{`[]`, `null`, `{"items":{}}`, `{"items":[1]}`, `{"metadata":[]}`, `<html>`} {
+		if _, _, err := decoded(text); err == nil {
+			t.Errorf("%s is taken for a list", text)
+		}
+	}
+}
+
+func FuzzDecodeList(f *testing.F) {
+	f.Add(`{"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a"}}]}`)
+	f.Add(`{"items":[],"metadata":{}}`)
+	f.Add(`{"items":[{}],"items":[{}]}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		_, names, err := decoded(text)
+		if err == nil && len(names) > strings.Count(text, "{") {
+			t.Errorf("%d objects in %q", len(names), text)
+		}
+	})
+}
