@@ -18,11 +18,12 @@ const pageSize = 500
 
 // source is what a reflector lists and watches.
 //
-// It renders each object of a list as it comes. It asks for a list whole, which the API server answers
-// from its cache however old the last change is; for a page after the first it asks etcd once it has
-// compacted what it had. A list that breaks off, as one that takes longer than the API server
-// gives a request, is asked for in pages from then on. A list as one watch, which reflectors
-// prefer, has each object decoded twice and takes twice as long.
+// It renders each object of a list as it comes. It asks for a list whole and as it is now, but from the API
+// server's cache alone: pages after the first come from etcd once that has been compacted since the last
+// change, which costs the API server three times as much, and so would a whole list that its cache is not
+// ready for. A list that does not come whole, as one that takes longer than the API server gives a request,
+// is asked for in pages from then on. A list as one watch, which reflectors prefer, has each object decoded
+// twice and takes twice as long.
 //
 // It tells the model that the API server has answered, also where that has nothing to say: the watch
 // of a kind that nobody changes begins anew every few minutes.
@@ -32,7 +33,7 @@ type source struct {
 	from  Source
 	model *Model
 	kind  kind
-	// inPages says that the list did not come whole. Reflectors list one at a time.
+	// inPages says that a list did not come whole. Reflectors list one at a time.
 	inPages bool
 }
 
@@ -44,10 +45,30 @@ func newSource(from Source, model *Model, kind kind) *source {
 
 // list lists all objects of the kind as they are now, whichever part or age is asked for.
 func (s *source) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
-	listed, options := &list{}, metav1.ListOptions{}
 	if s.inPages {
-		options.Limit = pageSize
+		return s.all(ctx, metav1.ListOptions{Limit: pageSize})
 	}
+	now, err := s.version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	listed, err := s.all(ctx, metav1.ListOptions{ResourceVersion: now, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
+	s.inPages = err != nil
+	return listed, err
+}
+
+// version is that of what is stored now.
+func (s *source) version(ctx context.Context) (string, error) {
+	said, err := s.from.List(ctx, metav1.ListOptions{Limit: 1}, func(runtime.Object) error { return nil })
+	if err != nil {
+		return "", fmt.Errorf("ask for the version of %s: %w", s.kind, err)
+	}
+	return said.ResourceVersion, nil
+}
+
+// all lists the objects, and what follows where the list has a limit.
+func (s *source) all(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	listed := &list{}
 	for {
 		said, err := s.from.List(ctx, options, func(object runtime.Object) error {
 			item, err := s.rendered(object)
@@ -55,7 +76,6 @@ func (s *source) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object
 			return err
 		})
 		if err != nil {
-			s.inPages = s.inPages || len(listed.Items) > 0
 			return nil, fmt.Errorf("list %s after %d of them: %w", s.kind, len(listed.Items), err)
 		}
 		listed.ResourceVersion, options.Continue = said.ResourceVersion, said.Continue

@@ -80,8 +80,9 @@ func checkWhole(t *testing.T, got runtime.Object, n int) {
 	}
 }
 
-// Reflectors ask for a version that they know, and for a page; the model wants all as it is now.
-func TestAListIsAskedForWhole(t *testing.T) {
+// Reflectors ask for a version that they know, and for a page; the model wants all as it is now. Without a
+// version the API server would ask etcd for everything where its cache is behind.
+func TestAListIsAskedForWholeAndOfTheCache(t *testing.T) {
 	m, _ := newTestModel(t)
 	from := manyFindings(2*pageSize + 1)
 	got, err := newSource(from, m, findings).ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0", Limit: 3})
@@ -89,33 +90,46 @@ func TestAListIsAskedForWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkWhole(t, got, len(from.findings))
-	if diff := cmp.Diff([]metav1.ListOptions{{}}, from.asked); diff != "" {
-		t.Errorf("asked for (-want +got):\n%s", diff)
-	}
-}
-
-// A list that takes longer than the API server gives a request would break off each time.
-func TestAListThatBrokeOffIsAskedForInPages(t *testing.T) {
-	m, _ := newTestModel(t)
-	from := manyFindings(2*pageSize + 1)
-	from.breaksAt = 1
-	s := newSource(from, m, findings)
-	if _, err := s.ListWithContext(t.Context(), metav1.ListOptions{}); !errors.Is(err, errBrokeOff) {
-		t.Fatalf("got %v", err)
-	}
-	got, err := s.ListWithContext(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkWhole(t, got, len(from.findings))
-	want := []metav1.ListOptions{{}, {Limit: pageSize}, {Limit: pageSize, Continue: "500"}, {Limit: pageSize, Continue: "1000"}}
+	want := []metav1.ListOptions{{Limit: 1}, {ResourceVersion: "77", ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}}
 	if diff := cmp.Diff(want, from.asked); diff != "" {
 		t.Errorf("asked for (-want +got):\n%s", diff)
 	}
 }
 
+// A list that takes longer than the API server gives a request would break off each time, and one that its
+// cache is too old for would be refused.
+func TestAListThatDoesNotComeWholeIsAskedForInPages(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		from fakeSource
+		want error
+	}{
+		{"it breaks off", fakeSource{breaksAt: 2}, errBrokeOff},
+		{"it is refused", fakeSource{refusedAt: 2}, errRefused},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m, _ := newTestModel(t)
+			from := manyFindings(2*pageSize + 1)
+			from.breaksAt, from.refusedAt = c.from.breaksAt, c.from.refusedAt
+			s := newSource(from, m, findings)
+			if _, err := s.ListWithContext(t.Context(), metav1.ListOptions{}); !errors.Is(err, c.want) {
+				t.Fatalf("got %v", err)
+			}
+			got, err := s.ListWithContext(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkWhole(t, got, len(from.findings))
+			want := []metav1.ListOptions{{Limit: pageSize}, {Limit: pageSize, Continue: "500"}, {Limit: pageSize, Continue: "1000"}}
+			if diff := cmp.Diff(want, from.asked[2:]); diff != "" {
+				t.Errorf("asked for (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // An API server that is not there says nothing about how long a list takes.
-func TestAListThatIsRefusedIsAskedForWholeAgain(t *testing.T) {
+func TestAListThatCouldNotBeginIsAskedForWholeAgain(t *testing.T) {
 	m, _ := newTestModel(t)
 	from := manyFindings(1)
 	from.refusedAt = 1
@@ -126,8 +140,8 @@ func TestAListThatIsRefusedIsAskedForWholeAgain(t *testing.T) {
 	if _, err := s.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]metav1.ListOptions{{}, {}}, from.asked); diff != "" {
-		t.Errorf("asked for (-want +got):\n%s", diff)
+	if last := from.asked[len(from.asked)-1]; last.Limit != 0 {
+		t.Errorf("asked for %+v", last)
 	}
 }
 

@@ -162,7 +162,9 @@ type appliedMeta struct {
 }
 
 // apply sends a whole spec by server-side apply and reads the answer into out. With a
-// resource version it fails with a conflict where the object is another by now.
+// resource version it fails with a conflict where the object is another by now. A field that the
+// schema has not is refused whatever the validation of fields; all that this would do is parse the
+// body once more in search of members that are there twice.
 func apply[S any](ctx context.Context, im *Importer, manager, kind string, metadata appliedMeta, spec S, out client.Object) error {
 	metadata.Namespace = im.target.Namespace
 	body, err := json.Marshal(applied[S]{
@@ -175,7 +177,8 @@ func apply[S any](ctx context.Context, im *Importer, manager, kind string, metad
 	err = Retry(ctx, func(ctx context.Context) error {
 		out.SetName(metadata.Name)
 		out.SetNamespace(metadata.Namespace)
-		return im.client.Patch(ctx, out, client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(manager), client.ForceOwnership)
+		return im.client.Patch(ctx, out, client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(manager), client.ForceOwnership,
+			client.FieldValidation(metav1.FieldValidationIgnore))
 	})
 	return explainQuota(err, kind)
 }

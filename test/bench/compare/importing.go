@@ -27,7 +27,7 @@ const (
 	importedFindings = 1000
 	importedInShort  = 150
 	// mostImportRounds bound the time: the findings of each must be removed again.
-	mostImportRounds = 3
+	mostImportRounds = 5
 	// importAccount is a service account with the scanner's role.
 	importAccount = "bench-scanner"
 	caughtUp      = 5 * time.Minute
