@@ -61,6 +61,7 @@ type options struct {
 	only     []string
 	out      string
 	binary   string
+	profiles string
 	short    bool
 }
 
@@ -89,6 +90,7 @@ Measurements:
 	flags.StringSliceVar(&o.only, "only", nil, "measure only these")
 	flags.StringVar(&o.out, "out", "docs", "folder of performance.md; empty: write to standard output alone")
 	flags.StringVar(&o.binary, "binary", "", "the operator to measure; without it, one that is built of the working tree")
+	flags.StringVar(&o.profiles, "profiles", "", "folder for processor profiles of kube-apiserver, one after the other, named after the measurement: see go tool pprof")
 	flags.BoolVar(&o.short, "short", false, "few findings and short turns: shows in a minute that everything works")
 	command.CompletionOptions.DisableDefaultCmd = true
 	command.AddCommand(children()...)
@@ -163,7 +165,7 @@ func (o *options) run(ctx context.Context, command *cobra.Command, self func(con
 	}
 	b, err := bench.New(ctx, bench.Options{
 		Sizes: o.findings, Reviews: o.reviews, Plan: measure.Plan{Rounds: o.rounds, Duration: o.turn},
-		Connections: o.callers, Binary: o.binary, Short: o.short, Self: self, Say: say,
+		Connections: o.callers, Binary: o.binary, Profiles: o.profiles, Short: o.short, Self: self, Say: say,
 	})
 	if err != nil {
 		return err
@@ -171,12 +173,10 @@ func (o *options) run(ctx context.Context, command *cobra.Command, self func(con
 	defer func() { err = errors.Join(err, b.Close()) }()
 	about := report.ThisRun(b.Binary, o.command())
 	for _, m := range chosen {
-		say("%s: %s", m.Name, m.About)
-		section, err := m.Run(ctx, b)
+		section, err := b.Measure(ctx, m)
 		if err != nil {
-			return fmt.Errorf("%s: %w", m.Name, err)
+			return err
 		}
-		section.Name = m.Name
 		fmt.Fprintln(command.OutOrStdout(), section.Markdown(about, "."))
 		if o.out == "" {
 			continue

@@ -91,7 +91,7 @@ func (h *hooks) section(results measure.Results) *report.Section {
 		ratio := "1"
 		if side != decideSide {
 			ratio = fmt.Sprintf("%.2f", h.against(results, side).Median)
-			section.Rows = append(section.Rows, report.Row{Measure: side + " a second", Measured: fmt.Sprintf("%.0f", results.Rate(side))})
+			section.Rows = append(section.Rows, report.Row{Measure: "a second: " + side, Measured: fmt.Sprintf("%.0f", results.Rate(side))})
 		}
 		table.Rows = append(table.Rows, []string{side, fmt.Sprintf("%.0f", results.Rate(side)), ratio, milliseconds(results.CPU(side))})
 		group.Bars = append(group.Bars, report.Bar{Name: side, Value: results.Rate(side)})

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/test/bench/internal/load"
@@ -39,6 +40,8 @@ type Options struct {
 	Connections int
 	// Binary is the operator's; empty: it is built as it is in the working tree.
 	Binary string
+	// Profiles is the folder that processor profiles of kube-apiserver are saved in; empty: none are taken.
+	Profiles string
 	// Short says that a run is to show in seconds that everything works.
 	Short bool
 	// Self starts this program anew with other arguments: see Children.
@@ -69,12 +72,15 @@ type Bench struct {
 	folder   string
 	fixtures map[int]*Fixture
 	made     int
+	// measurement is the name of the one under way.
+	measurement atomic.Value
 }
 
 // New builds the operator and starts what all measurements need.
 func New(ctx context.Context, options Options) (*Bench, error) {
 	slices.Sort(options.Sizes)
 	b := &Bench{Options: options, fixtures: map[int]*Fixture{}}
+	b.measurement.Store("")
 	if err := b.start(ctx); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
@@ -97,6 +103,18 @@ func (b *Bench) start(ctx context.Context) error {
 	}
 	b.Ceiling, err = rivals.Start(b.Self(ctx, CeilingCommand))
 	return err
+}
+
+// Measure makes one measurement.
+func (b *Bench) Measure(ctx context.Context, m Measurement) (*report.Section, error) {
+	b.Say("%s: %s", m.Name, m.About)
+	b.measurement.Store(m.Name)
+	section, err := m.Run(ctx, b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Name, err)
+	}
+	section.Name = m.Name
+	return section, nil
 }
 
 // Smallest and Largest of the sizes.
@@ -130,6 +148,9 @@ func (b *Bench) NewFixture(ctx context.Context, findings int) (*Fixture, error) 
 	f, err := newFixture(ctx, b, folder, findings)
 	if err != nil {
 		return nil, fmt.Errorf("a control plane with %d findings: %w", findings, err)
+	}
+	if f.endProfiles, err = b.profiled(ctx, f); err != nil {
+		return nil, errors.Join(err, f.Stop())
 	}
 	b.Say("a control plane with %d findings of %d bytes and %d reviews is up after %s; they were loaded in %s, and the REST API was ready in %s",
 		findings, f.Loaded.FindingBytes/int64(max(1, findings)), b.Reviews, seconds(time.Since(began)), seconds(f.LoadTook), seconds(f.Facade.Readied))

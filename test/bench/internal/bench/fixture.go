@@ -46,15 +46,19 @@ type Fixture struct {
 	// readerToken lets the reader in at the API server.
 	readerToken string
 	postgres    *Postgres
+	endProfiles func() error
 }
 
 // Close ends everything.
 func (f *Fixture) Close() error {
-	var err error
-	if f.postgres != nil {
-		err = f.postgres.close()
+	var errs []error
+	if f.endProfiles != nil {
+		errs = append(errs, f.endProfiles())
 	}
-	return errors.Join(err, f.Stop())
+	if f.postgres != nil {
+		errs = append(errs, f.postgres.close())
+	}
+	return errors.Join(append(errs, f.Stop())...)
 }
 
 func newFixture(ctx context.Context, b *Bench, folder string, findings int) (*Fixture, error) {

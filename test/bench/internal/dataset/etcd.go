@@ -43,6 +43,13 @@ type put struct {
 	} `json:"requestPut"`
 }
 
+// after is what is put in last. All of a batch has one revision, and an API server that has taken in a
+// part of it takes itself to be there; of a later revision it knows that it has all that came before.
+var after = func() (p put) {
+	p.Put.Key, p.Put.Value = []byte("/loaded"), []byte("{}")
+	return p
+}()
+
 // Into puts everything into the etcd at that address, under the API server that uses it: that
 // learns of it by its watch. Findings come last, since they refer to the others.
 func (d *Data) Into(ctx context.Context, etcd string) (Loaded, error) {
@@ -81,6 +88,9 @@ func (d *Data) Into(ctx context.Context, etcd string) (Loaded, error) {
 		loaded.FindingBytes += int64(size)
 	}
 	loaded.Bytes += loaded.FindingBytes
+	if err := write(ctx, etcd, 1, func(int) put { return after }, nil); err != nil {
+		return loaded, fmt.Errorf("end the load: %w", err)
+	}
 	var err error
 	loaded.Revision, err = Revision(ctx, etcd)
 	return loaded, err
