@@ -56,11 +56,11 @@ func importing(ctx context.Context, b *bench.Bench) (section *report.Section, er
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.stop()) }()
-	im, err := newImporting(ctx, c, b.Short)
+	im, err := newImporting(ctx, b, c)
 	if err != nil {
 		return nil, err
 	}
-	results, err := im.rounds(ctx, b, min(b.Plan.Rounds, mostImportRounds))
+	results, err := im.rounds(ctx, min(b.Plan.Rounds, mostImportRounds))
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +98,7 @@ func importRow(results measure.Results, name string, wanted float64, side, other
 // imports is what the sides have in common.
 type imports struct {
 	*controlled
+	bench    *bench.Bench
 	target   importer.Target
 	importer client.Client
 	creator  rest.Interface
@@ -109,12 +110,12 @@ type imports struct {
 	turns int
 }
 
-func newImporting(ctx context.Context, c *controlled, short bool) (*imports, error) {
+func newImporting(ctx context.Context, b *bench.Bench, c *controlled) (*imports, error) {
 	project := c.Data.Projects[0]
-	im := &imports{controlled: c, count: importedFindings, target: importer.Target{
+	im := &imports{controlled: c, bench: b, count: importedFindings, target: importer.Target{
 		Namespace: c.Organization.Namespace, Repository: string(project.Spec.RepositoryRef.Name), Project: project.Name,
 	}}
-	if short {
+	if b.Short {
 		im.count = importedInShort
 	}
 	im.count = min(im.count, c.Size)
@@ -156,10 +157,10 @@ func (im *imports) newTool() string {
 }
 
 // rounds takes the sides' turns. One round more is done before those that count.
-func (im *imports) rounds(ctx context.Context, b *bench.Bench, rounds int) (measure.Results, error) {
+func (im *imports) rounds(ctx context.Context, rounds int) (measure.Results, error) {
 	results := measure.Results{}
 	for round := range rounds + 1 {
-		b.Say("importing: round %d of %d", round, rounds)
+		im.bench.Say("importing: round %d of %d", round, rounds)
 		found, err := im.round(ctx, round%2 == 1)
 		if err != nil {
 			return nil, err
@@ -225,7 +226,11 @@ func (im *imports) turn(ctx context.Context, found map[string]measure.Sample, t 
 	return im.remove(ctx, tool)
 }
 
+// timed does the work when what was before is over: the removal of what was made leaves much garbage.
 func (im *imports) timed(ctx context.Context, tool string, work func(context.Context, string) (int, error)) (measure.Sample, error) {
+	if err := im.bench.Collected(ctx, im.Fixture); err != nil {
+		return measure.Sample{}, err
+	}
 	pids := im.PIDs()
 	return measure.Once(ctx, measure.Side{
 		PIDs: []int{pids["kube-apiserver"], pids["etcd"]},

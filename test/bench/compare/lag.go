@@ -23,15 +23,15 @@ const (
 	lagWanted = 100 * time.Millisecond
 	// probes are how many changes are waited for with each load, and probedFor how long that may take at most.
 	probes    = 300
-	probedFor = 20 * time.Second
+	probedFor = 30 * time.Second
+	// probeEvery is the pause between two changes: what measures must not be a load itself.
+	probeEvery = 50 * time.Millisecond
 	// probeTimeout is more than an answer may ever be behind.
 	probeTimeout = 30 * time.Second
 	// probePause is between two looks.
 	probePause = time.Millisecond
 	// triager is a service account that decides as people do.
-	triager = "bench-triager"
-	// pacedWrites a second are a busy day's; as many as the machine takes are none that comes in life.
-	pacedWrites = 100
+	triager     = "bench-triager"
 	busyWriters = 8
 	lagMetric   = "findings_read_model_catch_up_seconds"
 )
@@ -44,10 +44,20 @@ type lagLoad struct {
 	pause   time.Duration
 }
 
+// Twenty decisions a second are those of many people; a hundred, a bulk change's; as many as the machine
+// takes are none that come in life.
 var lagLoads = []lagLoad{
 	{name: "nothing else is written"},
-	{name: fmt.Sprintf("about %d writes a second", pacedWrites), writers: busyWriters, pause: busyWriters * time.Second / pacedWrites},
+	pacedLoad(20),
+	pacedLoad(100),
 	{name: fmt.Sprintf("%d writers without a pause", busyWriters), writers: busyWriters},
+}
+
+func pacedLoad(writes int) lagLoad {
+	return lagLoad{
+		name:    fmt.Sprintf("about %d writes a second", writes),
+		writers: busyWriters, pause: busyWriters * time.Second / time.Duration(writes),
+	}
 }
 
 // lag measures how far the REST API is behind what is written past it.
@@ -90,7 +100,7 @@ func lag(ctx context.Context, b *bench.Bench) (section *report.Section, err erro
 }
 
 const lagText = "A service account with the triager's role patches `spec.triage` with client-go, as `kubectl patch` does. From the moment at which that is answered, " +
-	"`GET` of the finding is sent over and over, until its answer shows the change; the time until that answer is there counts, so the least is what one `GET` takes. " +
+	"`GET` of the finding is sent over and over, until its answer shows the change; the time until that answer is there counts, so the least is what one `GET` takes. After a pause comes the next. " +
 	"The controllers run, and write the status of each finding that is changed. " +
 	"A bare watch is one of the same findings by client-go, in the process that patches, which does nothing but decode what comes: what the kube-apiserver sends late, it and the REST API get late. " +
 	"How far the read model is behind is its own metric `" + lagMetric + "`: from the first change that came in by a watch until readers see all that came in, within the bounds of the histogram."
@@ -221,6 +231,11 @@ func (p *probing) probe(ctx context.Context, short bool) (lagTaken, error) {
 		}
 		// The watch may well have it before the answer to the patch is there.
 		taken.watches = append(taken.watches, max(0, watched.Sub(after)))
+		select {
+		case <-ctx.Done():
+			return taken, ctx.Err()
+		case <-time.After(probeEvery):
+		}
 	}
 	return taken, nil
 }

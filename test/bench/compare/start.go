@@ -113,6 +113,9 @@ func startRounds(ctx context.Context, b *bench.Bench, f *bench.Fixture) (measure
 			return nil, err
 		}
 		for _, way := range []held.Way{held.List, held.Cache} {
+			if err := b.Calm(ctx); err != nil {
+				return nil, err
+			}
 			job.Way = way
 			child, err := held.Start(b.Self(ctx, heldCommand), job)
 			if err != nil {
@@ -123,6 +126,9 @@ func startRounds(ctx context.Context, b *bench.Bench, f *bench.Fixture) (measure
 			if err := child.Close(); err != nil {
 				return nil, err
 			}
+		}
+		if err := b.Calm(ctx); err != nil {
+			return nil, err
 		}
 		if err := f.StartFacade(ctx); err != nil {
 			return nil, err

@@ -49,7 +49,7 @@ func webhooks(ctx context.Context, b *bench.Bench) (section *report.Section, err
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.stop()) }()
-	h, err := newHooks(ctx, c, b.Short)
+	h, err := newHooks(ctx, b, c)
 	if err != nil {
 		return nil, err
 	}
@@ -113,6 +113,7 @@ func (h *hooks) against(results measure.Results, side string) measure.Ratio {
 // hooks are endpoints, and what makes something happen.
 type hooks struct {
 	*controlled
+	bench    *bench.Bench
 	receiver *receiver
 	decider  *decider
 	findings []string
@@ -122,9 +123,9 @@ type hooks struct {
 	decided map[string][]measure.Sample
 }
 
-func newHooks(ctx context.Context, c *controlled, short bool) (*hooks, error) {
-	h := &hooks{controlled: c, count: decisionsSent, decided: map[string][]measure.Sample{}}
-	if short {
+func newHooks(ctx context.Context, b *bench.Bench, c *controlled) (*hooks, error) {
+	h := &hooks{controlled: c, bench: b, count: decisionsSent, decided: map[string][]measure.Sample{}}
+	if b.Short {
 		h.count = sentInShort
 	}
 	config, err := c.Member(ctx, c.Organization.Namespace, triager, testenv.Triager)
@@ -175,6 +176,9 @@ func (h *hooks) listen(ctx context.Context, count int) error {
 // round has decisions written while the controllers are halted, lets them go on, and waits for what follows.
 func (h *hooks) round(ctx context.Context, endpoints int) (map[string]measure.Sample, error) {
 	side := map[int]string{0: reconcileSide, 1: deliverSide, fannedOut: fanOutSide}[endpoints]
+	if err := h.bench.Collected(ctx, h.Fixture); err != nil {
+		return nil, err
+	}
 	// A process that is halted answers nothing.
 	before, err := h.reconciled(ctx)
 	if err != nil {

@@ -23,9 +23,6 @@ const (
 
 	// decidedFindings is about how many findings decisions are written to, in turn.
 	decidedFindings = 1024
-	// moreRounds is how many times as many rounds as others writers have. A collection of the API server's
-	// garbage takes both cores for seconds, several times a minute, and falls to some of their turns.
-	moreRounds = 4
 	// decidedBy is who the findings say has decided.
 	decidedBy = "apikey/bench-0"
 )
@@ -47,9 +44,7 @@ func writes(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 	for _, n := range writers {
 		sides = append(sides, w.facade(n), w.clientGo(n), w.raw(n))
 	}
-	plan := b.Plan
-	plan.Rounds *= moreRounds
-	results, err := measure.Rounds(ctx, plan, sides...)
+	results, err := b.CompareCollected(ctx, f, sides...)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -162,9 +163,37 @@ func seconds(d time.Duration) string { return d.Round(100 * time.Millisecond).St
 // Folder is where a measurement may put files; they go when the run ends.
 func (b *Bench) Folder() string { return b.folder }
 
-// Compare has the sides do their work in the rounds of the plan.
+// Compare has the sides do their work in the rounds of the plan. Each begins when all is calm.
 func (b *Bench) Compare(ctx context.Context, sides ...measure.Side) (measure.Results, error) {
-	return measure.Rounds(ctx, b.Plan, sides...)
+	plan := b.Plan
+	plan.Before = b.Calm
+	return measure.Rounds(ctx, plan, sides...)
+}
+
+// CompareCollected does the same for sides that leave much garbage to kube-apiserver: before each turn what
+// is there is collected.
+func (b *Bench) CompareCollected(ctx context.Context, f *Fixture, sides ...measure.Side) (measure.Results, error) {
+	plan := b.Plan
+	plan.Before = func(ctx context.Context) error { return b.Collected(ctx, f) }
+	return measure.Rounds(ctx, plan, sides...)
+}
+
+// Calm returns when no control plane has anything to do any more. kube-apiserver collects garbage of a
+// hundred pages for seconds after it has sent them.
+func (b *Bench) Calm(ctx context.Context) error {
+	var pids []int
+	for _, f := range b.fixtures {
+		pids = slices.AppendSeq(pids, maps.Values(f.PIDs()))
+	}
+	return measure.AwaitIdle(ctx, pids)
+}
+
+// Collected returns when the fixture's kube-apiserver has collected its garbage and all is calm.
+func (b *Bench) Collected(ctx context.Context, f *Fixture) error {
+	if err := f.collect(ctx); err != nil {
+		return err
+	}
+	return b.Calm(ctx)
 }
 
 // Side asks a target over the client's connections. The processor time of the processes is counted.

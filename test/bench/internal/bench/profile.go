@@ -6,18 +6,23 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 )
 
 // profileFor is how long a profile takes. What a measurement does after its last whole one is in none.
 const profileFor = 10 * time.Second
 
-// profiled has the processor profiles of a fixture's kube-apiserver saved, one after the other, each under
-// the name of the measurement in which it began, until the function that it returns is called.
+// profileKinds are what is profiled at once: processor time, and what is allocated.
+var profileKinds = []string{"profile", "allocs"}
+
+// profiled has profiles of a fixture's kube-apiserver saved, one after the other, each under the name of the
+// measurement in which it began, until the function that it returns is called.
 func (b *Bench) profiled(ctx context.Context, f *Fixture) (stop func() error, err error) {
 	if b.Profiles == "" {
 		return func() error { return nil }, nil
@@ -40,13 +45,15 @@ func (b *Bench) profiled(ctx context.Context, f *Fixture) (stop func() error, er
 
 func (b *Bench) profiles(ctx context.Context, client *http.Client, f *Fixture) error {
 	for number := 1; ; number++ {
-		name := fmt.Sprintf("%s-%d-%03d.pprof", b.measurement.Load(), f.Size, number)
-		content, err := profile(ctx, client, f.Config.Host)
+		measurement := b.measurement.Load()
+		group, took := errgroup.WithContext(ctx)
+		for _, kind := range profileKinds {
+			path := filepath.Join(b.Profiles, fmt.Sprintf("%s-%d-%03d.%s.pprof", measurement, f.Size, number, kind))
+			group.Go(func() error { return saveProfile(took, client, f.Config.Host, kind, path) })
+		}
+		err := group.Wait()
 		if ctx.Err() != nil {
 			return nil
-		}
-		if err == nil {
-			err = os.WriteFile(filepath.Join(b.Profiles, name), content, 0o600)
 		}
 		if err != nil {
 			return fmt.Errorf("save a profile of kube-apiserver: %w", err)
@@ -54,9 +61,34 @@ func (b *Bench) profiles(ctx context.Context, client *http.Client, f *Fixture) e
 	}
 }
 
-func profile(ctx context.Context, client *http.Client, host string) ([]byte, error) {
-	url := fmt.Sprintf("%s/debug/pprof/profile?seconds=%.0f", host, profileFor.Seconds())
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+func saveProfile(ctx context.Context, client *http.Client, host, kind, path string) error {
+	content, err := profile(ctx, client, host, kind, fmt.Sprintf("seconds=%.0f", profileFor.Seconds()))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, content, 0o600)
+}
+
+// collect has kube-apiserver collect its garbage.
+func (f *Fixture) collect(ctx context.Context) error {
+	client, err := rest.HTTPClientFor(f.Config)
+	if err != nil {
+		return err
+	}
+	if _, err := profile(ctx, client, f.Config.Host, "heap", "gc=1"); err != nil {
+		return fmt.Errorf("have kube-apiserver collect its garbage: %w", err)
+	}
+	return nil
+}
+
+// profile asks kube-apiserver for one: see net/http/pprof.
+func profile(ctx context.Context, client *http.Client, host, kind, query string) ([]byte, error) {
+	address, err := url.JoinPath(host, "debug/pprof", kind)
+	if err != nil {
+		return nil, err
+	}
+	address += "?" + query
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +98,7 @@ func profile(ctx context.Context, client *http.Client, host string) ([]byte, err
 	}
 	content, err := io.ReadAll(response.Body)
 	if response.StatusCode != http.StatusOK && err == nil {
-		err = fmt.Errorf("GET %s: %s: %s", url, response.Status, content)
+		err = fmt.Errorf("GET %s: %s: %s", address, response.Status, content)
 	}
 	return content, errors.Join(err, response.Body.Close())
 }

@@ -57,6 +57,9 @@ type Plan struct {
 	Rounds int
 	// Duration of a side's turn.
 	Duration time.Duration
+	// Before, if there, is called before each turn, and returns when the side may begin: what another one
+	// left to be done, such as a collection of garbage, must not fall to it.
+	Before func(context.Context) error
 }
 
 // orderSeed makes the orders of a run those of each run.
@@ -66,15 +69,14 @@ const orderSeed = 1
 type Results map[string][]Sample
 
 // Rounds has each side do its work once a round. The order is another one each time, and the same in
-// each run: what one side leaves to be done, such as a collection of garbage, must not always fall
-// to the same other.
+// each run: what one side leaves behind must not always fall to the same other.
 func Rounds(ctx context.Context, plan Plan, sides ...Side) (Results, error) {
 	results := Results{}
 	orders := rand.New(rand.NewPCG(orderSeed, 0)) //nolint:gosec // an order, not a secret
 	for round := -1; round < plan.Rounds; round++ {
 		for _, i := range orders.Perm(len(sides)) {
 			side := sides[i]
-			sample, err := turn(ctx, side, plan.Duration)
+			sample, err := plan.turn(ctx, side)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", side.Name, err)
 			}
@@ -84,6 +86,15 @@ func Rounds(ctx context.Context, plan Plan, sides ...Side) (Results, error) {
 		}
 	}
 	return results, nil
+}
+
+func (p Plan) turn(ctx context.Context, side Side) (Sample, error) {
+	if p.Before != nil {
+		if err := p.Before(ctx); err != nil {
+			return Sample{}, err
+		}
+	}
+	return turn(ctx, side, p.Duration)
 }
 
 // Once has a side do its work once, for a comparison that Rounds cannot make.

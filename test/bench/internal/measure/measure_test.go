@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -60,6 +61,52 @@ func TestNoSideAlwaysFollowsTheSameOther(t *testing.T) {
 		if turns := strings.Count(strings.Join(order, ""), name); turns != rounds+1 {
 			t.Errorf("%s had %d turns in %d rounds and the one before", name, turns, rounds)
 		}
+	}
+}
+
+func TestATurnBeginsWhenItMay(t *testing.T) {
+	var order []string
+	plan := Plan{Rounds: 2, Before: func(context.Context) error {
+		order = append(order, "may")
+		return nil
+	}}
+	if _, err := Rounds(t.Context(), plan, taking("a", &order, 1, 1), taking("b", &order, 1, 1)); err != nil {
+		t.Fatal(err)
+	}
+	for i, event := range order {
+		if (event == "may") != (i%2 == 0) {
+			t.Errorf("not each turn waited: %v", order)
+		}
+	}
+	plan.Before = func(context.Context) error { return errors.New("never calm") }
+	if _, err := Rounds(t.Context(), plan, taking("a", &order, 1, 1)); err == nil || err.Error() != "a: never calm" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The test's own process works until it has used some processor time; only then is it idle.
+func TestABusyProcessIsWaitedFor(t *testing.T) {
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		t.Skip("this system has no /proc")
+	}
+	before, err := processorTimeOf(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var worked atomic.Bool
+	go func() {
+		defer worked.Store(true)
+		for now := before; now < before+100*tick; {
+			if now, err = processorTimeOf(os.Getpid()); err != nil {
+				return
+			}
+		}
+	}()
+	if err := AwaitIdle(t.Context(), []int{os.Getpid()}); err != nil {
+		t.Fatal(err)
+	}
+	if !worked.Load() {
+		t.Error("it was busy, and not waited for")
 	}
 }
 

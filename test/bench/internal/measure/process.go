@@ -2,16 +2,47 @@ package measure
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // tick is what /proc counts processor time in: USER_HZ, 100 on every Linux that Go runs on.
 const tick = 10 * time.Millisecond
+
+// Processes are idle when they use less than a quarter of a core together, as they do by their timers,
+// for as long as idleFor. A collection of garbage takes at least a core.
+const (
+	idleFor     = 200 * time.Millisecond
+	idleMost    = idleFor / 4
+	idleTimeout = 2 * time.Minute
+)
+
+// AwaitIdle returns when the processes have nothing to do. That they still have after two minutes is
+// an error. Without /proc nothing is known of them, and nothing waited for.
+func AwaitIdle(ctx context.Context, pids []int) error {
+	var busy time.Duration
+	before := processorTimes(pids)
+	err := wait.PollUntilContextTimeout(ctx, idleFor, idleTimeout, false, func(context.Context) (bool, error) {
+		after := processorTimes(pids)
+		busy = 0
+		for pid, used := range after {
+			busy += used - before[pid]
+		}
+		before = after
+		return busy < idleMost, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for processes %v to be idle: %w: they used %s of the last %s", pids, err, busy, idleFor)
+	}
+	return nil
+}
 
 // processorTimes are what each process has used so far, its own and the kernel's for it. One that has
 // ended is left out.
