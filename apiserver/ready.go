@@ -28,15 +28,24 @@ const (
 	forms
 )
 
-// readyPages keeps pages that were asked for more than once, and forgets what was asked for longest
-// ago. A page is noted when it is asked for, and kept from the second time on, so that a walk through
-// a list neither fills the memory nor takes the time.
+// readyPages keeps pages that were asked for more than once. A page is noted when it is asked for, and
+// kept from the second time on, so that a walk through a list neither fills the memory nor takes the
+// time. Where there is no room left, the organization that takes the most of it gives way, so that
+// none can crowd out another.
 type readyPages struct {
 	limit int
 
-	mu sync.Mutex
-	// noted has a *readyPage for each pageKey. It is bounded by bytes, below.
-	noted *lru.Cache
+	mu     sync.Mutex
+	shares map[string]*readyShare // by organization; none is empty
+	bytes  int
+}
+
+// readyShare are the pages of an organization in the newest revision that was asked for: nobody can
+// ask for an older one again. What was asked for longest ago gives way first.
+type readyShare struct {
+	revision uint64
+	// pages has a *readyPage for each pageKey. It is bounded by bytes.
+	pages *lru.Cache
 	bytes int
 }
 
@@ -53,17 +62,15 @@ func (p *readyPage) cost(key pageKey) int {
 }
 
 func newReadyPages(limit int) *readyPages {
-	p := &readyPages{limit: limit, noted: lru.New(0)}
-	p.noted.OnEvicted = func(key lru.Key, gone any) { p.bytes -= gone.(*readyPage).cost(key.(pageKey)) }
-	return p
+	return &readyPages{limit: limit, shares: map[string]*readyShare{}}
 }
 
 // get returns what is known of a page, and whether it was asked for before.
 func (p *readyPages) get(key pageKey) (page readyPage, again bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if found, ok := p.noted.Get(key); ok {
-		return *found.(*readyPage), true
+	if found := p.find(key); found != nil {
+		return *found, true
 	}
 	p.put(key, &page)
 	return page, false
@@ -77,17 +84,71 @@ func (p *readyPages) keep(key pageKey, of form, body []byte, length int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	page := readyPage{}
-	if found, ok := p.noted.Get(key); ok {
-		page = *found.(*readyPage)
+	if found := p.find(key); found != nil {
+		page = *found
 	}
 	page.length, page.forms[of] = length, body
-	p.noted.Remove(key)
 	p.put(key, &page)
 }
 
+func (p *readyPages) find(key pageKey) *readyPage {
+	share := p.shares[key.organization]
+	if share == nil || share.revision != key.revision {
+		return nil
+	}
+	found, ok := share.pages.Get(key)
+	if !ok {
+		return nil
+	}
+	return found.(*readyPage)
+}
+
+// put holds a page in place of what was held for it, unless a newer revision has been asked for since.
 func (p *readyPages) put(key pageKey, page *readyPage) {
-	p.noted.Add(key, page)
+	share := p.shares[key.organization]
+	switch {
+	case share != nil && share.revision > key.revision:
+		return
+	case share == nil || share.revision < key.revision:
+		p.forget(key.organization)
+		share = p.newShare(key.revision)
+		p.shares[key.organization] = share
+	}
+	share.pages.Remove(key)
+	share.pages.Add(key, page)
+	share.bytes += page.cost(key)
 	for p.bytes += page.cost(key); p.bytes > p.limit; {
-		p.noted.RemoveOldest()
+		p.makeRoom()
+	}
+}
+
+func (p *readyPages) newShare(revision uint64) *readyShare {
+	share := &readyShare{revision: revision, pages: lru.New(0)}
+	share.pages.OnEvicted = func(key lru.Key, gone any) {
+		cost := gone.(*readyPage).cost(key.(pageKey))
+		share.bytes -= cost
+		p.bytes -= cost
+	}
+	return share
+}
+
+func (p *readyPages) forget(organization string) {
+	if share := p.shares[organization]; share != nil {
+		p.bytes -= share.bytes
+		delete(p.shares, organization)
+	}
+}
+
+// makeRoom forgets a page of the organization that takes the most.
+func (p *readyPages) makeRoom() {
+	largest, of := (*readyShare)(nil), ""
+	for organization, share := range p.shares {
+		if largest == nil || share.bytes > largest.bytes {
+			largest, of = share, organization
+		}
+	}
+	largest.pages.RemoveOldest()
+	if largest.bytes == 0 {
+		delete(p.shares, of)
 	}
 }

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -41,28 +42,64 @@ func TestAPageIsKeptFromTheSecondTimeOn(t *testing.T) {
 func TestReadyPagesAreBounded(t *testing.T) {
 	const limit = 20_000
 	pages := newReadyPages(limit)
+	query := func(i int) pageKey { return keyOf(1, fmt.Sprintf("cursor=%03d", i)) }
 	for i := range 100 {
-		key := keyOf(uint64(i), "size=1")
-		for range 2 {
-			pages.get(key)
-			pages.keep(key, plain, make([]byte, 1000), 1000)
-		}
+		ask(pages, query(i), 1000)
 		if pages.bytes > limit {
 			t.Fatalf("%d bytes", pages.bytes)
 		}
 	}
-	if each := notedBytes + 1000 + len("acme") + len("size=1"); pages.noted.Len() != limit/each || pages.bytes != pages.noted.Len()*each {
-		t.Errorf("%d pages and %d bytes are kept within %d", pages.noted.Len(), pages.bytes, limit)
+	each := notedBytes + 1000 + len("acme") + len("cursor=001")
+	if held := pages.shares["acme"].pages.Len(); held != limit/each || pages.bytes != held*each {
+		t.Errorf("%d pages and %d bytes are kept within %d", held, pages.bytes, limit)
 	}
-	if _, again := pages.get(keyOf(99, "size=1")); !again {
+	if _, again := pages.get(query(99)); !again {
 		t.Error("what was asked for last is forgotten first")
 	}
-	large := keyOf(1000, "size=1000")
-	pages.get(large)
-	pages.keep(large, plain, make([]byte, limit/8+1), limit/8+1)
+	large := keyOf(1, "size=1000")
+	ask(pages, large, limit/8+1)
 	if page, _ := pages.get(large); page.forms[plain] != nil {
 		t.Error("a page that takes more than its share is kept")
 	}
+}
+
+func TestAnOrganizationDoesNotCrowdOutAnothersPages(t *testing.T) {
+	pages := newReadyPages(20_000)
+	ask(pages, keyOf(1, "size=1"), 1000)
+	for i := range 100 {
+		other := keyOf(uint64(i/10), fmt.Sprintf("class=%03d", i))
+		other.organization = "umbrella"
+		ask(pages, other, 1000)
+	}
+	if page, _ := pages.get(keyOf(1, "size=1")); page.forms[plain] == nil {
+		t.Error("the page of one organization gave way to those of another")
+	}
+}
+
+func TestPagesOfAnOlderRevisionAreForgotten(t *testing.T) {
+	pages := newReadyPages(20_000)
+	for i := range 10 {
+		ask(pages, keyOf(1, fmt.Sprintf("class=%03d", i)), 1000)
+	}
+	ask(pages, keyOf(2, "size=1"), 1000)
+	if want := notedBytes + 1000 + len("acme") + len("size=1"); pages.bytes != want || len(pages.shares) != 1 {
+		t.Errorf("%d bytes are kept, not %d, in %d shares", pages.bytes, want, len(pages.shares))
+	}
+	// A request that began before the change comes late.
+	ask(pages, keyOf(1, "size=1"), 1000)
+	if page, _ := pages.get(keyOf(1, "size=1")); page.forms[plain] != nil {
+		t.Error("a page of an older revision is kept")
+	}
+	if page, _ := pages.get(keyOf(2, "size=1")); page.forms[plain] == nil {
+		t.Error("a late request made the newer page be forgotten")
+	}
+}
+
+// ask for a page twice, and have it kept.
+func ask(pages *readyPages, key pageKey, length int) {
+	pages.get(key)
+	pages.get(key)
+	pages.keep(key, plain, make([]byte, length), length)
 }
 
 // A page that is kept is sent in the same bytes as one that is not, compressed or not, and a change
