@@ -94,7 +94,19 @@ type hookedStatus struct {
 }
 
 func (c hookedStatus) Patch(ctx context.Context, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-	if finding, ok := object.(*v1alpha1.Finding); ok && c.hooks.status != nil {
+	if object.GetObjectKind().GroupVersionKind().Kind == "Finding" && c.hooks.status != nil {
+		// As it will be: what is stored, and the patch over it.
+		finding := &v1alpha1.Finding{}
+		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(object), finding); err != nil {
+			return err
+		}
+		data, err := patch.Data(object)
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(data, finding); err != nil {
+			return err
+		}
 		if err := c.hooks.status(finding); err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -112,25 +113,26 @@ func (im *Importer) findings(ctx context.Context, b *Batch) ([]appsecv1alpha1.Fi
 	}
 }
 
-func (im *Importer) selector(b *Batch) client.MatchingFields {
-	return client.MatchingFields{
-		"spec.repositoryRef.name": im.target.Repository,
-		"spec.projectRef.name":    im.target.Project,
-		"spec.tool":               b.Tool,
-		"spec.category":           string(b.Category),
-	}
+// selector of a batch's findings or scans. The API server looks at each object, field by field until one
+// differs: those that tell most apart come first.
+func (im *Importer) selector(b *Batch, more ...fields.Selector) client.MatchingFieldsSelector {
+	return client.MatchingFieldsSelector{Selector: fields.AndSelectors(append([]fields.Selector{
+		fields.OneTermEqualSelector("spec.projectRef.name", im.target.Project),
+		fields.OneTermEqualSelector("spec.tool", b.Tool),
+		fields.OneTermEqualSelector("spec.category", string(b.Category)),
+		fields.OneTermEqualSelector("spec.repositoryRef.name", im.target.Repository),
+	}, more...)...)}
 }
 
 // lastCompleted returns the start and the name of the youngest scan that succeeded.
 func (im *Importer) lastCompleted(ctx context.Context, b *Batch) (time.Time, string, error) {
-	fields := im.selector(b)
-	fields["spec.outcome"] = string(appsecv1alpha1.ScanSucceeded)
+	succeeded := im.selector(b, fields.OneTermEqualSelector("spec.outcome", string(appsecv1alpha1.ScanSucceeded)))
 	var last time.Time
 	var name, page string
 	for {
 		list := &appsecv1alpha1.ScanList{}
 		err := Retry(ctx, func(ctx context.Context) error {
-			return im.client.List(ctx, list, client.InNamespace(im.target.Namespace), fields,
+			return im.client.List(ctx, list, client.InNamespace(im.target.Namespace), succeeded,
 				client.Limit(pageSize), client.Continue(page))
 		})
 		if err != nil {
@@ -161,26 +163,27 @@ type appliedMeta struct {
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 }
 
-// apply sends a whole spec by server-side apply and reads the answer into out. With a
-// resource version it fails with a conflict where the object is another by now. A field that the
-// schema has not is refused whatever the validation of fields; all that this would do is parse the
-// body once more in search of members that are there twice.
-func apply[S any](ctx context.Context, im *Importer, manager, kind string, metadata appliedMeta, spec S, out client.Object) error {
+// apply sends a whole spec by server-side apply and returns the resource version that it made or found;
+// no more of the object is asked for. With a resource version it fails with a conflict where the object
+// is another by now. A field that the schema has not is refused whatever the validation of fields; all
+// that this would do is parse the body once more in search of members that are there twice.
+func apply[S any](ctx context.Context, im *Importer, manager, kind string, metadata appliedMeta, spec S) (resourceVersion string, err error) {
 	metadata.Namespace = im.target.Namespace
 	body, err := json.Marshal(applied[S]{
 		TypeMeta: metav1.TypeMeta{APIVersion: appsecv1alpha1.GroupVersion.String(), Kind: kind},
 		Metadata: metadata, Spec: spec,
 	})
 	if err != nil {
-		return fmt.Errorf("encode %s %s: %w", kind, metadata.Name, err)
+		return "", fmt.Errorf("encode %s %s: %w", kind, metadata.Name, err)
 	}
+	after := &metav1.PartialObjectMetadata{}
+	after.SetGroupVersionKind(appsecv1alpha1.GroupVersion.WithKind(kind))
 	err = Retry(ctx, func(ctx context.Context) error {
-		out.SetName(metadata.Name)
-		out.SetNamespace(metadata.Namespace)
-		return im.client.Patch(ctx, out, client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(manager), client.ForceOwnership,
+		after.Name, after.Namespace = metadata.Name, metadata.Namespace
+		return im.client.Patch(ctx, after, client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(manager), client.ForceOwnership,
 			client.FieldValidation(metav1.FieldValidationIgnore))
 	})
-	return explainQuota(err, kind)
+	return after.ResourceVersion, explainQuota(err, kind)
 }
 
 // fieldManager of a tool's imports: at most 128 bytes, of characters that the API server takes.

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -12,7 +11,7 @@ import (
 func TestAFieldThatTheSchemaHasNotIsRefused(t *testing.T) {
 	im := New(env.Client, Target{Namespace: testenv.SystemNamespace}, Options{})
 	spec := map[string]any{"fieldOfTomorrow": 1}
-	err := apply(t.Context(), im, fieldManager("test"), "Scan", appliedMeta{Name: "s-tomorrow"}, spec, &appsecv1alpha1.Scan{})
+	_, err := apply(t.Context(), im, fieldManager("test"), "Scan", appliedMeta{Name: "s-tomorrow"}, spec)
 	if err == nil || !strings.Contains(err.Error(), "fieldOfTomorrow") {
 		t.Errorf("got %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -198,13 +199,19 @@ func (im *Importer) begin(ctx context.Context, j *job) error {
 	return nil
 }
 
-// compare reads what is there and works out the difference.
+// compare reads what is there and works out the difference. The results are named while the API
+// server looks.
 func (im *Importer) compare(ctx context.Context, j *job) error {
-	there, err := im.findings(ctx, j.Batch)
-	if err != nil {
+	var there []appsecv1alpha1.Finding
+	var reading errgroup.Group
+	reading.Go(func() (err error) {
+		there, err = im.findings(ctx, j.Batch)
+		return err
+	})
+	results, duplicates := identify(&j.context, j.Batch)
+	if err := reading.Wait(); err != nil {
 		return err
 	}
-	results, duplicates := identify(&j.context, j.Batch)
 	for _, r := range duplicates {
 		j.summary.skip(skipDuplicate, fmt.Sprintf("result %d (rule %q)", r.Index, cut(r.RuleID, 64)))
 	}
@@ -263,7 +270,8 @@ func (im *Importer) applyScan(ctx context.Context, j *job, more func(*appsecv1al
 	if more != nil {
 		more(&spec)
 	}
-	return apply(ctx, im, fieldManager(j.Tool), "Scan", appliedMeta{Name: j.context.scanID}, spec, &appsecv1alpha1.Scan{})
+	_, err := apply(ctx, im, fieldManager(j.Tool), "Scan", appliedMeta{Name: j.context.scanID}, spec)
+	return err
 }
 
 // outcome is that of the scanner once the import has done its part: a scan that did not

@@ -14,6 +14,7 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,15 +25,23 @@ import (
 const conflictDelay = 50 * time.Millisecond
 
 // Status writes after over before as object's status, by JSON merge patch. It reports whether
-// a write was needed; object then holds what the API server answered.
+// a write was needed; object then has the resource version that it made. No more of the answer is
+// asked for: object's status is what was written, and encoding it costs the API server much.
 func Status(ctx context.Context, c client.Client, object client.Object, before, after any) (bool, error) {
 	data, err := statusPatch(object.GetResourceVersion(), before, after)
 	if err != nil || data == nil {
 		return false, err
 	}
-	if err := c.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, data)); err != nil {
+	kind, err := c.GroupVersionKindFor(object)
+	if err != nil {
+		return false, err
+	}
+	written := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName()}}
+	written.SetGroupVersionKind(kind)
+	if err := c.Status().Patch(ctx, written, client.RawPatch(types.MergePatchType, data)); err != nil {
 		return false, fmt.Errorf("write the status: %w", err)
 	}
+	object.SetResourceVersion(written.ResourceVersion)
 	return true, nil
 }
 
