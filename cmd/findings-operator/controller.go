@@ -64,7 +64,7 @@ func (o *controllerOptions) controllerSetups() []controllerSetup {
 			return apikey.SetupWithManager(ctx, mgr, options, o.namespace)
 		}},
 		// Few, so that what scanners and people write comes first on a busy API server.
-		{"finding", 4, finding.SetupWithManager},
+		{"finding", 2, finding.SetupWithManager},
 		{"organization", 2, organization.SetupWithManager},
 		{"project", 4, project.SetupWithManager},
 		{"repository", 2, repository.SetupWithManager},
