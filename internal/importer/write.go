@@ -65,7 +65,7 @@ func (w *writer) one(ctx context.Context, ch change) error {
 	if ch.action == ActionClose {
 		metadata.ResourceVersion = ch.before.ResourceVersion
 	}
-	after, err := apply(ctx, w.im, w.manager, "Finding", metadata, ch.spec)
+	version, err := apply(ctx, w.im, w.manager, "Finding", metadata, ch.spec)
 	if ch.action == ActionClose && err != nil {
 		return w.notClosed(ctx, ch, err)
 	}
@@ -77,7 +77,7 @@ func (w *writer) one(ctx context.Context, ch change) error {
 		return fmt.Errorf("write finding %s: %w", ch.name, err)
 	}
 	w.count(func(s *Summary) {
-		if ch.action == ActionUpdate && after == ch.before.ResourceVersion {
+		if ch.action == ActionUpdate && version == ch.before.ResourceVersion {
 			s.Unchanged++ // somebody else had brought it there
 			return
 		}
