@@ -160,10 +160,14 @@ verify-modules:
 verify-licenses: licenses
 	@git diff --exit-code -- docs/licenses.md || { echo "verify: commit what \`make licenses\` wrote"; exit 1; }
 
+# Every few dozen runs of the same file it fails with "`enum` value does not match schema type", which is known
+# upstream as daveshanley/vacuum#916. What is wrong in the file fails twice.
+VACUUM = go tool -modfile=hack/vacuum/go.mod vacuum lint --ruleset apiserver/openapi/vacuum.yaml --fail-severity info \
+  --no-banner --no-style --details apiserver/openapi/openapi.yaml
+
 .PHONY: verify-openapi
 verify-openapi: ## Lint the REST contract (cold: building vacuum takes minutes).
-	go tool -modfile=hack/vacuum/go.mod vacuum lint --ruleset apiserver/openapi/vacuum.yaml --fail-severity info \
-	  --no-banner --no-style --details apiserver/openapi/openapi.yaml
+	@$(VACUUM) || { echo "verify: once more, for vacuum now and then takes good enumerations for bad ones"; $(VACUUM); }
 
 .PHONY: verify-scripts
 verify-scripts:
