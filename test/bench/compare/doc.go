@@ -16,7 +16,7 @@
 //	{Name: "writes", About: "what a PATCH through the REST API costs", Run: writes},
 //
 //	func writes(ctx context.Context, b *bench.Bench) (*report.Section, error) {
-//		f, err := b.Fixture(ctx, b.Largest()) // shared; NewFixture for one that is changed for good
+//		f, err := b.Fixture(ctx, b.Largest()) // shared: put it right again
 //		if err != nil {
 //			return nil, err
 //		}

@@ -90,7 +90,7 @@ Measurements:
 	flags.StringSliceVar(&o.only, "only", nil, "measure only these")
 	flags.StringVar(&o.out, "out", "docs", "folder of performance.md; empty: write to standard output alone")
 	flags.StringVar(&o.binary, "binary", "", "the operator to measure; without it, one that is built of the working tree")
-	flags.StringVar(&o.profiles, "profiles", "", "folder for processor profiles of kube-apiserver, one after the other, named after the measurement: see go tool pprof")
+	flags.StringVar(&o.profiles, "profiles", "", "folder for profiles of kube-apiserver, of processor time and of what is allocated, one after the other, named after the measurement: see go tool pprof")
 	flags.BoolVar(&o.short, "short", false, "few findings and short turns: shows in a minute that everything works")
 	command.CompletionOptions.DisableDefaultCmd = true
 	command.AddCommand(children()...)

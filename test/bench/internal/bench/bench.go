@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,7 +40,7 @@ type Options struct {
 	Connections int
 	// Binary is the operator's; empty: it is built as it is in the working tree.
 	Binary string
-	// Profiles is the folder that processor profiles of kube-apiserver are saved in; empty: none are taken.
+	// Profiles is the folder that profiles of kube-apiserver are saved in; empty: none are taken.
 	Profiles string
 	// Short says that a run is to show in seconds that everything works.
 	Short bool
@@ -125,12 +124,12 @@ func (b *Bench) Smallest() int { return b.Sizes[0] }
 func (b *Bench) Largest() int { return b.Sizes[len(b.Sizes)-1] }
 
 // Fixture is a control plane with so many findings and the REST API over it, and no controllers at
-// work. It is shared: who changes anything in it puts it right again, or takes NewFixture.
+// work. It is shared: who changes anything in it puts it right again.
 func (b *Bench) Fixture(ctx context.Context, findings int) (*Fixture, error) {
 	if f := b.fixtures[findings]; f != nil {
 		return f, nil
 	}
-	f, err := b.NewFixture(ctx, findings)
+	f, err := b.makeFixture(ctx, findings)
 	if err != nil {
 		return nil, err
 	}
@@ -138,8 +137,7 @@ func (b *Bench) Fixture(ctx context.Context, findings int) (*Fixture, error) {
 	return f, nil
 }
 
-// NewFixture is one that nobody else uses. Whoever asked for it closes it.
-func (b *Bench) NewFixture(ctx context.Context, findings int) (*Fixture, error) {
+func (b *Bench) makeFixture(ctx context.Context, findings int) (*Fixture, error) {
 	b.made++
 	folder := filepath.Join(b.folder, fmt.Sprintf("plane-%d", b.made))
 	if err := os.Mkdir(folder, 0o700); err != nil {
@@ -162,39 +160,6 @@ func seconds(d time.Duration) string { return d.Round(100 * time.Millisecond).St
 
 // Folder is where a measurement may put files; they go when the run ends.
 func (b *Bench) Folder() string { return b.folder }
-
-// Compare has the sides do their work in the rounds of the plan. Each begins when all is calm.
-func (b *Bench) Compare(ctx context.Context, sides ...measure.Side) (measure.Results, error) {
-	plan := b.Plan
-	plan.Before = b.Calm
-	return measure.Rounds(ctx, plan, sides...)
-}
-
-// CompareCollected does the same for sides that leave much garbage to kube-apiserver: before each turn what
-// is there is collected.
-func (b *Bench) CompareCollected(ctx context.Context, f *Fixture, sides ...measure.Side) (measure.Results, error) {
-	plan := b.Plan
-	plan.Before = func(ctx context.Context) error { return b.Collected(ctx, f) }
-	return measure.Rounds(ctx, plan, sides...)
-}
-
-// Calm returns when no control plane has anything to do any more. kube-apiserver collects garbage of a
-// hundred pages for seconds after it has sent them.
-func (b *Bench) Calm(ctx context.Context) error {
-	var pids []int
-	for _, f := range b.fixtures {
-		pids = slices.AppendSeq(pids, maps.Values(f.PIDs()))
-	}
-	return measure.AwaitIdle(ctx, pids)
-}
-
-// Collected returns when the fixture's kube-apiserver has collected its garbage and all is calm.
-func (b *Bench) Collected(ctx context.Context, f *Fixture) error {
-	if err := f.collect(ctx); err != nil {
-		return err
-	}
-	return b.Calm(ctx)
-}
 
 // Side asks a target over the client's connections. The processor time of the processes is counted.
 func (b *Bench) Side(target load.Target, pids ...int) measure.Side {

@@ -69,18 +69,6 @@ func saveProfile(ctx context.Context, client *http.Client, host, kind, path stri
 	return os.WriteFile(path, content, 0o600)
 }
 
-// collect has kube-apiserver collect its garbage.
-func (f *Fixture) collect(ctx context.Context) error {
-	client, err := rest.HTTPClientFor(f.Config)
-	if err != nil {
-		return err
-	}
-	if _, err := profile(ctx, client, f.Config.Host, "heap", "gc=1"); err != nil {
-		return fmt.Errorf("have kube-apiserver collect its garbage: %w", err)
-	}
-	return nil
-}
-
 // profile asks kube-apiserver for one: see net/http/pprof.
 func profile(ctx context.Context, client *http.Client, host, kind, query string) ([]byte, error) {
 	address, err := url.JoinPath(host, "debug/pprof", kind)
