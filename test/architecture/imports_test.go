@@ -22,13 +22,14 @@ var rooms = map[string]struct {
 	"internal":     {[]string{"api"}, "rules that both sides share must not lean on either"},
 	"controllers":  {[]string{"api", "internal"}, "the controllers must run without the facade"},
 	"apiserver":    {[]string{"api", "internal"}, "the facade must run without the controllers"},
-	"test/testenv": {[]string{"api", "internal"}, "every package's tests import it"},
+	"test/harness": {nil, "every package's tests import it"},
+	"test/testenv": {[]string{"api", "internal", "test/harness"}, "every package's tests import it"},
 	"test/builder": {[]string{"api", "internal"}, "every package's tests import it"},
 	"test/needs":   {nil, "every package's tests import it"},
 }
 
 // testHelpers are what the test files of any package may import besides.
-var testHelpers = []string{"test/testenv", "test/builder", "test/needs"}
+var testHelpers = []string{"test/harness", "test/testenv", "test/builder", "test/needs"}
 
 func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
 	edges := listImports(t)

@@ -73,12 +73,12 @@ func setUp() (err error) {
 		return err
 	}
 	env, err = testenv.StartBare(
-		testenv.Flag{Name: "audit-policy-file", Value: policy},
-		testenv.Flag{Name: "audit-log-path", Value: auditLog()},
+		"--audit-policy-file="+policy,
+		"--audit-log-path="+auditLog(),
 		// What is answered is in the log.
-		testenv.Flag{Name: "audit-log-mode", Value: "blocking"},
+		"--audit-log-mode=blocking",
 		// Not on by itself, but on in distributions: who blocks an owner's removal needs update on its finalizers.
-		testenv.Flag{Name: "enable-admission-plugins", Value: "OwnerReferencesPermissionEnforcement"},
+		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
 	)
 	return err
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -24,13 +23,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // SystemNamespace is where the operator's own service accounts live.
@@ -38,10 +36,6 @@ const SystemNamespace = "findings-system"
 
 // startTimeout bounds everything that Start waits for after the API server answers.
 const startTimeout = 60 * time.Second
-
-// controlPlaneTimeout bounds the start and the end of etcd and of kube-apiserver, on a machine that
-// is busy with other tests' too.
-const controlPlaneTimeout = 2 * time.Minute
 
 // Environment is a running API server.
 type Environment struct {
@@ -52,7 +46,10 @@ type Environment struct {
 	// Scheme knows the built-in kinds and this project's.
 	Scheme *kruntime.Scheme
 
-	env *envtest.Environment
+	// ControlPlane is what runs.
+	ControlPlane *harness.ControlPlane
+
+	folder string
 }
 
 // NewScheme returns a scheme that knows the built-in kinds and this project's.
@@ -113,12 +110,10 @@ func forgetResult() error {
 	return flag.Set("test.testlogfile", "")
 }
 
-// Start starts etcd and kube-apiserver, with further flags, and installs everything under config/.
-func Start(flags ...Flag) (*Environment, error) {
-	e, err := start(&envtest.Environment{
-		CRDDirectoryPaths:     []string{filepath.Join(RepositoryRoot(), "config", "crd", "bases")},
-		ErrorIfCRDPathMissing: true,
-	}, flags)
+// Start starts etcd and kube-apiserver, with further flags of the latter, and installs everything
+// under config/.
+func Start(flags ...string) (*Environment, error) {
+	e, err := StartBare(flags...)
 	if err != nil {
 		return nil, err
 	}
@@ -128,45 +123,47 @@ func Start(flags ...Flag) (*Environment, error) {
 	return e, nil
 }
 
-// Flag is one of kube-apiserver's.
-type Flag struct{ Name, Value string }
-
-// StartBare starts etcd and kube-apiserver with nothing of ours in it, and with further flags.
-func StartBare(flags ...Flag) (*Environment, error) {
-	return start(&envtest.Environment{}, flags)
-}
-
-func start(env *envtest.Environment, flags []Flag) (*Environment, error) {
-	for _, flag := range flags {
-		env.ControlPlane.GetAPIServer().Configure().Append(flag.Name, flag.Value)
-	}
-	assets, err := assetsDirectory()
+// StartBare starts etcd and kube-apiserver, with further flags of the latter, and installs nothing.
+func StartBare(flags ...string) (*Environment, error) {
+	folder, err := os.MkdirTemp("", "testenv-")
 	if err != nil {
 		return nil, err
 	}
-	env.BinaryAssetsDirectory, env.Scheme = assets, NewScheme()
-	env.ControlPlaneStartTimeout, env.ControlPlaneStopTimeout = controlPlaneTimeout, controlPlaneTimeout
-	config, err := env.Start()
+	e := &Environment{Scheme: NewScheme(), folder: folder}
+	e.ControlPlane, err = harness.StartControlPlane(context.Background(), harness.ControlPlaneOptions{
+		Folder: folder,
+		// The machine may crash: nobody needs the data.
+		EtcdFlags:      []string{"--unsafe-no-fsync"},
+		APIServerFlags: flags,
+	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start the control plane: %w", err), env.Stop())
+		return nil, errors.Join(fmt.Errorf("start the control plane: %w", err), e.Stop())
 	}
-	config.QPS = -1 // client-go caps at 5 requests a second unless told otherwise
-	e := &Environment{Config: config, Scheme: env.Scheme, env: env}
-	if e.Client, err = client.New(e.Config, client.Options{Scheme: e.Scheme}); err != nil {
-		return nil, errors.Join(fmt.Errorf("make a client: %w", err), env.Stop())
+	e.Config = e.ControlPlane.Admin
+	if e.Client, err = e.NewClient(e.Config); err != nil {
+		return nil, errors.Join(fmt.Errorf("make a client: %w", err), e.Stop())
 	}
 	return e, nil
 }
 
 // EtcdURL is the address that etcd serves its clients and its metrics at, without TLS.
-func (e *Environment) EtcdURL() string { return e.env.ControlPlane.Etcd.URL.String() }
+func (e *Environment) EtcdURL() string { return "http://" + e.ControlPlane.EtcdAddress }
 
-// Stop ends the API server and etcd.
-func (e *Environment) Stop() error { return e.env.Stop() }
+// Stop ends the API server and etcd, and removes their data.
+func (e *Environment) Stop() error {
+	return errors.Join(e.ControlPlane.Kill(), os.RemoveAll(e.folder))
+}
 
 func (e *Environment) install() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
+	_, err := envtest.InstallCRDs(e.Config, envtest.CRDInstallOptions{
+		Paths: []string{filepath.Join(harness.Root(), "config", "crd", "bases")}, ErrorIfPathMissing: true,
+		Scheme: e.Scheme, MaxTime: startTimeout, PollInterval: 50 * time.Millisecond,
+	})
+	if err != nil {
+		return fmt.Errorf("install the custom resources: %w", err)
+	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: SystemNamespace}}
 	if err := e.Client.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create namespace %s: %w", SystemNamespace, err)
@@ -251,52 +248,18 @@ func (e *Environment) ServiceAccount(ctx context.Context, namespace, name string
 // WriteKubeconfig writes a kubeconfig file for config and returns its path.
 func WriteKubeconfig(t testing.TB, config *rest.Config, namespace string) string {
 	t.Helper()
-	const name = "testenv"
-	content, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{name: {
-			Server:                   config.Host,
-			CertificateAuthorityData: config.CAData,
-		}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{name: {
-			ClientCertificateData: config.CertData,
-			ClientKeyData:         config.KeyData,
-			Token:                 config.BearerToken,
-		}},
-		Contexts: map[string]*clientcmdapi.Context{name: {
-			Cluster: name, AuthInfo: name, Namespace: namespace,
-		}},
-		CurrentContext: name,
-	})
-	if err != nil {
-		t.Fatalf("encode a kubeconfig: %v", err)
-	}
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, harness.WriteKubeconfig(path, config, namespace))
 	return path
 }
 
 // Binary returns the path of a control-plane binary, for example "kubectl".
 func Binary(t testing.TB, name string) string {
 	t.Helper()
-	assets, err := assetsDirectory()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(assets, name)
+	path, err := harness.ControlPlaneBinary(name)
+	harness.Must(t, err)
+	return path
 }
 
 // RepositoryRoot is the folder that holds go.mod.
-func RepositoryRoot() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..")
-}
-
-func assetsDirectory() (string, error) {
-	assets := filepath.Join(RepositoryRoot(), "bin", "k8s")
-	if _, err := os.Stat(filepath.Join(assets, "kubectl")); err != nil {
-		return "", errors.New("bin/k8s holds no control plane: run `make controlplane` first")
-	}
-	return assets, nil
-}
+func RepositoryRoot() string { return harness.Root() }

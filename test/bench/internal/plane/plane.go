@@ -34,7 +34,6 @@ type Plane struct {
 	Controller, Facade *Process
 
 	folder, binary string
-	pids           map[string]int
 }
 
 // Build compiles the operator as it is in the working tree, into the folder, and returns the
@@ -51,7 +50,7 @@ func Build(ctx context.Context, folder string) (string, error) {
 
 // quiet keeps kube-apiserver from comparing all of its cache with all of etcd every five minutes, which
 // takes both cores for half a minute with 100,000 findings: it would fall to one side or the other.
-var quiet = testenv.Flag{Name: "feature-gates", Value: "DetectCacheInconsistency=false"}
+const quiet = "--feature-gates=DetectCacheInconsistency=false"
 
 // Start starts etcd and kube-apiserver; the operator's processes are started when they are wanted.
 // binary is the operator's, and the folder, which is there already, takes logs and credentials.
@@ -74,18 +73,10 @@ func (p *Plane) prepare() error {
 	if err := os.WriteFile(filepath.Join(p.cursorKeys(), "1"), []byte(rand.Text()+rand.Text()), 0o600); err != nil {
 		return err
 	}
-	var err error
-	p.pids, err = childrenOf(os.Getpid(), map[string]string{
-		"etcd":           p.ControlPlane().Etcd.URL.Port(),
-		"kube-apiserver": p.ControlPlane().GetAPIServer().SecureServing.Port,
-	})
-	return err
+	return nil
 }
 
 func (p *Plane) cursorKeys() string { return filepath.Join(p.folder, "cursor-keys") }
-
-// EtcdURL is where etcd serves, without TLS.
-func (p *Plane) EtcdURL() string { return p.ControlPlane().Etcd.URL.String() }
 
 // StartController starts the controllers, with further flags, and waits until they see everything.
 func (p *Plane) StartController(ctx context.Context, flags ...string) error {
@@ -147,10 +138,7 @@ func (p *Plane) Stop() error {
 
 // PIDs of what runs, by name: etcd, kube-apiserver, controller, facade.
 func (p *Plane) PIDs() map[string]int {
-	out := map[string]int{}
-	for name, pid := range p.pids {
-		out[name] = pid
-	}
+	out := map[string]int{"etcd": p.ControlPlane.Etcd.PID(), "kube-apiserver": p.ControlPlane.APIServer.PID()}
 	for _, process := range []*Process{p.Controller, p.Facade} {
 		if process != nil {
 			out[process.Name] = process.PID()

@@ -1,0 +1,36 @@
+package harness
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+)
+
+// firstPort and lastPort bound the ports that are listened on. They lie below those that systems
+// give to outgoing connections: whoever dials the port of a program that is down must neither
+// find itself there nor keep the program from coming back.
+const firstPort, lastPort = 20000, 31999
+
+// FreeAddresses returns that many loopback addresses, as host:port, that nothing listens on. No two
+// are the same.
+func FreeAddresses(count int) ([]string, error) {
+	var out []string
+	for range 100 * count {
+		if len(out) == count {
+			return out, nil
+		}
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(firstPort+rand.IntN(lastPort-firstPort))) //nolint:gosec // no secret
+		listener, err := net.Listen("tcp", address)                                                     //nolint:noctx // at once
+		if err != nil {
+			continue
+		}
+		// Open until all are known, so that no two are the same.
+		defer listener.Close() //nolint:errcheck,revive // nothing was written
+		out = append(out, address)
+	}
+	if len(out) < count {
+		return nil, fmt.Errorf("no %d ports between %d and %d are free", count, firstPort, lastPort)
+	}
+	return out, nil
+}

@@ -1,0 +1,56 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// buildTimeout is for a machine that compiles everything for the first time.
+const buildTimeout = 10 * time.Minute
+
+// Root is the repository's folder.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..")
+}
+
+// Build compiles this project's programs, as `make build` does, and returns the folder that holds
+// them. Programs that are up to date are not linked again.
+func Build(ctx context.Context) (folder string, err error) { return build(ctx, "bin") }
+
+// BuildWithRaceDetector is Build with the race detector in the programs.
+func BuildWithRaceDetector(ctx context.Context) (folder string, err error) {
+	return build(ctx, filepath.Join("bin", "race"), "-race")
+}
+
+func build(ctx context.Context, folder string, flags ...string) (_ string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, buildTimeout)
+	defer cancel()
+	folder = filepath.Join(Root(), folder)
+	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // programs for everybody, as make build leaves them
+		return "", err
+	}
+	// Tests of several packages run at a time, and build the same.
+	lock, err := os.OpenFile(filepath.Join(folder, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return "", fmt.Errorf("lock %s: %w", folder, err)
+	}
+	arguments := append([]string{"build", "-o", folder + string(filepath.Separator)}, flags...)
+	command := exec.CommandContext(ctx, "go", append(arguments, "./cmd/...")...) //nolint:gosec // the project's own
+	command.Dir = Root()
+	if output, err := command.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build this project's programs: %w\n%s", err, output)
+	}
+	return folder, nil
+}

@@ -1,0 +1,92 @@
+package harness
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// Operator starts the operator's processes on addresses of this machine.
+type Operator struct {
+	// Binary is the path of findings-operator.
+	Binary string
+	// Folder takes kubeconfigs and logs.
+	Folder string
+	// Namespace that the operator believes to run in.
+	Namespace string
+}
+
+// Component is one of the operator's processes.
+type Component struct {
+	*Process
+	// Address serves the REST API, as host:port. The controllers have none.
+	Address string
+	// HealthAddress serves /readyz, and MetricsAddress /metrics.
+	HealthAddress, MetricsAddress string
+	// Readied is how long it took from the start until the process was ready.
+	Readied time.Duration
+}
+
+// Controller describes `findings-operator controller` with the credentials of config. Receivers on
+// this machine are named by flags, which come last and so take precedence.
+func (o Operator) Controller(name string, config *rest.Config, flags ...string) (*Component, error) {
+	addresses, err := FreeAddresses(2)
+	if err != nil {
+		return nil, err
+	}
+	c := &Component{HealthAddress: addresses[0], MetricsAddress: addresses[1]}
+	return c, o.describe(c, name, config, append([]string{
+		"controller", "--health-probe-bind-address=" + c.HealthAddress, "--metrics-bind-address=" + c.MetricsAddress,
+	}, flags...))
+}
+
+// Facade describes `findings-operator apiserver` with the credentials of config.
+func (o Operator) Facade(name string, config *rest.Config, flags ...string) (*Component, error) {
+	addresses, err := FreeAddresses(2)
+	if err != nil {
+		return nil, err
+	}
+	c := &Component{Address: addresses[0], HealthAddress: addresses[1], MetricsAddress: addresses[1]}
+	return c, o.describe(c, name, config, append([]string{
+		"apiserver", "--bind-address=" + c.Address, "--health-bind-address=" + c.HealthAddress,
+	}, flags...))
+}
+
+func (o Operator) describe(c *Component, name string, config *rest.Config, arguments []string) error {
+	kubeconfig := filepath.Join(o.Folder, name+".kubeconfig")
+	if err := WriteKubeconfig(kubeconfig, config, o.Namespace); err != nil {
+		return err
+	}
+	// Behind the subcommand, before what the caller gives.
+	arguments = append([]string{arguments[0], "--kubeconfig=" + kubeconfig, "--namespace=" + o.Namespace}, arguments[1:]...)
+	c.Process = NewProcess(o.Folder, name, o.Binary, arguments...)
+	return nil
+}
+
+// StartReady starts the process and returns when it is ready. One that does not become ready is killed.
+func (c *Component) StartReady(ctx context.Context) error {
+	began := time.Now()
+	if err := c.Start(); err != nil {
+		return err
+	}
+	if err := c.AwaitReady(ctx, "http://"+c.HealthAddress+"/readyz"); err != nil {
+		c.Kill()
+		return err
+	}
+	c.Readied = time.Since(began)
+	return nil
+}
+
+// CursorKeys makes a folder with a key that signs cursors and returns the facade's flag for it.
+func (o Operator) CursorKeys() (flag string, err error) {
+	folder := filepath.Join(o.Folder, "cursor-keys")
+	return "--cursor-keys-dir=" + folder, errors.Join(
+		os.MkdirAll(folder, 0o700),
+		os.WriteFile(filepath.Join(folder, "1"), []byte(rand.Text()+rand.Text()), 0o600),
+	)
+}

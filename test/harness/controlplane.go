@@ -1,0 +1,157 @@
+package harness
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+)
+
+// ControlPlane is a kube-apiserver over an etcd, whose data outlives their processes.
+type ControlPlane struct {
+	Etcd, APIServer *Process
+	// EtcdAddress and APIServerAddress are where they listen.
+	EtcdAddress, APIServerAddress string
+	// Admin reaches the API server directly, without a client-side rate limit.
+	Admin *rest.Config
+	// Certificate is the API server's own; a proxy in front shows it too.
+	Certificate tls.Certificate
+}
+
+// ControlPlaneOptions are what differs between control planes.
+type ControlPlaneOptions struct {
+	// Folder takes data, credentials and logs.
+	Folder string
+	// EtcdFlags and APIServerFlags are given beside those that every control plane has.
+	EtcdFlags, APIServerFlags []string
+}
+
+// ControlPlaneBinary returns the path of one of the control plane's programs, such as "kubectl".
+func ControlPlaneBinary(name string) (string, error) {
+	path := filepath.Join(Root(), "bin", "k8s", name)
+	if _, err := os.Stat(path); err != nil {
+		return "", errors.New("bin/k8s holds no " + name + ": run `make controlplane` first")
+	}
+	return path, nil
+}
+
+// StartControlPlane starts both processes and returns when the API server is ready. What it returns
+// must be killed, with an error too.
+func StartControlPlane(ctx context.Context, options ControlPlaneOptions) (*ControlPlane, error) {
+	p := &ControlPlane{}
+	if err := p.prepare(options); err != nil {
+		return p, err
+	}
+	if err := errors.Join(p.Etcd.Start(), p.APIServer.Start()); err != nil {
+		return p, err
+	}
+	return p, p.AwaitReady(ctx)
+}
+
+func (p *ControlPlane) prepare(options ControlPlaneOptions) error {
+	addresses, err := FreeAddresses(3)
+	if err != nil {
+		return err
+	}
+	p.EtcdAddress, p.APIServerAddress = addresses[0], addresses[1]
+	etcd, err := ControlPlaneBinary("etcd")
+	if err != nil {
+		return err
+	}
+	server, err := ControlPlaneBinary("kube-apiserver")
+	if err != nil {
+		return err
+	}
+	credentials, err := p.makeCredentials(options.Folder)
+	if err != nil {
+		return err
+	}
+	p.Etcd = NewProcess(options.Folder, "etcd", etcd, append([]string{
+		"--data-dir=" + filepath.Join(options.Folder, "etcd"),
+		"--listen-client-urls=http://" + p.EtcdAddress, "--advertise-client-urls=http://" + p.EtcdAddress,
+		"--listen-peer-urls=http://" + addresses[2],
+	}, options.EtcdFlags...)...)
+	p.APIServer = NewProcess(options.Folder, "kube-apiserver", server,
+		append(append(p.serverFlags(options.Folder), credentials...), options.APIServerFlags...)...)
+	return nil
+}
+
+func (p *ControlPlane) serverFlags(folder string) []string {
+	_, port, _ := net.SplitHostPort(p.APIServerAddress)
+	return []string{
+		"--etcd-servers=http://" + p.EtcdAddress,
+		"--bind-address=127.0.0.1", "--secure-port=" + port, "--cert-dir=" + folder,
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-cluster-ip-range=10.0.0.0/24",
+		"--allow-privileged=true", "--disable-admission-plugins=ServiceAccount", "--authorization-mode=RBAC",
+	}
+}
+
+// makeCredentials writes keys, the certificate and the administrator's token, and returns
+// kube-apiserver's flags for them.
+func (p *ControlPlane) makeCredentials(folder string) (flags []string, err error) {
+	file := func(name string) string { return filepath.Join(folder, name) }
+	content, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.ParseIP("127.0.0.1")}, nil)
+	if err != nil {
+		return nil, err
+	}
+	if p.Certificate, err = tls.X509KeyPair(content, key); err != nil {
+		return nil, err
+	}
+	if _, _, err := keyutil.LoadOrGenerateKeyFile(file("service-account.key")); err != nil {
+		return nil, err
+	}
+	token := rand.Text()
+	p.Admin = &rest.Config{
+		Host: "https://" + p.APIServerAddress, BearerToken: token, QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAData: content},
+	}
+	for name, content := range map[string][]byte{
+		"apiserver.crt": content, "apiserver.key": key, "tokens.csv": []byte(token + ",admin,admin,system:masters\n"),
+	} {
+		if err := os.WriteFile(file(name), content, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	return []string{
+		"--tls-cert-file=" + file("apiserver.crt"), "--tls-private-key-file=" + file("apiserver.key"),
+		"--token-auth-file=" + file("tokens.csv"),
+		"--service-account-key-file=" + file("service-account.key"),
+		"--service-account-signing-key-file=" + file("service-account.key"),
+	}, nil
+}
+
+// AwaitReady returns when the API server is ready.
+func (p *ControlPlane) AwaitReady(ctx context.Context) error {
+	client, err := rest.HTTPClientFor(p.Admin)
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+	over := func() error { return errors.Join(p.Etcd.Err(), p.APIServer.Err()) }
+	if err := AwaitAnswer(ctx, client, p.Admin.Host+"/readyz", over); err != nil {
+		return fmt.Errorf("wait until the API server is ready: %w; its log ends:\n%s", err, p.APIServer.LogTail())
+	}
+	return nil
+}
+
+// Kill ends both at once: nobody needs their data any more. It returns an error where one had ended
+// by itself.
+func (p *ControlPlane) Kill() error {
+	var errs []error
+	for _, process := range []*Process{p.APIServer, p.Etcd} {
+		if process != nil {
+			errs = append(errs, process.Err())
+			process.Kill()
+		}
+	}
+	return errors.Join(errs...)
+}

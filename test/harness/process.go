@@ -1,0 +1,285 @@
+// Package harness runs programs for tests: it builds them, finds addresses and writes kubeconfigs
+// for them, starts and stops them, and waits until they are ready. What it starts ends with the
+// test binary, however that ends.
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	// reviveAfter is how long a revived process stays away, as with a kubelet.
+	reviveAfter = time.Second
+	// stopTimeout is how long a process has to end by itself.
+	stopTimeout = 2 * time.Minute
+	// logTail is how many bytes of a log are shown.
+	logTail = 6000
+)
+
+// Process is a program that can be stopped, killed, frozen and started again with the same
+// arguments, and so over the same data. Its exported fields are set before the first start.
+// It is safe for concurrent use.
+type Process struct {
+	// Name in messages. The log is named after it.
+	Name string
+	// Path of the program.
+	Path string
+	// Arguments of the program.
+	Arguments []string
+	// Log is the file that the output of every start is appended to.
+	Log string
+	// Env is the environment; nil for that of the test.
+	Env []string
+	// Dir is the working directory; empty for that of the test.
+	Dir string
+	// User runs the program; nil for that of the test.
+	User *syscall.Credential
+	// StopSignal asks the program to end; 0 for SIGTERM.
+	StopSignal syscall.Signal
+	// Revive has the program started again where it ends by itself.
+	Revive bool
+
+	mutex   sync.Mutex
+	command *exec.Cmd
+	ended   chan struct{}
+	wanted  bool
+	starts  int
+	// strays are how it ended when nobody had stopped it.
+	strays []string
+}
+
+// NewProcess describes a program whose log is in the folder. It does not start it.
+func NewProcess(folder, name, path string, arguments ...string) *Process {
+	return &Process{Name: name, Path: path, Arguments: arguments, Log: filepath.Join(folder, name+".log")}
+}
+
+// Start starts the program. It must not run already.
+func (p *Process) Start() error {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.wanted = true
+	return p.spawn()
+}
+
+// spawn needs the mutex.
+func (p *Process) spawn() error {
+	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	command := exec.Command(p.Path, p.Arguments...) //nolint:gosec,noctx // a test names its own programs; Stop and Kill end them
+	command.Stdout, command.Stderr, command.Env, command.Dir = log, log, p.Env, p.Dir
+	err = startTied(command, p.User)
+	// The program has a descriptor of its own.
+	if closed := log.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return fmt.Errorf("start %s: %w", p.Name, err)
+	}
+	p.command, p.ended = command, make(chan struct{})
+	p.starts++
+	go p.follow(command, p.ended)
+	return nil
+}
+
+// follow waits for the end and records one that nobody asked for.
+func (p *Process) follow(command *exec.Cmd, ended chan struct{}) {
+	err := command.Wait()
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	defer close(ended)
+	if !p.wanted {
+		return
+	}
+	p.strays = append(p.strays, fmt.Sprintf("%s ended by itself: %v", p.Name, endOf(err)))
+	if p.Revive {
+		time.AfterFunc(reviveAfter, func() { p.revive(command) })
+	}
+}
+
+func endOf(err error) string {
+	if err == nil {
+		return "exit status 0"
+	}
+	return err.Error()
+}
+
+func (p *Process) revive(ended *exec.Cmd) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if !p.wanted || p.command != ended {
+		return
+	}
+	if err := p.spawn(); err != nil {
+		p.strays = append(p.strays, err.Error())
+	}
+}
+
+// Stop asks the program to end, and kills it where it does not. It returns an error where the
+// program had to be killed, fails, or had ended by itself without being revived.
+func (p *Process) Stop() error {
+	signal := p.StopSignal
+	if signal == 0 {
+		signal = syscall.SIGTERM
+	}
+	command, ended, stray := p.release()
+	if command == nil {
+		return nil
+	}
+	if stray != nil {
+		return fmt.Errorf("%w; its log ends:\n%s", stray, p.LogTail())
+	}
+	_ = command.Process.Signal(signal) // it may have ended
+	select {
+	case <-ended:
+	case <-time.After(stopTimeout):
+		_ = command.Process.Kill()
+		<-ended
+		return fmt.Errorf("%s did not end within %s; its log ends:\n%s", p.Name, stopTimeout, p.LogTail())
+	}
+	if state := command.ProcessState; !state.Success() && state.Sys().(syscall.WaitStatus).Signal() != signal {
+		return fmt.Errorf("%s ended with %s; its log ends:\n%s", p.Name, state, p.LogTail())
+	}
+	return nil
+}
+
+// Run starts the program and stops it when the test ends, which fails where the program did.
+func (p *Process) Run(t testing.TB) {
+	t.Helper()
+	Must(t, p.Start())
+	t.Cleanup(func() {
+		if err := p.Stop(); err != nil {
+			t.Error(err)
+		} else if t.Failed() {
+			t.Logf("the log of %s ends:\n%s", p.Name, p.LogTail())
+		}
+	})
+}
+
+// release has the process no longer wanted. It returns what ran, nil where nothing was wanted, and
+// an error where it has ended by itself.
+func (p *Process) release() (command *exec.Cmd, ended chan struct{}, stray error) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if !p.wanted {
+		return nil, nil, nil
+	}
+	stray = p.stray()
+	p.wanted = false
+	return p.command, p.ended, stray
+}
+
+// Kill ends the program at once, as kill -9 does, and returns when it has ended.
+func (p *Process) Kill() {
+	command, ended, _ := p.release()
+	if command == nil {
+		return
+	}
+	_ = command.Process.Kill() // it may have ended
+	<-ended
+}
+
+// Restart kills the program and starts it again at once.
+func (p *Process) Restart() error {
+	p.Kill()
+	return p.Start()
+}
+
+// Freeze stops the program where it is: its connections stay, and nothing answers.
+func (p *Process) Freeze() error { return p.signal(syscall.SIGSTOP) }
+
+// Thaw lets a frozen program go on.
+func (p *Process) Thaw() error { return p.signal(syscall.SIGCONT) }
+
+func (p *Process) signal(which os.Signal) error {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.command.Process.Signal(which)
+}
+
+// PID of the program as it was started last.
+func (p *Process) PID() int {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.command.Process.Pid
+}
+
+// Starts is how often the program was started.
+func (p *Process) Starts() int {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.starts
+}
+
+// Running reports whether the program runs, as far as is known.
+func (p *Process) Running() bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.runs()
+}
+
+// runs needs the mutex.
+func (p *Process) runs() bool {
+	if p.command == nil {
+		return false
+	}
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// Strays report how the program ended each time that nobody had stopped it.
+func (p *Process) Strays() []string {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return slices.Clone(p.strays)
+}
+
+// Err is an error where the program has ended by itself and is not revived.
+func (p *Process) Err() error {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.stray()
+}
+
+// stray needs the mutex.
+func (p *Process) stray() error {
+	if !p.wanted || p.Revive || p.runs() || len(p.strays) == 0 {
+		return nil
+	}
+	return errors.New(p.strays[len(p.strays)-1])
+}
+
+// AwaitReady returns when the address answers 200, and an error with the end of the log where the
+// program ends or Patience runs out first.
+func (p *Process) AwaitReady(ctx context.Context, url string) error {
+	err := AwaitAnswer(ctx, nil, url, p.Err)
+	if err != nil {
+		return fmt.Errorf("%s does not become ready: %w; its log ends:\n%s", p.Name, err, p.LogTail())
+	}
+	return nil
+}
+
+// LogTail is how the log ends.
+func (p *Process) LogTail() string {
+	content, err := os.ReadFile(p.Log)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(content[max(0, len(content)-logTail):]))
+}

@@ -1,0 +1,143 @@
+package harness_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/needs"
+)
+
+// panicFolder is the environment variable that has TestAPanicLeavesNoControlPlaneBehind panic,
+// with a control plane over that folder.
+const panicFolder = "HARNESS_PANIC_FOLDER"
+
+func TestAPanicLeavesNoControlPlaneBehind(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		needs.Missing(t, "Linux, whose kernel ends a process with its parent")
+	}
+	if folder := os.Getenv(panicFolder); folder != "" {
+		startAndPanic(t, folder)
+	}
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+	child.Env = append(os.Environ(), panicFolder+"="+t.TempDir())
+	out, err := child.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "panic: on purpose") {
+		t.Fatalf("the child ended with %v and not with its panic:\n%s", err, out)
+	}
+	var pids []int
+	for lines := bufio.NewScanner(strings.NewReader(string(out))); lines.Scan(); {
+		if text, found := strings.CutPrefix(lines.Text(), "pid "); found {
+			pid, err := strconv.Atoi(text)
+			harness.Must(t, err)
+			pids = append(pids, pid)
+		}
+	}
+	if len(pids) != 2 {
+		t.Fatalf("the child named the processes %v, not etcd and kube-apiserver:\n%s", pids, out)
+	}
+	harness.Eventually(t, func(g Gomega) {
+		for _, pid := range pids {
+			g.Expect(runs(pid)).To(BeFalse(), "process %d runs", pid)
+		}
+	})
+}
+
+// runs reports whether a process runs. One that nobody has waited for does not.
+func runs(pid int) bool {
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return false
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(stat), ") Z ")
+}
+
+func startAndPanic(t *testing.T, folder string) {
+	t.Helper()
+	plane, err := harness.StartControlPlane(t.Context(), harness.ControlPlaneOptions{Folder: folder})
+	harness.Must(t, err)
+	fmt.Printf("\npid %d\npid %d\n", plane.Etcd.PID(), plane.APIServer.PID())
+	panic("on purpose")
+}
+
+func shell(t *testing.T, script string) *harness.Process {
+	t.Helper()
+	return harness.NewProcess(t.TempDir(), "script", "/bin/sh", "-c", script)
+}
+
+func TestStopReportsHowAProcessEnds(t *testing.T) {
+	for _, c := range []struct{ script, want, reason string }{
+		{"echo ready; exec sleep 600", "", "SIGTERM is how it was asked to end"},
+		{"trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done", "", "it ends by itself, in order"},
+		{"trap 'echo cause; exit 3' TERM; echo ready; while :; do sleep 0.01; done", "exit status 3; its log ends:\nready\ncause", "it fails on the way out"},
+	} {
+		p := shell(t, c.script)
+		harness.Must(t, p.Start())
+		harness.Eventually(t, func(g Gomega) { g.Expect(p.LogTail()).To(Equal("ready")) })
+		if err := p.Stop(); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("Stop of %q returned %v, want %q: %s", c.script, err, c.want, c.reason)
+		}
+		if p.Running() {
+			t.Errorf("%q runs after Stop", c.script)
+		}
+	}
+}
+
+func TestAnEndThatNobodyAskedForIsAnError(t *testing.T) {
+	p := shell(t, "echo cause; exit 3")
+	harness.Must(t, p.Start())
+	err := p.AwaitReady(t.Context(), "http://127.0.0.1:1/readyz")
+	if err == nil || !strings.Contains(err.Error(), "script ended by itself: exit status 3") || !strings.Contains(err.Error(), "cause") {
+		t.Errorf("AwaitReady returned %v; want how the process ended, and its log", err)
+	}
+	if err := p.Stop(); err == nil || !strings.Contains(err.Error(), "ended by itself") {
+		t.Errorf("Stop returned %v; want that the process had ended before", err)
+	}
+	if err := p.Stop(); err != nil {
+		t.Errorf("a second Stop returned %v", err)
+	}
+}
+
+func TestARevivedProcessComesBack(t *testing.T) {
+	p := shell(t, "echo ready; exec sleep 600")
+	p.Revive = true
+	harness.Must(t, p.Start())
+	harness.Must(t, syscall.Kill(p.PID(), syscall.SIGKILL))
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(p.Starts()).To(Equal(2))
+		g.Expect(p.Running()).To(BeTrue())
+	})
+	if strays := p.Strays(); len(strays) != 1 || !strings.Contains(strays[0], "signal: killed") {
+		t.Errorf("the strays are %q, want the one kill", strays)
+	}
+	harness.Must(t, p.Restart())
+	if p.Starts() != 3 || len(p.Strays()) != 1 {
+		t.Errorf("after Restart there were %d starts and the strays %q; want 3, and Restart to be none", p.Starts(), p.Strays())
+	}
+	harness.Must(t, p.Stop())
+}
+
+func TestFreeAddressesAreDifferent(t *testing.T) {
+	addresses, err := harness.FreeAddresses(100)
+	harness.Must(t, err)
+	seen := map[string]bool{}
+	for _, address := range addresses {
+		if seen[address] {
+			t.Errorf("%s was given twice", address)
+		}
+		seen[address] = true
+	}
+	if len(seen) != 100 {
+		t.Errorf("got %d addresses, want 100", len(seen))
+	}
+}

@@ -1,0 +1,98 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	// Patience is how long a condition may take on a busy machine.
+	Patience = 2 * time.Minute
+	// interval is how often a condition is looked at.
+	interval = 20 * time.Millisecond
+	// answerTimeout bounds one look at whether a process is ready.
+	answerTimeout = 5 * time.Second
+)
+
+// Eventually polls until the assertions hold, for Patience at most.
+func Eventually(t testing.TB, assertions func(g gomega.Gomega)) {
+	t.Helper()
+	Within(t, Patience, assertions)
+}
+
+// Within polls until the assertions hold, for that long at most.
+func Within(t testing.TB, patience time.Duration, assertions func(g gomega.Gomega)) {
+	t.Helper()
+	gomega.NewWithT(t).Eventually(assertions).WithContext(t.Context()).
+		WithTimeout(patience).WithPolling(interval).Should(gomega.Succeed())
+}
+
+// Must ends the test where there is an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Until tries until the check returns nil, for Patience at most. Its error holds the check's last.
+func Until(ctx context.Context, what string, check func(context.Context) error) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, interval, Patience, true, func(ctx context.Context) (bool, error) {
+		last = check(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait until %s: %w", what, errors.Join(err, last))
+	}
+	return nil
+}
+
+// AwaitAnswer returns when the address answers 200. It gives up after Patience, or when over, which
+// may be nil, returns an error. A nil client is one without credentials.
+func AwaitAnswer(ctx context.Context, client *http.Client, url string, over func() error) error {
+	if client == nil {
+		client = &http.Client{}
+	}
+	last := errors.New("no answer")
+	err := wait.PollUntilContextTimeout(ctx, interval, Patience, true, func(ctx context.Context) (bool, error) {
+		if over != nil {
+			if err := over(); err != nil {
+				return false, err
+			}
+		}
+		last = answers(ctx, client, url)
+		return last == nil, nil
+	})
+	if err != nil {
+		return errors.Join(err, last)
+	}
+	return nil
+}
+
+func answers(ctx context.Context, client *http.Client, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	if err := response.Body.Close(); err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", url, response.Status)
+	}
+	return nil
+}
