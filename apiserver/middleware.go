@@ -209,7 +209,7 @@ func validate(described *openapi.Operation, segments map[string]string) gin.Hand
 		}
 		var err error
 		if s.request.Path, err = described.ParsePath(path); err != nil {
-			fail(c, problem.InvalidBody(err.Error()))
+			fail(c, invalidPath(described, err))
 			return
 		}
 		if s.request.Query, err = described.ParseQuery(c.Request.URL.RawQuery); err != nil {
@@ -226,6 +226,15 @@ func validate(described *openapi.Operation, segments map[string]string) gin.Hand
 			fail(c, problem.InvalidBody(err.Error()))
 		}
 	}
+}
+
+// invalidPath has the message for a status of 400 that can be true of the operation: what takes no
+// body has none that could be bad.
+func invalidPath(described *openapi.Operation, err error) error {
+	if described.TakesBody() {
+		return problem.InvalidBody(err.Error())
+	}
+	return problem.InvalidQuery(err.Error())
 }
 
 // readBody returns errors that are fit for a client.

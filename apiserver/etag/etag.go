@@ -23,7 +23,7 @@ func Format(state string, compressed bool) string {
 }
 
 // Condition is what the header If-Match or If-None-Match asks for. The zero value is that of a
-// request without the header.
+// request without the header, or with an empty one.
 type Condition struct {
 	given, any bool
 	states     []string
@@ -38,7 +38,7 @@ func IfNoneMatch(values []string) Condition { return parse(values, true) }
 // parse takes what is no tag for one that matches nothing: a condition must not be lost. No
 // state holds a comma, so that a comma within a tag does no harm.
 func parse(values []string, weak bool) Condition {
-	if len(values) == 0 {
+	if !slices.ContainsFunc(values, func(value string) bool { return strings.Trim(value, " \t") != "" }) {
 		return Condition{}
 	}
 	condition := Condition{given: true}
@@ -68,7 +68,7 @@ func unquote(text string) (string, bool) {
 	return text[1 : len(text)-1], true
 }
 
-// Given reports whether the request has the header.
+// Given reports whether the request has the header, with a value.
 func (c Condition) Given() bool { return c.given }
 
 // Names reports whether the header names that state, or any.

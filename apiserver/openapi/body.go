@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"mime"
+	"slices"
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -105,8 +106,8 @@ func CheckContentType(header string) error {
 	return nil
 }
 
-// ParseBody reads a body strictly. Members that the contract does not describe are ignored.
-// Its errors are fit for a client.
+// ParseBody reads a body strictly. Members that the contract does not describe are ignored. An
+// optional id that is empty is as if it were not given. Its errors are fit for a client.
 func (o *Operation) ParseBody(content []byte) (Body, error) {
 	given, err := strictjson.Object(content)
 	if err != nil {
@@ -125,12 +126,19 @@ func (o *Operation) ParseBody(content []byte) (Body, error) {
 		if !ok {
 			return Body{}, fmt.Errorf("%s must be a string", name)
 		}
-		if err := o.body.members[name].check(name, value); err != nil {
+		if value == "" && o.body.isOptionalID(name) {
+			continue
+		}
+		var err error
+		if values[name], err = o.body.members[name].read(name, value); err != nil {
 			return Body{}, err
 		}
-		values[name] = value
 	}
 	return Body{members: values}, o.body.checkPresence(values)
+}
+
+func (s *bodySchema) isOptionalID(name string) bool {
+	return s.members[name].id && !slices.Contains(s.required, name)
 }
 
 func (s *bodySchema) checkPresence(values map[string]string) error {

@@ -70,15 +70,16 @@ func FuzzParseReviewQuery(f *testing.F) {
 			return // what is wrong is with a name that is ignored
 		}
 		for _, name := range []string{"start_time", "end_time"} {
+			values := slices.DeleteFunc(given[name], func(value string) bool { return value == "" })
 			at := query.Time(name)
-			if given.Has(name) != (at != nil) {
+			if len(values) > 0 != (at != nil) {
 				t.Errorf("%q: %s is %v", raw, name, at)
 				continue
 			}
 			if at == nil {
 				continue
 			}
-			if want, err := time.Parse(time.RFC3339, given.Get(name)); err != nil || !want.Equal(*at) {
+			if want, err := time.Parse(time.RFC3339, values[0]); err != nil || !want.Equal(*at) {
 				t.Errorf("%q: %s is %v, given %v, %v", raw, name, at, want, err)
 			}
 		}

@@ -2,7 +2,9 @@ package openapi_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -37,14 +39,13 @@ func TestParseQuery(t *testing.T) {
 		{"every parameter may be given", "cursor=x&sort=updated_at&order=asc&size=1000&status=open_muted&user_status=active&severity=low&repo_id=r&project_id=p&class=CWE-22", false},
 		{"unknown names are ignored", "page=7&Size=0&filter%5Ba%5D=b", false},
 		{"an unknown name may come twice", "page=1&page=2", false},
-		{"an empty cursor asks for the first page", "cursor=", false},
+		{"an empty value is none, so another may follow it", "size=&size=7&size", false},
 		{"the smallest size is 1", "size=1", false},
 		{"an id may be 253 bytes", "repo_id=" + long, false},
 		{"an id that cannot exist is simply not there", "repo_id=..%2F..%2F", false},
 		{"size 0 is out of range", "size=0", true},
 		{"size 1001 is out of range", "size=1001", true},
 		{"a negative size is out of range", "size=-1", true},
-		{"an empty size is no integer", "size=", true},
 		{"a word is no integer", "size=ten", true},
 		{"a fraction is no integer", "size=1.0", true},
 		{"an exponent is no integer", "size=1e2", true},
@@ -53,7 +54,6 @@ func TestParseQuery(t *testing.T) {
 		{"digits of other scripts are no integer", "size=%D9%A3", true},
 		{"a number past 64 bits is out of range", "size=99999999999999999999", true},
 		{"an unknown sort is refused", "sort=severity", true},
-		{"an empty sort is refused", "sort=", true},
 		{"values are compared with their case", "order=DESC", true},
 		{"an unknown status is refused", "status=muted", true},
 		{"an unknown user status is refused", "user_status=closed", true},
@@ -72,7 +72,7 @@ func TestParseQuery(t *testing.T) {
 		{"an unknown name may have any value", "foo=%zz&a;b=c&%=%&=&&", false},
 		{"a known name is known however it is written", "%73ize=0", true},
 		{"it is the same name however it is written", "%73ize=1&size=1", true},
-		{"a name without a value has an empty one", "order", true},
+		{"a name without a value has an empty one", "order", false},
 	} {
 		for _, id := range []string{"listFindingsV1", "listFindingsV2"} {
 			_, err := all[id].ParseQuery(test.query)
@@ -97,6 +97,68 @@ func TestParseQueryPutsInTheContractsDefaults(t *testing.T) {
 			t.Errorf("%s: a filter that was not given is there", id)
 		}
 	}
+}
+
+// Every parameter that the contract describes, and every optional id of a body, those to come too.
+func TestAnEmptyValueIsAsIfItWereNotGiven(t *testing.T) {
+	spec, all := operations(t)
+	parameters, ids := 0, 0
+	for path, item := range spec.Paths.Map() {
+		for method, described := range item.Operations() {
+			operation := all[described.OperationID]
+			for _, name := range queryOf(item, described) {
+				parameters++
+				for _, empty := range []string{name + "=", name, name + "=&" + name + "="} {
+					if got, want := shown(t, operation, empty, queryOf(item, described)), shown(t, operation, "", queryOf(item, described)); got != want {
+						t.Errorf("%s %s?%s is read as %s, without it %s", method, path, empty, got, want)
+					}
+				}
+			}
+			if described.RequestBody == nil {
+				continue
+			}
+			schema := described.RequestBody.Value.Content.Get("application/json").Schema.Value
+			for name, member := range schema.Properties {
+				if member.Value.Format != "resource-id" || slices.Contains(schema.Required, name) {
+					continue
+				}
+				ids++
+				body, err := operation.ParseBody([]byte(`{"user_status":"open","` + name + `":""}`))
+				if _, given := body.Lookup(name); err != nil || given {
+					t.Errorf("%s %s: the empty %s is there: %t, error %v", method, path, name, given, err)
+				}
+			}
+		}
+	}
+	if parameters < 30 || ids < 2 {
+		t.Errorf("only %d parameters and %d ids were found", parameters, ids)
+	}
+}
+
+// queryOf are the names of an operation's query parameters.
+func queryOf(item *openapi3.PathItem, described *openapi3.Operation) (names []string) {
+	for _, parameter := range slices.Concat(item.Parameters, described.Parameters) {
+		if parameter.Value.In == openapi3.ParameterInQuery {
+			names = append(names, parameter.Value.Name)
+		}
+	}
+	return names
+}
+
+// shown is what a query is read as.
+func shown(t *testing.T, operation *openapi.Operation, raw string, names []string) string {
+	t.Helper()
+	query, err := operation.ParseQuery(raw)
+	if err != nil {
+		return err.Error()
+	}
+	var out strings.Builder
+	for _, name := range names {
+		if value, given := query.Lookup(name); given {
+			fmt.Fprintf(&out, "%s=%q ", name, value)
+		}
+	}
+	return out.String()
 }
 
 func TestParsePath(t *testing.T) {
@@ -148,6 +210,9 @@ func TestParseBody(t *testing.T) {
 		{"an id holds no control characters", "updateFindingV2", `{"comments":"a","project_id":"\u0000"}`, true},
 		{"10,000 characters are allowed", "updateFindingV2", `{"comments":"` + strings.Repeat("é", 10_000) + `"}`, false},
 		{"characters are code points", "updateFindingV2", `{"comments":"` + strings.Repeat(`\ud83d\ude00`, 10_000) + `"}`, false},
+		{"an empty id is none", "updateFindingV2", `{"comments":"a","repo_id":"","project_id":""}`, false},
+		{"an empty id changes nothing", "updateFindingV2", `{"repo_id":""}`, true},
+		{"an empty user status is no status", "updateFindingV2", `{"comments":"a","user_status":""}`, true},
 		{"10,001 characters are not", "updateFindingV2", `{"comments":"` + strings.Repeat("a", 10_001) + `"}`, true},
 		{"a second value is refused", "updateFindingV2", `{"comments":"a"}{}`, true},
 		{"a name must not come twice", "updateFindingV2", `{"comments":"a","comments":"a"}`, true},
@@ -231,11 +296,12 @@ func FuzzParseQuery(f *testing.F) {
 			t.Errorf("%q: size %d", raw, size)
 		}
 		for name, fallback := range map[string]string{"sort": "created_at", "order": "desc", "repo_id": "", "class": "", "status": ""} {
+			values := slices.DeleteFunc(given[name], func(value string) bool { return value == "" })
 			want := fallback
-			if given.Has(name) {
-				want = given.Get(name)
+			if len(values) > 0 {
+				want = values[0]
 			}
-			if got := query.Get(name); got != want || len(given[name]) > 1 {
+			if got := query.Get(name); got != want || len(values) > 1 {
 				t.Errorf("%q: %s is %q, given %q", raw, name, got, given[name])
 			}
 		}

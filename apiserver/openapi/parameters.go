@@ -47,16 +47,16 @@ func (o *Operation) ParsePath(segments map[string]string) (Parameters, error) {
 		if err != nil {
 			return Parameters{}, fmt.Errorf("%s in the path is not percent-encoded as it should be", name)
 		}
-		if err := o.path[name].check(name+" in the path", value); err != nil {
+		if values[name], err = o.path[name].read(name+" in the path", value); err != nil {
 			return Parameters{}, err
 		}
-		values[name] = value
 	}
 	return Parameters{values: values}, nil
 }
 
 // ParseQuery takes a request's raw query. Names that the contract does not describe are
-// ignored, whatever their values. Its errors are fit for a client.
+// ignored, whatever their values. A parameter with an empty value is as if it were not given:
+// many clients send what is not set as "". Its errors are fit for a client.
 func (o *Operation) ParseQuery(raw string) (Parameters, error) {
 	values := make(map[string]string, len(o.query))
 	for raw != "" {
@@ -71,13 +71,15 @@ func (o *Operation) ParseQuery(raw string) (Parameters, error) {
 		if value, err = url.QueryUnescape(value); err != nil {
 			return Parameters{}, fmt.Errorf("%s is not percent-encoded as it should be", name)
 		}
+		if value == "" {
+			continue
+		}
 		if _, again := values[name]; again {
 			return Parameters{}, fmt.Errorf("%s is given more than once", name)
 		}
-		if err := schema.check(name, value); err != nil {
+		if values[name], err = schema.read(name, value); err != nil {
 			return Parameters{}, err
 		}
-		values[name] = value
 	}
 	for name, schema := range o.query {
 		if _, given := values[name]; !given && schema.byDefault != "" {

@@ -80,15 +80,21 @@ func newScalar(ref *openapi3.SchemaRef) (scalar, error) {
 	return s, nil
 }
 
-// check returns an error fit for a client that begins with name.
+// read returns the value in its one spelling: two texts of the same value are the same filter to a
+// cursor. Its error is fit for a client and begins with name.
+func (s scalar) read(name, value string) (string, error) {
+	if s.time {
+		return readTime(name, value)
+	}
+	return value, s.check(name, value)
+}
+
 func (s scalar) check(name, value string) error {
 	switch {
 	case s.integer:
 		return s.checkInteger(name, value)
 	case s.id:
 		return checkID(name, value)
-	case s.time:
-		return checkTime(name, value)
 	case !utf8.ValidString(value):
 		return fmt.Errorf("%s must be valid UTF-8", name)
 	case s.enum != nil && !slices.Contains(s.enum, value):
@@ -107,11 +113,13 @@ func (s scalar) checkInteger(name, value string) error {
 	return nil
 }
 
-func checkTime(name, value string) error {
-	if _, err := time.Parse(time.RFC3339, value); err != nil {
-		return fmt.Errorf("%s must be an RFC 3339 timestamp such as 2026-03-01T08:30:00Z; a plus sign is written %%2B", name)
+// readTime returns the instant in UTC.
+func readTime(name, value string) (string, error) {
+	at, err := time.Parse(time.RFC3339, value)
+	if err != nil {
+		return "", fmt.Errorf("%s must be an RFC 3339 timestamp such as 2026-03-01T08:30:00Z; a plus sign is written %%2B", name)
 	}
-	return nil
+	return at.UTC().Format(time.RFC3339Nano), nil
 }
 
 // checkID refuses what cannot be an id whatever there is; any other id that is not there is

@@ -1606,8 +1606,8 @@ type Forbidden = Error
 // InternalError The body of every answer that is an error.
 type InternalError = Error
 
-// InvalidQuery The body of every answer that is an error.
-type InvalidQuery = Error
+// InvalidParameter The body of every answer that is an error.
+type InvalidParameter = Error
 
 // NotFound The body of every answer that is an error.
 type NotFound = Error
@@ -1624,7 +1624,7 @@ type Unauthorized = Error
 // ListFindingsV1Params defines parameters for ListFindingsV1.
 type ListFindingsV1Params struct {
 	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and filters; `size` may change.
+	// the same endpoint, organization, sort, order and values of filters; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Sort What to sort by. Rows of one time are sorted by id.
@@ -1671,7 +1671,7 @@ type UpdateFindingV1Params struct {
 // ListReviewsParams defines parameters for ListReviews.
 type ListReviewsParams struct {
 	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and filters; `size` may change.
+	// the same endpoint, organization, sort, order and values of filters; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Sort What to sort by, numbers as numbers. Rows of one value are sorted by id.
@@ -1710,7 +1710,7 @@ type ListReviewsParamsCustom string
 // ListFindingsV2Params defines parameters for ListFindingsV2.
 type ListFindingsV2Params struct {
 	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and filters; `size` may change.
+	// the same endpoint, organization, sort, order and values of filters; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Sort What to sort by. Rows of one time are sorted by id.
@@ -1772,7 +1772,7 @@ type GetReviewIssueParams struct {
 // ListRepositoriesParams defines parameters for ListRepositories.
 type ListRepositoriesParams struct {
 	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and filters; `size` may change.
+	// the same endpoint, organization, sort, order and values of filters; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Sort What to sort by. Rows of one time are sorted by id; a repository without a last commit

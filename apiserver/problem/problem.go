@@ -9,7 +9,7 @@ import (
 )
 
 // The messages: the contract fixes them, one for each status, and a second one for a status
-// of 400 that the query causes.
+// of 400 that no body causes.
 const (
 	messageInvalidBody      = "Invalid request body"
 	messageInvalidQuery     = "Invalid query parameter"
@@ -55,12 +55,12 @@ func Of(err error) *Problem {
 	return Internal("the request could not be answered; try again", err)
 }
 
-// InvalidBody is for a body, a path or a header that is not valid.
+// InvalidBody is for a body or a header that is not valid, and for the path of a request that has a body.
 func InvalidBody(detail string) *Problem {
 	return &Problem{Status: http.StatusBadRequest, Message: messageInvalidBody, Detail: detail}
 }
 
-// InvalidQuery is for a query that is not valid.
+// InvalidQuery is for a query that is not valid, and for the path of a request that has no body.
 func InvalidQuery(detail string) *Problem {
 	return &Problem{Status: http.StatusBadRequest, Message: messageInvalidQuery, Detail: detail}
 }

@@ -52,7 +52,7 @@ func TestAnIDThatCannotBeIsRefused(t *testing.T) {
 			"/v2/repos/repo/projects/" + id + "/findings/f-1",
 			"/v2/repos/repo/projects/proj/findings/" + id,
 		} {
-			c.get(path).wantsError(400, "Invalid request body", reason)
+			c.get(path).wantsError(400, "Invalid query parameter", reason)
 		}
 		c.patch("/v1/findings/"+id, `{"user_status":"open"}`).wantsError(400, "Invalid request body", reason)
 		c.patch("/v2/findings/"+id, `{"user_status":"open"}`).wantsError(400, "Invalid request body", reason)

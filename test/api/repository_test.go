@@ -110,5 +110,5 @@ func TestAProjectIsFoundInItsRepositoryAlone(t *testing.T) {
 	} {
 		c.get(path).wantsError(404, "Resource not found", reason)
 	}
-	c.get("/v2/repos/repo/projects/a%00").wantsError(400, "Invalid request body", "an id that cannot be")
+	c.get("/v2/repos/repo/projects/a%00").wantsError(400, "Invalid query parameter", "an id that cannot be")
 }

@@ -95,7 +95,6 @@ func TestReviewsAreFilteredSortedAndPaged(t *testing.T) {
 	for reason, query := range map[string]string{
 		"reversed times":    "start_time=" + at(2) + "&end_time=" + at(1),
 		"no time":           "start_time=yesterday",
-		"an empty time":     "end_time=",
 		"a date alone":      "start_time=2026-03-01",
 		"a plus sign bare":  "start_time=2026-03-01T00:00:00+02:00",
 		"an unknown sort":   "sort=created_at",
@@ -163,5 +162,5 @@ func TestAReviewIssueIsShown(t *testing.T) {
 	}
 	c.get("/v2/issues/none").wantsError(404, "Resource not found", "no such issue")
 	c.get("/v2/issues/i-theirs").wantsError(404, "Resource not found", "another organization's")
-	c.get("/v2/issues/a%0Ab").wantsError(400, "Invalid request body", "an id that cannot be")
+	c.get("/v2/issues/a%0Ab").wantsError(400, "Invalid query parameter", "an id that cannot be")
 }

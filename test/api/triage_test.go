@@ -127,7 +127,7 @@ func TestABadBodyIsRefused(t *testing.T) {
 		``, ` `, `null`, `[]`, `"open"`, `7`, `{}`, `{`, `{"user_status":"open"`, `{"user_status":"open"}{}`, `{"user_status":"open"}x`,
 		`{"user_status":null}`, `{"user_status":1}`, `{"user_status":["open"]}`, `{"user_status":""}`, `{"user_status":"closed"}`,
 		`{"user_status":"Open"}`, `{"User_Status":"open"}`, `{"user_status":"open","user_status":"muted"}`, `{"x":{"a":1,"a":2},"user_status":"open"}`,
-		"{\"user_status\":\"open\",\"x\":\"\xff\"}", `{"user_status":"open","x":"\ud800"}`, `{"user_status":"muted","x":"` + strings.Repeat("a", 64<<10) + `"}`,
+		"{\"user_status\":\"open\",\"x\":\"\xff\"}", `{"user_status":"open","x":"\ud800"}`, `{"user_status":"muted","x":"` + strings.Repeat("a", 256<<10) + `"}`,
 	}
 	v2 := []string{
 		`{"comments":null}`, `{"comments":1}`, `{"comments":"` + strings.Repeat("a", 10_001) + `"}`,

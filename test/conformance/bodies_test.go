@@ -27,5 +27,5 @@ var badBodies = map[string]string{
 	"half a surrogate":      `{"user_status":"open","x":"\ud800"}`,
 	"a byte order mark":     "\ufeff" + `{"user_status":"open"}`,
 	"a trailing comma":      `{"user_status":"open",}`,
-	"over 64 KiB":           `{"user_status":"open","x":"` + strings.Repeat("a", 64<<10) + `"}`,
+	"over 256 KiB":          `{"user_status":"open","x":"` + strings.Repeat("a", 256<<10) + `"}`,
 }

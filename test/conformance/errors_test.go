@@ -94,9 +94,9 @@ func TestErrors_AnIDThatIsNoneIs400(t *testing.T) {
 	} {
 		c.patch("/v1/findings/"+id, `{"user_status":"open"}`).badRequest(reason)
 		c.patch("/v2/findings/"+id, `{"user_status":"open"}`).badRequest(reason)
-		c.get(findingPath(id, "p", "f")).badRequest(reason)
-		c.get(findingPath("r", id, "f")).badRequest(reason)
-		c.get(findingPath("r", "p", id)).badRequest(reason)
+		c.get(findingPath(id, "p", "f")).badQuery(reason)
+		c.get(findingPath("r", id, "f")).badQuery(reason)
+		c.get(findingPath("r", "p", id)).badQuery(reason)
 	}
 }
 

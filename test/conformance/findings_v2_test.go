@@ -252,6 +252,21 @@ func TestFindingsV2_CommentsHoldAtMost10000Characters(t *testing.T) {
 	}
 }
 
+// Bounds count characters: JSON may write one in 12 bytes.
+func TestFindingsV2_CommentsHold10000CharactersHoweverTheyAreEscaped(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	for escaped, letter := range map[string]string{`\ud83d\ude00`: "😀", `\u6587`: "文", `\u0061`: "a", `\"`: `"`} {
+		longest := strings.Repeat(escaped, 10_000)
+		ids := `,"user_status":"\u006d\u0075\u0074\u0065\u0064","repo_id":"\u0072\u0065\u0070\u006f"`
+		got := o.patch("/v2/findings/f-1", `{"comments":"`+longest+`"`+ids+`}`).wants(200, "10,000 times "+escaped).object()
+		if got["comments"] != strings.Repeat(letter, 10_000) {
+			t.Errorf("%s: the comments are not what was sent", escaped)
+		}
+		o.patch("/v2/findings/f-1", `{"comments":"`+longest+escaped+`"}`).badRequest("10,001 times " + escaped)
+	}
+}
+
 func TestFindingsV2_PatchIgnoresUnknownMembers(t *testing.T) {
 	o := newOrganization(t)
 	o.finding(builder.Finding("f-1"))

@@ -1616,8 +1616,8 @@ type Forbidden = Error
 // InternalError The body of every answer that is an error.
 type InternalError = Error
 
-// InvalidQuery The body of every answer that is an error.
-type InvalidQuery = Error
+// InvalidParameter The body of every answer that is an error.
+type InvalidParameter = Error
 
 // NotFound The body of every answer that is an error.
 type NotFound = Error
@@ -1634,7 +1634,7 @@ type Unauthorized = Error
 // ListFindingsV1Params defines parameters for ListFindingsV1.
 type ListFindingsV1Params struct {
 	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and filters; `size` may change.
+	// the same endpoint, organization, sort, order and values of filters; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Sort What to sort by. Rows of one time are sorted by id.
@@ -1681,7 +1681,7 @@ type UpdateFindingV1Params struct {
 // ListReviewsParams defines parameters for ListReviews.
 type ListReviewsParams struct {
 	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and filters; `size` may change.
+	// the same endpoint, organization, sort, order and values of filters; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Sort What to sort by, numbers as numbers. Rows of one value are sorted by id.
@@ -1720,7 +1720,7 @@ type ListReviewsParamsCustom string
 // ListFindingsV2Params defines parameters for ListFindingsV2.
 type ListFindingsV2Params struct {
 	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and filters; `size` may change.
+	// the same endpoint, organization, sort, order and values of filters; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Sort What to sort by. Rows of one time are sorted by id.
@@ -1782,7 +1782,7 @@ type GetReviewIssueParams struct {
 // ListRepositoriesParams defines parameters for ListRepositories.
 type ListRepositoriesParams struct {
 	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and filters; `size` may change.
+	// the same endpoint, organization, sort, order and values of filters; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Sort What to sort by. Rows of one time are sorted by id; a repository without a last commit
@@ -3494,7 +3494,7 @@ type ListFindingsV1Result struct {
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *FindingV1List
 	// JSON400 the response for an HTTP 400 `application/json` response
-	JSON400 *InvalidQuery
+	JSON400 *InvalidParameter
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *Unauthorized
 	// JSON403 the response for an HTTP 403 `application/json` response
@@ -3527,7 +3527,7 @@ func (r ListFindingsV1Result) GetJSON200() *FindingV1List {
 }
 
 // GetJSON400 returns the response for an HTTP 400 `application/json` response
-func (r ListFindingsV1Result) GetJSON400() *InvalidQuery {
+func (r ListFindingsV1Result) GetJSON400() *InvalidParameter {
 	return r.JSON400
 }
 
@@ -3833,7 +3833,7 @@ type ListReviewsResult struct {
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *ReviewList
 	// JSON400 the response for an HTTP 400 `application/json` response
-	JSON400 *InvalidQuery
+	JSON400 *InvalidParameter
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *Unauthorized
 	// JSON403 the response for an HTTP 403 `application/json` response
@@ -3866,7 +3866,7 @@ func (r ListReviewsResult) GetJSON200() *ReviewList {
 }
 
 // GetJSON400 returns the response for an HTTP 400 `application/json` response
-func (r ListReviewsResult) GetJSON400() *InvalidQuery {
+func (r ListReviewsResult) GetJSON400() *InvalidParameter {
 	return r.JSON400
 }
 
@@ -3993,7 +3993,7 @@ type ListFindingsV2Result struct {
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *FindingV2List
 	// JSON400 the response for an HTTP 400 `application/json` response
-	JSON400 *InvalidQuery
+	JSON400 *InvalidParameter
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *Unauthorized
 	// JSON403 the response for an HTTP 403 `application/json` response
@@ -4026,7 +4026,7 @@ func (r ListFindingsV2Result) GetJSON200() *FindingV2List {
 }
 
 // GetJSON400 returns the response for an HTTP 400 `application/json` response
-func (r ListFindingsV2Result) GetJSON400() *InvalidQuery {
+func (r ListFindingsV2Result) GetJSON400() *InvalidParameter {
 	return r.JSON400
 }
 
@@ -4343,7 +4343,7 @@ type GetReviewIssueResult struct {
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *ReviewIssue
 	// JSON400 the response for an HTTP 400 `application/json` response
-	JSON400 *BadRequest
+	JSON400 *InvalidParameter
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *Unauthorized
 	// JSON403 the response for an HTTP 403 `application/json` response
@@ -4378,7 +4378,7 @@ func (r GetReviewIssueResult) GetJSON200() *ReviewIssue {
 }
 
 // GetJSON400 returns the response for an HTTP 400 `application/json` response
-func (r GetReviewIssueResult) GetJSON400() *BadRequest {
+func (r GetReviewIssueResult) GetJSON400() *InvalidParameter {
 	return r.JSON400
 }
 
@@ -4505,7 +4505,7 @@ type ListRepositoriesResult struct {
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *RepositoryList
 	// JSON400 the response for an HTTP 400 `application/json` response
-	JSON400 *InvalidQuery
+	JSON400 *InvalidParameter
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *Unauthorized
 	// JSON403 the response for an HTTP 403 `application/json` response
@@ -4538,7 +4538,7 @@ func (r ListRepositoriesResult) GetJSON200() *RepositoryList {
 }
 
 // GetJSON400 returns the response for an HTTP 400 `application/json` response
-func (r ListRepositoriesResult) GetJSON400() *InvalidQuery {
+func (r ListRepositoriesResult) GetJSON400() *InvalidParameter {
 	return r.JSON400
 }
 
@@ -4676,7 +4676,7 @@ type GetProjectResult struct {
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Project
 	// JSON400 the response for an HTTP 400 `application/json` response
-	JSON400 *BadRequest
+	JSON400 *InvalidParameter
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *Unauthorized
 	// JSON403 the response for an HTTP 403 `application/json` response
@@ -4711,7 +4711,7 @@ func (r GetProjectResult) GetJSON200() *Project {
 }
 
 // GetJSON400 returns the response for an HTTP 400 `application/json` response
-func (r GetProjectResult) GetJSON400() *BadRequest {
+func (r GetProjectResult) GetJSON400() *InvalidParameter {
 	return r.JSON400
 }
 
@@ -4849,7 +4849,7 @@ type GetFindingV2Result struct {
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *FindingV2
 	// JSON400 the response for an HTTP 400 `application/json` response
-	JSON400 *BadRequest
+	JSON400 *InvalidParameter
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *Unauthorized
 	// JSON403 the response for an HTTP 403 `application/json` response
@@ -4884,7 +4884,7 @@ func (r GetFindingV2Result) GetJSON200() *FindingV2 {
 }
 
 // GetJSON400 returns the response for an HTTP 400 `application/json` response
-func (r GetFindingV2Result) GetJSON400() *BadRequest {
+func (r GetFindingV2Result) GetJSON400() *InvalidParameter {
 	return r.JSON400
 }
 
@@ -5348,7 +5348,7 @@ func ParseListFindingsV1Result(rsp *http.Response) (*ListFindingsV1Result, error
 		response.JSON200 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
-		var dest InvalidQuery
+		var dest InvalidParameter
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -6074,7 +6074,7 @@ func ParseListReviewsResult(rsp *http.Response) (*ListReviewsResult, error) {
 		response.JSON200 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
-		var dest InvalidQuery
+		var dest InvalidParameter
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -6411,7 +6411,7 @@ func ParseListFindingsV2Result(rsp *http.Response) (*ListFindingsV2Result, error
 		response.JSON200 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
-		var dest InvalidQuery
+		var dest InvalidParameter
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -7140,7 +7140,7 @@ func ParseGetReviewIssueResult(rsp *http.Response) (*GetReviewIssueResult, error
 		break // No content-type
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
-		var dest BadRequest
+		var dest InvalidParameter
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -7529,7 +7529,7 @@ func ParseListRepositoriesResult(rsp *http.Response) (*ListRepositoriesResult, e
 		response.JSON200 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
-		var dest InvalidQuery
+		var dest InvalidParameter
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -7869,7 +7869,7 @@ func ParseGetProjectResult(rsp *http.Response) (*GetProjectResult, error) {
 		break // No content-type
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
-		var dest BadRequest
+		var dest InvalidParameter
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -8261,7 +8261,7 @@ func ParseGetFindingV2Result(rsp *http.Response) (*GetFindingV2Result, error) {
 		break // No content-type
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
-		var dest BadRequest
+		var dest InvalidParameter
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -1,0 +1,134 @@
+package conformance
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/test/apiclient"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// forEachOperation runs a test for each operation that the contract describes, new ones too.
+func forEachOperation(t *testing.T, test func(t *testing.T, path string, operation *openapi3.Operation)) {
+	t.Helper()
+	spec, err := apiclient.Contract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, item := range spec.Paths.Map() {
+		for _, operation := range item.Operations() {
+			t.Run(operation.OperationID, func(t *testing.T) { test(t, path, operation) })
+		}
+	}
+}
+
+// parametersIn are the names of an operation's parameters in that place.
+func parametersIn(place string, operation *openapi3.Operation) (names []string) {
+	for _, parameter := range operation.Parameters {
+		if parameter.Value.In == place {
+			names = append(names, parameter.Value.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Every query parameter of every operation, those to come too.
+func TestParameters_AnEmptyQueryParameterIsAsIfItWereNotGiven(t *testing.T) {
+	rows, o := populated(t), newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	forEachOperation(t, func(t *testing.T, path string, operation *openapi3.Operation) {
+		names := parametersIn(openapi3.ParameterInQuery, operation)
+		for _, name := range names {
+			for _, query := range []string{name + "=", name} {
+				if slices.Contains(names, "cursor") {
+					want := rows.in(t).get(path).page()
+					if diff := cmp.Diff(want, rows.in(t).get(with(path, query)).page()); diff != "" {
+						t.Errorf("-without +?%s:\n%s", query, diff)
+					}
+					continue
+				}
+				if path != "/v2/findings/{id}" {
+					t.Fatalf("%s has a query, and nobody knows how to call it; say it here", path)
+				}
+				o.in(t).patch(with("/v2/findings/f-1", query), `{"comments":"x"}`).wants(200, query)
+			}
+		}
+	})
+}
+
+func TestParameters_AnEmptyValueBesideAnotherIsNoSecondOne(t *testing.T) {
+	o := populated(t)
+	forEachList(t, func(t *testing.T, l list) {
+		if got := len(o.in(t).get(with(l.path, "size=&size=1&size=")).page().Items); got != 1 {
+			t.Errorf("%d rows, want 1", got)
+		}
+	})
+}
+
+func TestParameters_AnEmptyOptionalIDInABodyIsAsIfItWereNotGiven(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	o.patch("/v2/findings/f-1", `{"user_status":"muted","repo_id":"","project_id":""}`).wants(200, "two empty ids")
+	o.patch("/v2/findings/repo?finding_id=f-1&repo_id=", `{"user_status":"active","repo_id":"","project_id":"proj"}`).wants(200, "empty ids beside others")
+	o.patch("/v2/findings/f-1", `{"repo_id":""}`).badRequest("neither user_status nor comments")
+	o.patch("/v2/findings/f-1", `{"user_status":"","comments":"x"}`).badRequest("an empty user_status is no status")
+	if got := o.storedFinding("f-1").Spec.Triage; got.UserStatus != "active" || got.Comments != "" {
+		t.Errorf("the finding is now %+v", got)
+	}
+}
+
+func TestParameters_AnEmptyConditionIsAsIfItWereNotGiven(t *testing.T) {
+	o := newOrganization(t)
+	finding := o.finding(builder.Finding("f-1"))
+	for _, path := range []string{"/v1/findings/f-1", "/v2/findings/f-1"} {
+		o.patch(path, `{"user_status":"muted"}`, apiclient.Header("If-Match", "")).wants(200, "an empty If-Match")
+	}
+	o.get(pathOf(finding), apiclient.Header("If-None-Match", "")).wants(200, "an empty If-None-Match")
+}
+
+func TestParameters_AnIDInThePathOfAGetIsNoBodysFault(t *testing.T) {
+	c := anyKey(t)
+	forEachOperation(t, func(t *testing.T, path string, operation *openapi3.Operation) {
+		for _, name := range parametersIn(openapi3.ParameterInPath, operation) {
+			if operation.RequestBody != nil {
+				continue
+			}
+			a := c.in(t).get(filled(path, operation, name, "a%00")).badQuery(name + " with a control character")
+			if want, got := name+" in the path must hold no control characters", a.object().text("detail"); got != want {
+				t.Errorf("the detail is %q, want %q", got, want)
+			}
+		}
+	})
+}
+
+// filled is a path with one of its parameters, encoded already, and some id for each of the others.
+func filled(template string, operation *openapi3.Operation, name, value string) string {
+	path := template
+	for _, other := range parametersIn(openapi3.ParameterInPath, operation) {
+		id := "none"
+		if other == name {
+			id = value
+		}
+		path = strings.ReplaceAll(path, "{"+other+"}", id)
+	}
+	return path
+}
+
+func TestPagination_ACursorHoldsForTheValueOfATimeHoweverItIsWritten(t *testing.T) {
+	o := populated(t)
+	spelled := func(at, rest string) string { return "/v1/reviews?size=1&start_time=" + url.QueryEscape(at) + rest }
+	next := o.get(spelled("2020-01-01T00:00:00Z", "")).page().NextCursor
+	want := o.get(spelled("2020-01-01T00:00:00Z", "&cursor="+url.QueryEscape(next))).page()
+	for _, same := range []string{"2020-01-01T02:00:00+02:00", "2019-12-31T23:30:00-00:30", "2020-01-01T00:00:00.000Z"} {
+		if diff := cmp.Diff(want, o.get(spelled(same, "&end_time=&cursor="+url.QueryEscape(next))).page()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", same, diff)
+		}
+	}
+	o.get(spelled("2020-01-01T00:00:00.001Z", "&cursor="+url.QueryEscape(next))).badQuery("another instant")
+}
