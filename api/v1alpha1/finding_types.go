@@ -55,10 +55,20 @@ type FindingSpec struct {
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	RuleID string `json:"ruleID,omitempty"`
-	// class of vulnerability, for example "CWE-89".
+	// class of weakness: the CWE where the scanner names one, for example "CWE-89", else the rule's
+	// id. Written by the scanner's import; at most 256 characters.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Class string `json:"class,omitempty"`
+	// vulnerability that the finding reports, where it has a public or a vendor's id, for example
+	// CVE-2019-1549 in openssl. Written by the scanner's import. Absent: the finding is not about
+	// a known vulnerability, or the scanner does not name it.
+	// +optional
+	Vulnerability *FindingVulnerability `json:"vulnerability,omitempty"`
+	// package that the finding is in, for findings about a dependency or an installed package.
+	// Written by the scanner's import. Absent: the finding is not about a package.
+	// +optional
+	Package *FindingPackage `json:"package,omitempty"`
 	// agent that found the issue.
 	// +optional
 	Agent *FindingAgent `json:"agent,omitempty"`
@@ -92,6 +102,53 @@ type FindingSpec struct {
 	// +kubebuilder:default={userStatus: "open"}
 	// +optional
 	Triage FindingTriage `json:"triage,omitzero"`
+}
+
+// FindingVulnerability is a known vulnerability and the names that it has.
+type FindingVulnerability struct {
+	// id of the vulnerability: its CVE where the scanner knows one, else the id that the scanner
+	// reports, for example "CVE-2019-1549" or "GHSA-2cf5-4w76-r9qv". Written by the scanner's
+	// import; 1 to 128 characters.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +required
+	ID string `json:"id"`
+	// aliases are further ids of the same vulnerability, without the id itself, for example
+	// "GHSA-29mw-wpgm-hmr9" or "SNYK-JS-LODASH-1018905". Written by the scanner's import; at most 8
+	// of 128 characters each.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=128
+	// +optional
+	Aliases []string `json:"aliases,omitempty"`
+}
+
+// FindingPackage is a package in the version that a scanner met.
+type FindingPackage struct {
+	// purl is the package URL, version included, for example "pkg:npm/lodash@4.17.15". Written by
+	// the scanner's import; at most 512 characters, a longer one is left out. Absent: neither the
+	// scanner gives it nor does the package's ecosystem follow from what it gives.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	PURL string `json:"purl,omitempty"`
+	// name of the package as the scanner writes it, for example "lodash" or "libcrypto1.1". Written
+	// by the scanner's import; 1 to 256 characters.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +required
+	Name string `json:"name"`
+	// version that is installed or declared, for example "4.17.15". Written by the scanner's import;
+	// at most 128 characters. Absent: the scanner does not name it.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Version string `json:"version,omitempty"`
+	// fixedVersion is the version, or the list of versions, that no longer has the vulnerability,
+	// as the scanner writes it, for example "4.17.21". Written by the scanner's import; at most 256
+	// characters. Absent: there is none yet, or the scanner does not name it.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	FixedVersion string `json:"fixedVersion,omitempty"`
 }
 
 // FindingAgent is the program that found an issue.
@@ -141,6 +198,19 @@ type FindingDetails struct {
 	// severity of the finding.
 	// +required
 	Severity Level `json:"severity"`
+	// score from 0.0 to 10.0, a decimal with one digit after the point, for example "9.8": the
+	// scanner's security-severity, else the CVSS base score that it reports. Written by the scanner's
+	// import. Absent: the scanner gives none.
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:Pattern=`^(10\.0|[0-9]\.[0-9])$`
+	// +optional
+	Score string `json:"score,omitempty"`
+	// toolSeverity is the scanner's own word for the severity, as it writes it, for example
+	// "CRITICAL" or "moderate"; else the level that it gives, for example "error". Written by the
+	// scanner's import; at most 64 characters. Absent: the scanner gives neither.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	ToolSeverity string `json:"toolSeverity,omitempty"`
 	// code that is vulnerable. Never kept for findings of category Secret.
 	// +kubebuilder:validation:MaxLength=9000
 	// +optional

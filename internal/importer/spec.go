@@ -33,6 +33,8 @@ func (c *scanContext) spec(r *sarif.Result) appsecv1alpha1.FindingSpec {
 		Category:      c.category,
 		RuleID:        OneLine(r.RuleID, maxRuleID),
 		Class:         cut(class(r), maxClass),
+		Vulnerability: vulnerability(r.Vulnerability),
+		Package:       packageFact(r.Package),
 		Agent:         &appsecv1alpha1.FindingAgent{Name: cut(c.tool, maxAgentName)},
 		Confidence:    confidence(r.Rule.Precision),
 		CommitHash:    c.commit,
@@ -57,11 +59,13 @@ func (c *scanContext) details(r *sarif.Result) appsecv1alpha1.FindingDetails {
 		message = withoutQuotes(message, firstOf(r.Location.Snippet, r.Location.Context))
 	}
 	details := appsecv1alpha1.FindingDetails{
-		Title:       cut(title(r, message), maxTitle),
-		Description: cut(description(r, message), maxDescription),
-		Severity:    r.Severity,
-		Remediation: cut(remediation(r, secret), maxRemediation),
-		Location:    c.location(r.Location),
+		Title:        cut(title(r, message), maxTitle),
+		Description:  cut(description(r, message), maxDescription),
+		Severity:     r.Severity,
+		Score:        r.Score,
+		ToolSeverity: OneLine(r.ToolSeverity, maxToolSeverity),
+		Remediation:  cut(remediation(r, secret), maxRemediation),
+		Location:     c.location(r.Location),
 	}
 	if !secret {
 		details.Code = cut(block(firstOf(r.Location.Snippet, r.Location.Context)), maxCode)
@@ -94,6 +98,35 @@ func class(r *sarif.Result) string {
 		return r.CWEs[0]
 	}
 	return line(firstOf(r.Rule.Name, r.RuleID))
+}
+
+func vulnerability(v *sarif.Vulnerability) *appsecv1alpha1.FindingVulnerability {
+	if v == nil {
+		return nil
+	}
+	out := &appsecv1alpha1.FindingVulnerability{ID: OneLine(v.ID, maxVulnerabilityID)}
+	for _, alias := range v.Aliases {
+		// Two that are cut may be the same, which a set refuses.
+		alias = OneLine(alias, maxVulnerabilityID)
+		if alias != "" && alias != out.ID && !slices.Contains(out.Aliases, alias) && len(out.Aliases) < maxAliases {
+			out.Aliases = append(out.Aliases, alias)
+		}
+	}
+	return out
+}
+
+func packageFact(p *sarif.Package) *appsecv1alpha1.FindingPackage {
+	if p == nil {
+		return nil
+	}
+	out := &appsecv1alpha1.FindingPackage{
+		Name: OneLine(p.Name, maxPackageName), Version: OneLine(p.Version, maxPackageVersion), FixedVersion: OneLine(p.FixedVersion, maxFixedVersion),
+	}
+	// A package URL that is cut names another package.
+	if purl := line(p.PURL); len(purl) <= maxPURL {
+		out.PURL = purl
+	}
+	return out
 }
 
 func confidence(precision string) appsecv1alpha1.Level {

@@ -12,6 +12,13 @@ const (
 	maxCommit          = 128
 	maxRuleID          = 512
 	maxClass           = 256
+	maxVulnerabilityID = 128
+	maxAliases         = 8
+	maxPURL            = 512
+	maxPackageName     = 256
+	maxPackageVersion  = 128
+	maxFixedVersion    = 256
+	maxToolSeverity    = 64
 	maxAgentName       = 128
 	maxSecretType      = 128
 	maxFingerprints    = 8

@@ -43,6 +43,8 @@ const (
 	mostParts = 1_000
 	// mostValues of a short list of one rule or result: tags, arguments, fingerprints.
 	mostValues = 256
+	// mostLogical of the logical locations of one location.
+	mostLogical = 16
 	// mostLevels of a hierarchical rule id that are looked up.
 	mostLevels = 16
 )

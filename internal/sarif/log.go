@@ -82,6 +82,20 @@ type Result struct {
 	Fixes []Fix
 	// CWEs of the result and its rule, as "CWE-79", each once.
 	CWEs []string
+	// The members below follow from those above and from the rule. They take no part in JSON, by
+	// which results that are the same are known: it stays what it was before they came.
+
+	// Score from "0.1" to "10.0"; empty where the file gives none.
+	Score string `json:"-"`
+	// ToolSeverity is the tool's own word for the severity, as it writes it, else the level that the
+	// file gives; empty where it gives neither.
+	ToolSeverity string `json:"-"`
+	// Vulnerability that the result is about; nil where the file names none.
+	Vulnerability *Vulnerability `json:"-"`
+	// Package that the result is about; nil where it is about none.
+	Package *Package `json:"-"`
+	// Logical locations of the first location, in the order of the file.
+	Logical []Logical `json:"-"`
 }
 
 // Rule is a reporting descriptor.
@@ -100,6 +114,14 @@ type Rule struct {
 	level            string
 	securitySeverity string
 	messages         map[string]string
+	// cvss are the scores that the rule gives beside securitySeverity, the newest version first.
+	cvss []string
+	// severityWord and problemSeverity are the rule's own words for the severity.
+	severityWord, problemSeverity string
+	// purls of the packages that the rule is about.
+	purls []string
+	// deprecatedIDs are ids that the rule had before, or has elsewhere.
+	deprecatedIDs []string
 }
 
 // Location is a place in a file.

@@ -3,6 +3,7 @@ package sarif
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -113,7 +114,23 @@ func (n *normaliser) result(index int) (Result, SkipReason) {
 	out.Fingerprints = fingerprints(wire)
 	out.Fixes = fixes(wire.Fixes)
 	out.CWEs = resultCWEs(wire, rule)
+	n.said(&out, wire)
 	return out, ""
+}
+
+// said adds what the tool says beyond the rule and the place: how bad it is in its own words, and
+// which vulnerability of which package it means.
+func (n *normaliser) said(out *Result, wire *wireResult) {
+	rule := out.Rule
+	out.Score = score(slices.Concat([]string{string(wire.Properties.SecuritySeverity), rule.securitySeverity}, rule.cvss)...)
+	out.ToolSeverity = toolSeverity(wire, rule, out.Message, n.rules.given(wire, rule, out.RuleID))
+	out.Package = packageOf(wire, rule, out.RuleID, out.Message)
+	out.Vulnerability = vulnerabilityOf(rule, out.RuleID, out.Message, out.Package)
+	if len(wire.Locations) > 0 {
+		for _, l := range wire.Locations[0].LogicalLocations {
+			out.Logical = append(out.Logical, Logical{string(l.Name), string(l.FullyQualifiedName), string(l.Kind)})
+		}
+	}
 }
 
 // notAFinding decides on what the result says of itself.

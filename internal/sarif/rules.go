@@ -61,10 +61,21 @@ func newRule(w *wireRule) *Rule {
 		Precision:        string(w.Properties.Precision),
 		level:            string(w.DefaultConfiguration.Level),
 		securitySeverity: string(w.Properties.SecuritySeverity),
+		severityWord:     firstOf(string(w.Properties.Severity), string(w.Properties.IssueSeverity)),
+		problemSeverity:  string(w.Properties.ProblemSeverity),
 		messages:         make(map[string]string, len(w.MessageStrings)),
 	}
 	for _, tag := range w.Properties.Tags {
 		rule.Tags = append(rule.Tags, string(tag))
+	}
+	for _, cvss := range []text{w.Properties.CVSS4, w.Properties.CVSS3, w.Properties.CVSS2} {
+		rule.cvss = append(rule.cvss, string(cvss))
+	}
+	for _, purl := range w.Properties.PURLs {
+		rule.purls = append(rule.purls, string(purl))
+	}
+	for _, id := range w.DeprecatedIDs {
+		rule.deprecatedIDs = append(rule.deprecatedIDs, string(id))
 	}
 	for id, m := range w.MessageStrings {
 		rule.messages[id] = firstOf(string(m.Text), string(m.Markdown))
@@ -143,18 +154,21 @@ func matches(id, ruleID string) bool {
 
 // level is the result's own, else what SARIF 2.1.0, 3.27.10, derives.
 func (b *ruleBook) level(wire *wireResult, rule *Rule, id string) string {
-	if known(string(wire.Level)) {
-		return string(wire.Level)
-	}
-	if wire.Kind != "" && wire.Kind != "fail" {
+	if !known(string(wire.Level)) && wire.Kind != "" && wire.Kind != "fail" {
 		return "none"
 	}
-	for _, level := range []string{b.overrides[id], b.overrides[rule.ID], rule.level} {
+	return firstOf(b.given(wire, rule, id), "warning")
+}
+
+// given is the level that the file gives a result: its own, else an override's, else the rule's; empty
+// where it gives none.
+func (b *ruleBook) given(wire *wireResult, rule *Rule, id string) string {
+	for _, level := range []string{string(wire.Level), b.overrides[id], b.overrides[rule.ID], rule.level} {
 		if known(level) {
 			return level
 		}
 	}
-	return "warning"
+	return ""
 }
 
 func known(level string) bool {

@@ -34,6 +34,7 @@ type wireRule struct {
 	MessageStrings       map[string]wireMultiformat `json:"messageStrings"`
 	DefaultConfiguration wireConfiguration          `json:"defaultConfiguration"`
 	Relationships        []wireRelationship         `json:"relationships"`
+	DeprecatedIDs        []text                     `json:"deprecatedIds"`
 	Properties           wireProperties             `json:"properties"`
 }
 
@@ -63,6 +64,14 @@ type wireProperties struct {
 	Precision        text    `json:"precision"`
 	Tags             []text  `json:"tags"`
 	CWE              anyText `json:"cwe"`
+	PURLs            []text  `json:"purls"`
+	CVSS4            text    `json:"cvssv4_baseScore"`
+	CVSS3            text    `json:"cvssv3_baseScore"`
+	CVSS2            text    `json:"cvssv2_score"`
+	// Severity and what follows it are the words that tools have for it.
+	Severity        text `json:"severity"`
+	IssueSeverity   text `json:"issue_severity"`
+	ProblemSeverity text `json:"problem.severity"`
 }
 
 type wireMessage struct {
@@ -130,6 +139,9 @@ type wireResult struct {
 func (r *wireResult) trim() {
 	r.Message.Arguments = keep(r.Message.Arguments, mostValues)
 	r.Locations, r.RelatedLocations = keep(r.Locations, mostPlaces), keep(r.RelatedLocations, mostPlaces)
+	for i := range r.Locations {
+		r.Locations[i].LogicalLocations = keep(r.Locations[i].LogicalLocations, mostLogical)
+	}
 	r.CodeFlows = keep(r.CodeFlows, mostPlaces)
 	steps := mostPlaces
 	for i := range r.CodeFlows {
@@ -154,11 +166,19 @@ func (r *wireResult) trim() {
 
 func (r *wireRule) trim() {
 	r.Relationships, r.Properties.Tags = keep(r.Relationships, mostValues), keep(r.Properties.Tags, mostValues)
+	r.DeprecatedIDs, r.Properties.PURLs = keep(r.DeprecatedIDs, mostValues), keep(r.Properties.PURLs, mostValues)
 	r.MessageStrings = keepOf(r.MessageStrings, mostValues)
 }
 
 type wireLocation struct {
 	PhysicalLocation wirePhysicalLocation `json:"physicalLocation"`
+	LogicalLocations []wireLogical        `json:"logicalLocations"`
+}
+
+type wireLogical struct {
+	Name               text `json:"name"`
+	FullyQualifiedName text `json:"fullyQualifiedName"`
+	Kind               text `json:"kind"`
 }
 
 type wirePhysicalLocation struct {

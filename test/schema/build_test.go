@@ -126,6 +126,8 @@ func (g *generator) text(schema *apiextensionsv1.JSONSchemaProps, path string, i
 		return "2026-01-02T03:04:05Z"
 	case schema.Format == "duration":
 		return "24h"
+	case schema.Pattern == scorePattern:
+		return "10.0"
 	}
 	length := int64(1)
 	if g.full {
@@ -135,6 +137,9 @@ func (g *generator) text(schema *apiextensionsv1.JSONSchemaProps, path string, i
 	length = max(length, int64(len(prefix))+1)
 	return prefix + unique(character, length-int64(len(prefix)), index)
 }
+
+// scorePattern is that of a score, which nothing made of one character matches.
+const scorePattern = `^(10\.0|[0-9]\.[0-9])$`
 
 // shape is a beginning, and a character that the pattern takes any number of after it; "<"
 // where it may be, since that takes six bytes as stored.
