@@ -62,6 +62,9 @@ const (
 	ReasonRepositoryNotFound = "RepositoryNotFound"
 	// ReasonProjectNotFound goes with Ready=False: the Project named is not there.
 	ReasonProjectNotFound = "ProjectNotFound"
+	// ReasonProjectInAnotherRepository goes with Ready=False: the Project named exists and
+	// belongs to another Repository than the one named beside it.
+	ReasonProjectInAnotherRepository = "ProjectInAnotherRepository"
 )
 
 // SetCondition puts condition in the list, or updates the one of its type, with the

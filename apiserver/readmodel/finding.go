@@ -17,6 +17,24 @@ func (m *Model) Finding(organization, id string) (*Item, bool) {
 	return snapshot.findings.get(id)
 }
 
+// FindingIn returns an organization's finding if it names that project and that repository, and the
+// project exists in the repository: below a project that Project does not return there is no
+// finding. It takes no lock.
+func (m *Model) FindingIn(organization, repoID, projectID, id string) (*Item, bool) {
+	snapshot, err := m.snapshot(organization)
+	if err != nil {
+		return nil, false
+	}
+	item, ok := snapshot.findings.get(id)
+	if !ok || item.RepoID != repoID || item.ProjectID != projectID {
+		return nil, false
+	}
+	if _, ok := snapshot.project(repoID, projectID); !ok {
+		return nil, false
+	}
+	return item, true
+}
+
 // Apply takes the object that the Kubernetes API has returned for a patch, so that the next
 // read of this model shows it, and returns it as it is shown. Where the model already holds
 // a newer state that stays, and the item returned is still that of the object given.

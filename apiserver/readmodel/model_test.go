@@ -386,3 +386,42 @@ func TestMemoryOfWhatIsGoneIsGivenBack(t *testing.T) {
 		t.Errorf("%d tombstones are left", n)
 	}
 }
+
+// Below a path at which there is no project there is no finding.
+func TestAFindingIsReadBelowItsProjectAlone(t *testing.T) {
+	of := func(repository, project string) func(*v1alpha1.Finding) {
+		return func(f *v1alpha1.Finding) {
+			f.Spec.RepositoryRef.Name, f.Spec.ProjectRef.Name = v1alpha1.ResourceName(repository), v1alpha1.ResourceName(project)
+		}
+	}
+	m, _ := newTestModel(t)
+	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
+	feed(t, m, repositories, repository("shop", 2), repository("other", 3))
+	feed(t, m, projects, project("api", 4)) // of the repository shop
+	feed(t, m, findings, finding("f-right", 5, of("shop", "api")), finding("f-astray", 6, of("other", "api")), finding("f-early", 7, of("shop", "later")))
+	settle(t, m)
+	cases := []struct {
+		reason                       string
+		repository, project, finding string
+		want                         bool
+	}{
+		{"all agree", "shop", "api", "f-right", true},
+		{"the finding names another repository", "other", "api", "f-right", false},
+		{"the project is not in the repository that the finding names", "other", "api", "f-astray", false},
+		{"the finding does not name the project's repository", "shop", "api", "f-astray", false},
+		{"the project does not exist", "shop", "later", "f-early", false},
+	}
+	for _, c := range cases {
+		if _, got := m.FindingIn(acme, c.repository, c.project, c.finding); got != c.want {
+			t.Errorf("%s: got %t", c.reason, got)
+		}
+		if _, project := m.Project(acme, c.repository, c.project); c.want && !project {
+			t.Errorf("%s: the finding is below a project that is not there", c.reason)
+		}
+	}
+	feed(t, m, projects, project("later", 8))
+	settle(t, m)
+	if _, got := m.FindingIn(acme, "shop", "later", "f-early"); !got {
+		t.Error("the finding does not show once its project has come")
+	}
+}

@@ -18,11 +18,20 @@ func (m *Model) Project(organization, repoID, projectID string) ([]byte, bool) {
 	if err != nil {
 		return nil, false
 	}
-	item, ok := snapshot.projects.get(projectID)
-	if !ok || item.repoID != repoID {
+	item, ok := snapshot.project(repoID, projectID)
+	if !ok {
 		return nil, false
 	}
 	return item.json, true
+}
+
+// project returns a project if it is in that repository.
+func (x *indexes) project(repoID, projectID string) (*projectItem, bool) {
+	item, ok := x.projects.get(projectID)
+	if !ok || item.repoID != repoID {
+		return nil, false
+	}
+	return item, true
 }
 
 func (m *Model) takeProject(p *partition, object *v1alpha1.Project, name string) {

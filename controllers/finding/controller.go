@@ -43,20 +43,20 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		audit:  mgr.GetLogger().WithName("audit"),
 		clock:  clock.RealClock{},
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Finding{}, references, referencesOf); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Finding{}, referencesIndex, referencesOf); err != nil {
 		return fmt.Errorf("index findings by what they refer to: %w", err)
 	}
-	comeAndGone := builder.WithPredicates(createdOrDeleted)
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Finding{}, builder.WithPredicates(worthReconciling)).
 		Watches(&v1alpha1.Repository{}, handler.Funcs{
 			CreateFunc: r.enqueueOnCreate(waitsForRepository),
 			DeleteFunc: r.enqueueOnDelete(refersToRepository),
-		}, comeAndGone).
+		}, builder.WithPredicates(createdOrDeleted)).
 		Watches(&v1alpha1.Project{}, handler.Funcs{
 			CreateFunc: r.enqueueOnCreate(waitsForProject),
+			UpdateFunc: r.enqueueOnUpdate(refersToProject),
 			DeleteFunc: r.enqueueOnDelete(refersToProject),
-		}, comeAndGone).
+		}, builder.WithPredicates(createdDeletedOrMoved)).
 		Watches(&v1alpha1.WebhookEndpoint{}, deliveries.Endpoints()).
 		Watches(&v1alpha1.WebhookDelivery{}, deliveries.Pages()).
 		Watches(&v1alpha1.Scan{}, deliveries.ScansGone()).

@@ -238,18 +238,80 @@ func TestWorthReconciling(t *testing.T) {
 
 func TestVerdict(t *testing.T) {
 	cases := []struct {
-		reason              string
-		repository, project bool
-		want                string
+		reason string
+		found  references
+		want   string
 	}{
-		{"all is there", true, true, v1alpha1.ReasonReconciled},
-		{"the project is missing", true, false, v1alpha1.ReasonProjectNotFound},
-		{"the repository is missing", false, true, v1alpha1.ReasonRepositoryNotFound},
-		{"of two the repository comes first", false, false, v1alpha1.ReasonRepositoryNotFound},
+		{"both exist", references{true, true, "repo"}, v1alpha1.ReasonReconciled},
+		{"the project is missing", references{repository: true}, v1alpha1.ReasonProjectNotFound},
+		{"the repository is missing", references{false, true, "repo"}, v1alpha1.ReasonRepositoryNotFound},
+		{"of two the repository comes first", references{}, v1alpha1.ReasonRepositoryNotFound},
+		{"the project belongs to another repository", references{true, true, "other"}, v1alpha1.ReasonProjectInAnotherRepository},
+		{"the repository is missing, and the project's is another", references{false, true, "other"}, v1alpha1.ReasonRepositoryNotFound},
 	}
 	for _, c := range cases {
-		if got := verdict(&builder.Finding("f").Build().Spec, c.repository, c.project); got.Reason != c.want {
+		if got := verdict(&builder.Finding("f").Build().Spec, c.found); got.Reason != c.want {
 			t.Errorf("%s: got %s, want %s", c.reason, got.Reason, c.want)
 		}
+	}
+}
+
+func TestAProjectOfAnotherRepositoryKeepsTheFindingFromBeingReady(t *testing.T) {
+	start(t, SetupWithManager)
+	ns := namespace(t)
+	finding, elsewhere := builder.Finding("f-1").In(ns).Build(), builder.Project("proj").In(ns).Repository("other").Build()
+	ready := func(want string) v1alpha1.Condition {
+		t.Helper()
+		var ready v1alpha1.Condition
+		eventually(t, func(g Gomega) {
+			found := v1alpha1.FindCondition(get(t, g, finding).Status.Conditions, v1alpha1.ConditionReady)
+			g.Expect(found).NotTo(BeNil())
+			g.Expect(found.Reason).To(Equal(want))
+			ready = *found
+		})
+		return ready
+	}
+	g := NewWithT(t)
+	create(t, finding, builder.Repository("repo").In(ns).Build(), builder.Repository("other").In(ns).Build())
+	ready(v1alpha1.ReasonProjectNotFound)
+	create(t, elsewhere)
+	condition := ready(v1alpha1.ReasonProjectInAnotherRepository)
+	g.Expect(condition.Status).To(Equal(metav1.ConditionFalse))
+	g.Expect(condition.Message).To(And(
+		ContainSubstring(`"proj" belongs to Repository "other"`), ContainSubstring(`names Repository "repo"`), ContainSubstring("delete the finding")))
+
+	version := finding.ResourceVersion
+	mergePatch(t, elsewhere, `{"spec":{"displayName":"Another name"}}`)
+	marker := builder.Finding("f-2").In(ns).Build() // what is created later is reconciled later
+	create(t, marker)
+	observed(t, marker)
+	g.Expect(get(t, g, finding).ResourceVersion).To(Equal(version), "a project that stays where it is led to a write")
+
+	g.Expect(env.Client.Delete(t.Context(), elsewhere)).To(Succeed())
+	create(t, builder.Project("proj").In(ns).Build())
+	ready(v1alpha1.ReasonReconciled)
+}
+
+func TestCreatedDeletedOrMoved(t *testing.T) {
+	project := func(repository string, mutate func(*v1alpha1.Project)) *v1alpha1.Project {
+		return builder.Project("proj").Repository(repository).Mutate(mutate).Build()
+	}
+	same := func(*v1alpha1.Project) {}
+	renamed := func(p *v1alpha1.Project) { p.Spec.DisplayName = "Another name" }
+	cases := []struct {
+		reason string
+		after  *v1alpha1.Project
+		want   bool
+	}{
+		{"another name concerns no finding", project("repo", renamed), false},
+		{"deleted and created anew in another repository, seen as one update", project("other", same), true},
+	}
+	for _, c := range cases {
+		if got := createdDeletedOrMoved.Update(event.UpdateEvent{ObjectOld: project("repo", same), ObjectNew: c.after}); got != c.want {
+			t.Errorf("%s: got %t", c.reason, got)
+		}
+	}
+	if !createdDeletedOrMoved.Create(event.CreateEvent{}) || !createdDeletedOrMoved.Delete(event.DeleteEvent{}) {
+		t.Error("a project that comes or goes is passed over")
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// references is the cache index of findings by what they refer to and by what they wait for.
-const references = "references"
+// referencesIndex is the cache index of findings by what they refer to and by what they wait for.
+const referencesIndex = "references"
 
 // The values under which the index keeps a finding; a resource's name follows.
 const (
@@ -66,9 +66,19 @@ var worthReconciling = predicate.Or(predicate.GenerationChangedPredicate{}, pred
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
 })
 
-// createdOrDeleted passes over updates: a finding refers to a name, not to what is behind it.
+// createdOrDeleted passes over updates: of a repository a finding needs the name alone.
 var createdOrDeleted = predicate.Funcs{
 	UpdateFunc: func(event.UpdateEvent) bool { return false },
+}
+
+// createdDeletedOrMoved passes over updates of a project that stays in its repository. The reference
+// is immutable, so another one means that the project was deleted and created anew while the watch
+// was interrupted: then both arrive as one update.
+var createdDeletedOrMoved = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*v1alpha1.Project), e.ObjectNew.(*v1alpha1.Project)
+		return before.Spec.RepositoryRef != after.Spec.RepositoryRef
+	},
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -79,6 +89,11 @@ func (r *Reconciler) enqueueOnCreate(prefix string) func(context.Context, event.
 	return func(ctx context.Context, e event.CreateEvent, q queue) { r.enqueue(ctx, prefix, e.Object, q) }
 }
 
+// enqueueOnUpdate enqueues the findings that refer to what has changed.
+func (r *Reconciler) enqueueOnUpdate(prefix string) func(context.Context, event.UpdateEvent, queue) {
+	return func(ctx context.Context, e event.UpdateEvent, q queue) { r.enqueue(ctx, prefix, e.ObjectNew, q) }
+}
+
 // enqueueOnDelete wakes the findings that refer to what has gone.
 func (r *Reconciler) enqueueOnDelete(prefix string) func(context.Context, event.DeleteEvent, queue) {
 	return func(ctx context.Context, e event.DeleteEvent, q queue) { r.enqueue(ctx, prefix, e.Object, q) }
@@ -87,7 +102,7 @@ func (r *Reconciler) enqueueOnDelete(prefix string) func(context.Context, event.
 func (r *Reconciler) enqueue(ctx context.Context, prefix string, object client.Object, q queue) {
 	findings := &v1alpha1.FindingList{}
 	if err := r.client.List(ctx, findings, client.InNamespace(object.GetNamespace()),
-		client.MatchingFields{references: prefix + object.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		client.MatchingFields{referencesIndex: prefix + object.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		// The cache answers or the manager is on its way out; there is nobody to give an error to.
 		ctrl.LoggerFrom(ctx).Error(err, "list the findings of what has come or gone", "name", object.GetName())
 		return

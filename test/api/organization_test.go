@@ -124,8 +124,10 @@ func (o *organization) findings(c *caller, n int) []string {
 
 func (o *organization) shows(c *caller, finding *v1alpha1.Finding) {
 	o.t.Helper()
-	path := pathOf(finding)
-	o.eventually(func(g Gomega) { g.Expect(c.get(path).status).To(Equal(200)) })
+	o.eventually(func(g Gomega) {
+		listed := decoded[listOf[shown]](c.get("/v1/findings?size=1000")).Items
+		g.Expect(listed).To(ContainElement(HaveField("ID", finding.Name)))
+	})
 }
 
 func (o *organization) eventually(check func(Gomega)) {

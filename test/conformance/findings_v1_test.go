@@ -129,7 +129,8 @@ func TestFindingsV1_CreatedAtIsTheResourcesOwnWhereNothingElseIsKnown(t *testing
 
 func TestFindingsV1_FindingOfAMissingProjectIsShown(t *testing.T) {
 	o := newOrganization(t)
-	o.finding(builder.Finding("f-1").Project("nowhere", "nothing"))
+	o.create(builder.Finding("f-1").Project("nowhere", "nothing").In(o.namespace).Build())
+	o.settled(1)
 	got := o.listed("/v1/findings", "f-1")
 	wantsShape(t, "item", got, findingV1Shape)
 	if got["repo_id"] != "nowhere" || got["project_id"] != "nothing" || got["repo_url"] != "" {

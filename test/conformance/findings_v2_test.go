@@ -279,7 +279,8 @@ func TestFindingsV2_PatchIgnoresUnknownMembers(t *testing.T) {
 func TestFindingsV2_PatchFindsTheFindingByItsIDs(t *testing.T) {
 	o := newOrganization(t)
 	o.finding(builder.Finding("f-1"))
-	o.finding(builder.Finding("f-2").Project("repo-2", "proj-2"))
+	o.create(builder.Finding("f-2").Project("repo-2", "proj-2").In(o.namespace).Build())
+	o.settled(2)
 	for _, test := range []struct{ reason, path, ids, found string }{
 		{"the path alone", "/v2/findings/f-1", ``, "f-1"},
 		{"ids in the body that agree", "/v2/findings/f-1", `,"repo_id":"repo","project_id":"proj"`, "f-1"},
@@ -297,7 +298,8 @@ func TestFindingsV2_PatchFindsTheFindingByItsIDs(t *testing.T) {
 func TestFindingsV2_PatchWithIDsThatDisagreeIs404(t *testing.T) {
 	o := newOrganization(t)
 	o.finding(builder.Finding("f-1"))
-	o.finding(builder.Finding("f-2").Project("repo-2", "proj-2"))
+	o.create(builder.Finding("f-2").Project("repo-2", "proj-2").In(o.namespace).Build())
+	o.settled(2)
 	missing := o.patch("/v2/findings/none", `{"user_status":"open"}`).notFound("no such finding")
 	for _, test := range []struct{ reason, path, ids string }{
 		{"another repository in the body", "/v2/findings/f-1", `,"repo_id":"repo-2"`},

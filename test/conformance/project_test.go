@@ -122,3 +122,20 @@ func TestProject_LastScanStatusIsInLowerCase(t *testing.T) {
 		g.Expect(got["last_scanned_at"]).To(BeNil(), "the scan has failed")
 	})
 }
+
+// A finding may name a project of another repository: nothing stops whoever writes it. It is then
+// listed by what it names, can be triaged, and is below no path at which there is no project.
+func TestProject_FindingsOfAnotherRepositoryAreBelowNoProject(t *testing.T) {
+	o := newOrganization(t)
+	o.create(builder.Repository("other").In(o.namespace).Build(),
+		builder.Finding("f-astray").Project("other", "proj").In(o.namespace).Build())
+	eventually(t, patience, func(g Gomega) {
+		g.Expect(o.get("/v2/findings?repo_id=other&project_id=proj").page().Total).To(Equal(1), "it is listed by what it names")
+	})
+	o.get(projectPath("repo", "proj")).wants(200, "the project in its repository")
+	for _, repository := range []string{"repo", "other"} {
+		o.get(findingPath(repository, "proj", "f-astray")).wantsError(404, "Resource not found", "below "+repository)
+	}
+	o.get(projectPath("other", "proj")).wantsError(404, "Resource not found", "the project in another repository")
+	o.patch("/v1/findings/f-astray", `{"user_status":"muted"}`).wants(200, "it can be triaged")
+}
