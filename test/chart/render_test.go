@@ -3,6 +3,8 @@ package chart
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -34,6 +36,20 @@ func TestTheSchemaRefusesMistakesAndSaysWhere(t *testing.T) {
 		{"a route of no gateway", "httpRoute.enabled=true", "'/httpRoute/parentRefs'"},
 		{"a range that is none", "controller.webhookAllowCIDRs={internal}", "'/controller/webhookAllowCIDRs/0'"},
 		{"no workers", "controller.concurrency.finding=0", "'/controller/concurrency/finding'"},
+		{"a controller that there is not", "controller.concurrency.foo=3", "additional properties 'foo' not allowed"},
+		{"nobody to reconcile", "controller.replicas=0", "'/controller/replicas'"},
+		{"nobody to answer", "api.replicas=0", "'/api/replicas'"},
+		{"fewer removals a second than the binary takes", "controller.retentionRate=0.05", "'/controller/retentionRate'"},
+		{"a resource that is misspelt", "api.resources.requests.memroy=1Gi", "'memroy'"},
+		{"a quantity that is none", "api.resources.requests.memory=1Gib", "'/api/resources/requests/memory'"},
+		{"an affinity that is misspelt", "api.affinity.podAntiAfinity.x=y", "'podAntiAfinity' not allowed"},
+		{"a rule of it that is misspelt", "api.affinity.podAntiAffinity.required[0].topologyKey=zone", "'required' not allowed"},
+		{"a toleration that is misspelt", "controller.tolerations[0].kee=dedicated", "'kee' not allowed"},
+		{"a peer that is misspelt, which would mean all", "networkPolicy.apiFrom[0].podSelectr.matchLabels.app=x", "'podSelectr' not allowed"},
+		{"labels of a peer that are misspelt", "networkPolicy.metricsFrom[0].podSelector.matchLabel.app=x", "'matchLabel' not allowed"},
+		{"a rule that is misspelt", "networkPolicy.extraEgress[0].port=4318", "'port' not allowed"},
+		{"a gateway that is misspelt", "httpRoute.enabled=true,httpRoute.parentRefs[0].nme=gateway", "'nme' not allowed"},
+		{"runbooks at no address", "metrics.prometheusRule.runbookURL=runbooks", "'/metrics/prometheusRule/runbookURL'"},
 		{"a flag without its dashes", "api.extraArgs={log-level=debug}", "'/api/extraArgs/0'"},
 		{"a digest that is cut", "image.digest=sha256:0123", "'/image/digest'"},
 		{"a name that no Secret has", "api.tls.secret=My_Secret", "'/api/tls/secret'"},
@@ -47,6 +63,44 @@ func TestTheSchemaRefusesMistakesAndSaysWhere(t *testing.T) {
 		} else if !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: --set %s: %v; want %s", test.reason, test.set, err, test.want)
 		}
+	}
+}
+
+// A member that the schema does not name is a mistake: nothing reads it.
+func TestTheSchemaIsClosed(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join(Folder(), "values.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema any
+	if err := json.Unmarshal(content, &schema); err != nil {
+		t.Fatal(err)
+	}
+	// Other charts' values, which helm hands to this one too.
+	open := []string{"/properties/global"}
+	objects := 0
+	var walk func(path string, node any)
+	walk = func(path string, node any) {
+		switch node := node.(type) {
+		case map[string]any:
+			if node["type"] == "object" {
+				objects++
+				if _, closed := node["additionalProperties"]; !closed && !slices.Contains(open, path) {
+					t.Errorf("%s takes members that it does not name: a misspelt one looks like success", path)
+				}
+			}
+			for _, name := range slices.Sorted(maps.Keys(node)) {
+				walk(path+"/"+name, node[name])
+			}
+		case []any:
+			for i := range node {
+				walk(fmt.Sprintf("%s/%d", path, i), node[i])
+			}
+		}
+	}
+	walk("", schema)
+	if objects < 20 {
+		t.Errorf("only %d objects were looked at", objects)
 	}
 }
 
