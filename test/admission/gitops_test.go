@@ -1,0 +1,134 @@
+package admission_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// What docs/kinds/finding.md says of decisions in Git, as kubectl does it: GitOps tools use the same calls.
+
+// repo is a folder of manifests and what applies it to the namespace.
+type repo struct {
+	t      *testing.T
+	folder string
+	// kubeconfig of an administrator, which GitOps tools are as a rule.
+	kubeconfig string
+}
+
+func newRepo(t *testing.T, c *cast) *repo {
+	t.Helper()
+	return &repo{t: t, folder: t.TempDir(), kubeconfig: testenv.WriteKubeconfig(t, c.members[admin].config, c.namespace)}
+}
+
+// commit puts a manifest of a finding into the folder; spec is YAML of one line, or none.
+func (r *repo) commit(name, spec string) {
+	r.t.Helper()
+	manifest := fmt.Sprintf("apiVersion: %s\nkind: Finding\nmetadata: {name: %s}\n%s\n", appsecv1alpha1.GroupVersion, name, spec)
+	if err := os.WriteFile(filepath.Join(r.folder, name+".yaml"), []byte(manifest), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// sync applies the folder, without force.
+func (r *repo) sync(more ...string) (string, error) {
+	r.t.Helper()
+	args := append([]string{"--kubeconfig", r.kubeconfig, "apply", "--server-side", "-f", r.folder}, more...)
+	command := exec.CommandContext(r.t.Context(), testenv.Binary(r.t, "kubectl"), args...) //nolint:gosec // a test names its own arguments
+	command.Env = append(os.Environ(), "KUBECTL_APPLYSET=true")
+	out, err := command.CombinedOutput()
+	return string(out), err
+}
+
+func (r *repo) mustSync(more ...string) {
+	r.t.Helper()
+	if out, err := r.sync(more...); err != nil {
+		r.t.Fatalf("sync: %v\n%s", err, out)
+	}
+}
+
+// scanned is a finding that a scanner has reported, without a decision.
+func scanned(t *testing.T, c *cast, name string) client.Object {
+	t.Helper()
+	finding := builder.Finding(name).In(c.namespace).Build()
+	if err := scan(t.Context(), t, c.as(scanner), finding); err != nil {
+		t.Fatal(err)
+	}
+	return finding
+}
+
+const mutedInGit = `spec: {triage: {userStatus: muted, comments: accepted}}`
+
+func TestASyncOfADecisionThatRESTHasChangedEndsInAConflict(t *testing.T) {
+	c := newCast(t, "git-conflict")
+	finding, git := toUnstructured(t, scanned(t, c, "f")), newRepo(t, c)
+	git.commit("f", mutedInGit)
+	git.mustSync()
+	rest := triage(map[string]any{"userStatus": "active", "by": "apikey/ci"})
+	err := c.as(facade).Patch(t.Context(), finding.DeepCopy(), client.RawPatch("application/merge-patch+json", rest.json(t)),
+		client.FieldOwner(appsecv1alpha1.APIFieldManager))
+	if err != nil {
+		t.Fatal(err)
+	}
+	byREST := map[string]any{"userStatus": "active", "comments": "accepted", "by": "apikey/ci"}
+
+	out, err := git.sync()
+	if err == nil || !strings.Contains(out, `conflict with "`+appsecv1alpha1.APIFieldManager+`"`) || !strings.Contains(out, ".spec.triage.userStatus") {
+		t.Errorf("a sync without force: got %v, want the conflict that the docs show\n%s", err, out)
+	}
+	wantTriage(t, read(t.Context(), t, finding), byREST)
+
+	git.mustSync("--force-conflicts")
+	signed := map[string]any{"userStatus": "muted", "comments": "accepted", "by": c.members[admin].username}
+	wantTriage(t, read(t.Context(), t, finding), signed)
+}
+
+func TestADecisionThatLeavesItsManifestIsTakenBack(t *testing.T) {
+	c := newCast(t, "git-leaves")
+	finding, git := toUnstructured(t, scanned(t, c, "f")), newRepo(t, c)
+	git.commit("f", mutedInGit)
+	git.mustSync()
+	git.commit("f", "")
+	git.mustSync()
+	open := read(t.Context(), t, finding)
+	if status, _, err := unstructured.NestedString(open.Object, "spec", "triage", "userStatus"); err != nil || status != "open" {
+		t.Errorf("the finding is %s (%v), want open: nobody has decided", status, err)
+	}
+}
+
+func TestPruningADecisionsManifestDeletesTheFinding(t *testing.T) {
+	c := newCast(t, "git-prune")
+	finding, other, git := toUnstructured(t, scanned(t, c, "f")), scanned(t, c, "f-other"), newRepo(t, c)
+	prune := []string{"--prune", "--applyset=configmap/decisions", "--namespace", c.namespace}
+	git.commit("f", mutedInGit)
+	git.commit("f-other", mutedInGit)
+	git.mustSync(prune...)
+	if err := os.Remove(filepath.Join(git.folder, "f.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	git.mustSync(prune...)
+	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(finding), finding); !apierrors.IsNotFound(err) {
+		t.Errorf("the finding whose manifest was removed: got %v, want it gone with all its facts", err)
+	}
+	read(t.Context(), t, toUnstructured(t, other))
+}
+
+// Git cannot hold a decision about what no scan has found yet, or what retention has removed.
+func TestASyncOfADecisionAboutNoFindingFails(t *testing.T) {
+	git := newRepo(t, newCast(t, "git-none"))
+	git.commit("f", mutedInGit)
+	if out, err := git.sync(); err == nil || !strings.Contains(out, "spec.details: Required value") {
+		t.Errorf("got %v, want a refusal: a decision alone is no finding\n%s", err, out)
+	}
+}
