@@ -19,11 +19,12 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestKeySaysWhoSends(t *testing.T) {
 	a := start(t)
-	namespace := newOrganization(t, "who")
+	namespace := env.Organization(t, "who")
 	key := builder.APIKey("ci").In(namespace).Scopes(v1alpha1.ScopeFindingsRead).Build()
 	identity := waitUntilAccepted(t, a, issue(t, key, "who"))
 
@@ -39,7 +40,7 @@ func TestKeySaysWhoSends(t *testing.T) {
 
 func TestRevocationActsByItself(t *testing.T) {
 	a := start(t)
-	namespace := newOrganization(t, "revoked")
+	namespace := env.Organization(t, "revoked")
 	cases := map[string]struct {
 		revoke func(t *testing.T, key *v1alpha1.APIKey)
 		want   Reason
@@ -72,7 +73,7 @@ func TestRevocationActsByItself(t *testing.T) {
 
 func TestDisablingCanBeTakenBack(t *testing.T) {
 	a := start(t)
-	key := builder.APIKey("ci").In(newOrganization(t, "forgiven")).Disabled().Build()
+	key := builder.APIKey("ci").In(env.Organization(t, "forgiven")).Disabled().Build()
 	header := issue(t, key, "forgiven")
 	waitUntilRefused(t, a, header, ReasonDisabled)
 	setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled = false })
@@ -81,7 +82,7 @@ func TestDisablingCanBeTakenBack(t *testing.T) {
 
 func TestOverlapEndsAtItsTime(t *testing.T) {
 	a := start(t)
-	key := builder.APIKey("ci").In(newOrganization(t, "overlap")).Build()
+	key := builder.APIKey("ci").In(env.Organization(t, "overlap")).Build()
 	before := issue(t, key, "overlap")
 	waitUntilAccepted(t, a, before)
 	end := time.Now().Add(time.Hour).Truncate(time.Second)
@@ -99,8 +100,8 @@ func TestOverlapEndsAtItsTime(t *testing.T) {
 // organization, opens nothing there.
 func TestKeyHoldsForItsOwnOrganizationAlone(t *testing.T) {
 	a := start(t)
-	namespace := newOrganization(t, "home")
-	newOrganization(t, "abroad")
+	namespace := env.Organization(t, "home")
+	env.Organization(t, "abroad")
 	key := builder.APIKey("ci").In(namespace).Build()
 	good := issue(t, key, "home")
 	waitUntilAccepted(t, a, good)
@@ -109,7 +110,7 @@ func TestKeyHoldsForItsOwnOrganizationAlone(t *testing.T) {
 	waitUntilRefused(t, a, header(t, foreign), ReasonOrganization)
 
 	// A namespace that the organization has lost is no longer its own.
-	controller := asController(t)
+	controller := env.AsController(t)
 	organization := builder.Organization("home").Build()
 	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(organization), organization); err != nil {
 		t.Fatal(err)
@@ -123,7 +124,7 @@ func TestKeyHoldsForItsOwnOrganizationAlone(t *testing.T) {
 
 func TestWithdrawnSigningKeyEndsItsTokensThoughTheyAreRemembered(t *testing.T) {
 	a := start(t)
-	key := builder.APIKey("ci").In(newOrganization(t, "withdrawn")).Build()
+	key := builder.APIKey("ci").In(env.Organization(t, "withdrawn")).Build()
 	header := issue(t, key, "withdrawn")
 	waitUntilAccepted(t, a, header)
 	ours, _ := signer()
@@ -144,7 +145,7 @@ func TestWithdrawnSigningKeyEndsItsTokensThoughTheyAreRemembered(t *testing.T) {
 
 func TestBadHeadersAreRefused(t *testing.T) {
 	a := start(t)
-	key := builder.APIKey("ci").In(newOrganization(t, "headers")).Build()
+	key := builder.APIKey("ci").In(env.Organization(t, "headers")).Build()
 	good := issue(t, key, "headers")
 	waitUntilAccepted(t, a, good)
 	token := good[len("Bearer "):]
@@ -179,7 +180,7 @@ func TestBadHeadersAreRefused(t *testing.T) {
 }
 
 func TestNothingIsDecidedUponOldKnowledge(t *testing.T) {
-	key := builder.APIKey("ci").In(newOrganization(t, "stale")).Build()
+	key := builder.APIKey("ci").In(env.Organization(t, "stale")).Build()
 	idle, err := New(Options{Config: env.Config, Namespace: "findings-system"})
 	if err != nil {
 		t.Fatal(err)
@@ -208,7 +209,7 @@ func TestNothingIsDecidedUponOldKnowledge(t *testing.T) {
 	if _, err := a.Authenticate(header, time.Now()); err != nil {
 		t.Errorf("young knowledge holds while the API server is away: %v", err)
 	}
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		identity, err := a.Authenticate(header, time.Now())
 		g.Expect(err).To(MatchError(ErrStale))
 		g.Expect(identity.KeyUID).To(Equal(key.UID), "who it was by what was known last")
@@ -245,7 +246,7 @@ func silent(seen *atomic.Int32) func(http.RoundTripper) http.RoundTripper {
 func TestStalledWatchHidesNoRevocation(t *testing.T) {
 	var watches atomic.Int32
 	a := start(t, withTransport(func(c *rest.Config) { c.Wrap(silent(&watches)) }))
-	key := builder.APIKey("ci").In(newOrganization(t, "stalled")).Build()
+	key := builder.APIKey("ci").In(env.Organization(t, "stalled")).Build()
 	header := issue(t, key, "stalled")
 	waitUntilAccepted(t, a, header)
 	setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled = true })
@@ -257,7 +258,7 @@ func TestStalledWatchHidesNoRevocation(t *testing.T) {
 
 func TestWatchAloneShowsARevocation(t *testing.T) {
 	a := start(t, func(o *Options) { o.ListInterval = time.Hour })
-	key := builder.APIKey("ci").In(newOrganization(t, "watched")).Build()
+	key := builder.APIKey("ci").In(env.Organization(t, "watched")).Build()
 	header := issue(t, key, "watched")
 	waitUntilAccepted(t, a, header)
 	if err := env.Client.Delete(t.Context(), key); err != nil {
@@ -320,7 +321,7 @@ func (c *holeConn) Close() error {
 func TestSilentConnectionIsGivenUp(t *testing.T) {
 	network := &hole{}
 	a := start(t, withTransport(func(c *rest.Config) { c.Dial = network.dial }))
-	key := builder.APIKey("ci").In(newOrganization(t, "silent")).Build()
+	key := builder.APIKey("ci").In(env.Organization(t, "silent")).Build()
 	header := issue(t, key, "silent")
 	waitUntilAccepted(t, a, header)
 	network.swallow()
@@ -330,7 +331,7 @@ func TestSilentConnectionIsGivenUp(t *testing.T) {
 
 func TestConcurrentRequestsSeeOneTruth(t *testing.T) {
 	a := start(t)
-	key := builder.APIKey("ci").In(newOrganization(t, "busy")).Build()
+	key := builder.APIKey("ci").In(env.Organization(t, "busy")).Build()
 	header := issue(t, key, "busy")
 	waitUntilAccepted(t, a, header)
 	ctx, stop := context.WithCancel(t.Context())
@@ -370,14 +371,14 @@ func TestLastUseIsNotedOncePerMinute(t *testing.T) {
 		})
 	}))
 	// Of an object made with an empty spec the API server tracks no managers.
-	key := builder.APIKey("ci").In(newOrganization(t, "noted")).Scopes(v1alpha1.ScopeReposRead).Build()
+	key := builder.APIKey("ci").In(env.Organization(t, "noted")).Scopes(v1alpha1.ScopeReposRead).Build()
 	header := issue(t, key, "noted")
 	identity := waitUntilAccepted(t, a, header)
 	before := key.Status.DeepCopy()
 	for range 1000 {
 		a.MarkUsed(identity)
 	}
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
 		g.Expect(key.Status.LastUsedAt).NotTo(BeNil())
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func eventsOn(t *testing.T, g Gomega, key *v1alpha1.APIKey) []eventsv1.Event {
@@ -45,7 +46,7 @@ func refuseAs(t *testing.T, a *Authenticator, header string) {
 
 func TestRefusalIsAnnouncedOnItsKey(t *testing.T) {
 	a, other := start(t), start(t)
-	namespace := newOrganization(t, "announced")
+	namespace := env.Organization(t, "announced")
 	cases := map[Reason]struct {
 		spoil func(t *testing.T, key *v1alpha1.APIKey)
 		want  string
@@ -71,7 +72,7 @@ func TestRefusalIsAnnouncedOnItsKey(t *testing.T) {
 					refuseAs(t, replica, header)
 				}
 			}
-			eventually(t, func(g Gomega) {
+			harness.Eventually(t, func(g Gomega) {
 				events := eventsOn(t, g, key)
 				// One for each window of ten minutes that the test has touched.
 				g.Expect(events).NotTo(BeEmpty())
@@ -96,7 +97,7 @@ func TestRefusalIsAnnouncedOnItsKey(t *testing.T) {
 // drained waits until every refusal that was handed over has been seen to.
 func drained(t *testing.T, a *Authenticator) {
 	t.Helper()
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(a.refusals.heard).To(BeEmpty())
 		g.Expect(a.refusals.queue).To(BeEmpty())
 	})
@@ -104,10 +105,10 @@ func drained(t *testing.T, a *Authenticator) {
 
 func TestMissingScopeIsAnnouncedByName(t *testing.T) {
 	a := start(t)
-	key := builder.APIKey("ci").In(newOrganization(t, "scopeless")).Scopes(v1alpha1.ScopeReposRead).Build()
+	key := builder.APIKey("ci").In(env.Organization(t, "scopeless")).Scopes(v1alpha1.ScopeReposRead).Build()
 	identity := waitUntilAccepted(t, a, issue(t, key, "scopeless"))
 	a.MarkForbidden(identity, v1alpha1.ScopeFindingsTriage)
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		events := eventsOn(t, g, key)
 		g.Expect(events).To(HaveLen(1))
 		g.Expect(events[0].Reason).To(Equal("RefusedScope"))
@@ -118,7 +119,7 @@ func TestMissingScopeIsAnnouncedByName(t *testing.T) {
 // What anybody can send must cost no write, and say nothing where it would not be read.
 func TestRefusalWithoutAKeyIsNotAnnounced(t *testing.T) {
 	a := start(t)
-	namespace := newOrganization(t, "unannounced")
+	namespace := env.Organization(t, "unannounced")
 	key := builder.APIKey("ci").In(namespace).Build()
 	good := issue(t, key, "unannounced")
 	waitUntilAccepted(t, a, good)
@@ -132,7 +133,7 @@ func TestRefusalWithoutAKeyIsNotAnnounced(t *testing.T) {
 	setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled = true })
 	waitUntilRefused(t, a, good, ReasonDisabled)
 	refuseAs(t, a, good)
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		list := &eventsv1.EventList{}
 		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace))).To(Succeed())
 		g.Expect(list.Items).To(HaveLen(1))

@@ -18,15 +18,13 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 var env *testenv.Environment
 
 func TestMain(m *testing.M) { testenv.Main(m, &env) }
-
-// patience is how long a condition may take on a busy machine.
-const patience = 30 * time.Second
 
 // signer is the one signing key of all tests, published once.
 var signer = sync.OnceValues(func() (tokens.SigningKey, error) {
@@ -80,28 +78,6 @@ func start(t *testing.T, change ...func(*Options)) *Authenticator {
 	return a
 }
 
-func asController(t *testing.T) client.Client {
-	t.Helper()
-	config, err := env.Controller(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := env.NewClient(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-func newOrganization(t *testing.T, name string) string {
-	t.Helper()
-	namespace, err := env.NewOrganization(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return namespace
-}
-
 // issue creates the key with a token in force, as the controllers would, and returns the
 // header that carries the token.
 func issue(t *testing.T, key *v1alpha1.APIKey, organization string) string {
@@ -134,8 +110,8 @@ func header(t testing.TB, claims tokens.Claims) string {
 
 func setStatus(t *testing.T, key *v1alpha1.APIKey, change func(*v1alpha1.APIKeyStatus)) {
 	t.Helper()
-	controller := asController(t)
-	eventually(t, func(g Gomega) {
+	controller := env.AsController(t)
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
 		change(&key.Status)
 		g.Expect(controller.Status().Update(t.Context(), key)).To(Succeed())
@@ -144,24 +120,17 @@ func setStatus(t *testing.T, key *v1alpha1.APIKey, change func(*v1alpha1.APIKeyS
 
 func setSpec(t *testing.T, key *v1alpha1.APIKey, change func(*v1alpha1.APIKeySpec)) {
 	t.Helper()
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
 		change(&key.Spec)
 		g.Expect(env.Client.Update(t.Context(), key)).To(Succeed())
 	})
 }
 
-// eventually polls until the assertions hold.
-func eventually(t *testing.T, assertions func(g Gomega)) {
-	t.Helper()
-	NewWithT(t).Eventually(assertions).WithContext(t.Context()).
-		WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(Succeed())
-}
-
 func waitUntilAccepted(t *testing.T, a *Authenticator, header string) Identity {
 	t.Helper()
 	var identity Identity
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		var err error
 		identity, err = a.Authenticate(header, time.Now())
 		g.Expect(err).NotTo(HaveOccurred())
@@ -171,7 +140,7 @@ func waitUntilAccepted(t *testing.T, a *Authenticator, header string) Identity {
 
 func waitUntilRefused(t *testing.T, a *Authenticator, header string, want Reason) {
 	t.Helper()
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		_, err := a.Authenticate(header, time.Now())
 		g.Expect(err).To(MatchError(ErrUnauthenticated))
 		g.Expect(ReasonOf(err)).To(Equal(want))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // answers counts what the API server says to writes.
@@ -45,7 +46,7 @@ func TestReplicasNoteOneUseBetweenThem(t *testing.T) {
 	for i := range replicas {
 		replicas[i] = start(t, withTransport(seen.count))
 	}
-	key := builder.APIKey("ci").In(newOrganization(t, "shared")).Build()
+	key := builder.APIKey("ci").In(env.Organization(t, "shared")).Build()
 	header := issue(t, key, "shared")
 	for _, replica := range replicas {
 		waitUntilAccepted(t, replica, header)
@@ -62,7 +63,7 @@ func TestReplicasNoteOneUseBetweenThem(t *testing.T) {
 		}
 	}
 	use()
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		for _, replica := range replicas {
 			known, _ := replica.keys.get(key.UID)
 			g.Expect(known.Status.LastUsedAt).NotTo(BeNil())
@@ -102,7 +103,7 @@ func TestUseThatAnotherReplicaHasNotedIsLetGo(t *testing.T) {
 			})
 		})
 	}))
-	key := builder.APIKey("ci").In(newOrganization(t, "lagging")).Build()
+	key := builder.APIKey("ci").In(env.Organization(t, "lagging")).Build()
 	identity := waitUntilAccepted(t, lagging, issue(t, key, "lagging"))
 	deaf.Store(true)
 	known, _ := lagging.keys.get(key.UID)
@@ -116,7 +117,7 @@ func TestUseThatAnotherReplicaHasNotedIsLetGo(t *testing.T) {
 	for range 100 {
 		lagging.MarkUsed(identity)
 	}
-	eventually(t, func(g Gomega) { g.Expect(seen.conflicts.Load()).To(Equal(int32(1))) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(seen.conflicts.Load()).To(Equal(int32(1))) })
 	for range 100 {
 		lagging.MarkUsed(identity)
 	}

@@ -18,13 +18,15 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 func TestKeyGetsATokenInItsSecret(t *testing.T) {
 	start(t)
-	namespace := newOrganization(t, "issued")
+	namespace := env.Organization(t, "issued")
 	key := builder.APIKey("ci").In(namespace).Build()
-	create(t, key)
+	env.Create(t, key)
 	_, claims := waitUntilIssued(t, key)
 
 	g := NewWithT(t)
@@ -35,7 +37,7 @@ func TestKeyGetsATokenInItsSecret(t *testing.T) {
 	g.Expect(key.Status.ExpiresAt.Time).To(BeTemporally("==", claims.ExpiresAt))
 	g.Expect(key.Status.SecretRef.Name).To(BeEquivalentTo("ci-token"))
 	g.Expect(v1alpha1.IsConditionTrue(key.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
-	secret := get(t, g, tokenSecret(key))
+	secret := testenv.Get(t, g, env, tokenSecret(key))
 	g.Expect(secret.Type).To(Equal(corev1.SecretTypeOpaque))
 	g.Expect(metav1.IsControlledBy(secret, key)).To(BeTrue())
 }
@@ -43,16 +45,16 @@ func TestKeyGetsATokenInItsSecret(t *testing.T) {
 // Whoever may read keys and events, but no Secrets, must not come by a token.
 func TestTokenIsNowhereButInTheSecret(t *testing.T) {
 	start(t)
-	namespace := newOrganization(t, "secretive")
+	namespace := env.Organization(t, "secretive")
 	key := builder.APIKey("ci").In(namespace).Build()
-	create(t, key)
+	env.Create(t, key)
 	token, _ := waitUntilIssued(t, key)
 	signature := token[strings.LastIndex(token, ".")+1:]
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		events := &eventsv1.EventList{}
 		g.Expect(env.Client.List(t.Context(), events, client.InNamespace(namespace))).To(Succeed())
 		g.Expect(events.Items).NotTo(BeEmpty(), "an issue is announced")
-		for _, object := range []any{events, get(t, g, key), get(t, g, signingConfigMap())} {
+		for _, object := range []any{events, testenv.Get(t, g, env, key), testenv.Get(t, g, env, signingConfigMap())} {
 			text, err := json.Marshal(object)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(string(text)).NotTo(ContainSubstring(signature))
@@ -62,8 +64,8 @@ func TestTokenIsNowhereButInTheSecret(t *testing.T) {
 
 func TestOrganizationBoundsTheLifeOfItsKeys(t *testing.T) {
 	start(t)
-	namespace := newOrganization(t, "bounded")
-	organization := get(t, NewWithT(t), builder.Organization("bounded").Build())
+	namespace := env.Organization(t, "bounded")
+	organization := testenv.Get(t, NewWithT(t), env, builder.Organization("bounded").Build())
 	setMaximum := func(maximum time.Duration) {
 		t.Helper()
 		organization.Spec.APIKeys = &v1alpha1.OrganizationAPIKeys{MaxLifetime: &metav1.Duration{Duration: maximum}}
@@ -76,7 +78,7 @@ func TestOrganizationBoundsTheLifeOfItsKeys(t *testing.T) {
 	greedy := builder.APIKey("greedy").In(namespace).Mutate(func(k *v1alpha1.APIKey) {
 		k.Spec.ExpiresAt = ptr.To(metav1.NewTime(time.Now().Add(1000 * time.Hour)))
 	}).Build()
-	create(t, byDefault, greedy)
+	env.Create(t, byDefault, greedy)
 	for _, key := range []*v1alpha1.APIKey{byDefault, greedy} {
 		waitUntilIssued(t, key, func(g Gomega) {
 			g.Expect(key.Status.ExpiresAt.Sub(key.Status.IssuedAt.Time)).To(Equal(2 * time.Hour))
@@ -95,9 +97,9 @@ func TestOrganizationBoundsTheLifeOfItsKeys(t *testing.T) {
 
 func TestKeySaysThatTheOrganizationBoundsItsLife(t *testing.T) {
 	start(t)
-	namespace := newOrganization(t, "shortened")
+	namespace := env.Organization(t, "shortened")
 	key := builder.APIKey("ci").In(namespace).Build()
-	create(t, key)
+	env.Create(t, key)
 	waitUntilIssued(t, key)
 	message := func() string {
 		return v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady).Message
@@ -105,7 +107,7 @@ func TestKeySaysThatTheOrganizationBoundsItsLife(t *testing.T) {
 	if strings.Contains(message(), "maxLifetime") {
 		t.Fatalf("without a maximum: %q", message())
 	}
-	organization := get(t, NewWithT(t), builder.Organization("shortened").Build())
+	organization := testenv.Get(t, NewWithT(t), env, builder.Organization("shortened").Build())
 	setMaximum := func(maximum time.Duration) {
 		t.Helper()
 		organization.Spec.APIKeys = &v1alpha1.OrganizationAPIKeys{MaxLifetime: &metav1.Duration{Duration: maximum}}
@@ -114,8 +116,8 @@ func TestKeySaysThatTheOrganizationBoundsItsLife(t *testing.T) {
 		}
 	}
 	setMaximum(time.Hour)
-	eventually(t, func(g Gomega) {
-		get(t, g, key)
+	harness.Eventually(t, func(g Gomega) {
+		testenv.Get(t, g, env, key)
 		g.Expect(key.Status.ExpiresAt.Sub(key.Status.IssuedAt.Time)).To(Equal(time.Hour))
 		g.Expect(message()).To(ContainSubstring("spec.apiKeys.maxLifetime"))
 	})
@@ -127,7 +129,7 @@ func TestKeySaysThatTheOrganizationBoundsItsLife(t *testing.T) {
 	if !strings.Contains(message(), "The organization's spec.apiKeys.maxLifetime has ended") {
 		t.Errorf("says %q, want who has ended the key's life", message())
 	}
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		events := &eventsv1.EventList{}
 		g.Expect(env.Client.List(t.Context(), events, client.InNamespace(namespace))).To(Succeed())
 		said := map[string]int{}
@@ -152,8 +154,8 @@ func replaceToken(t *testing.T, key *v1alpha1.APIKey, claims tokens.Claims) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func(g Gomega) {
-		secret := get(t, g, tokenSecret(key))
+	harness.Eventually(t, func(g Gomega) {
+		secret := testenv.Get(t, g, env, tokenSecret(key))
 		secret.Data[v1alpha1.APIKeyTokenKey] = []byte(token)
 		g.Expect(env.Client.Update(t.Context(), secret)).To(Succeed())
 	})
@@ -162,9 +164,9 @@ func replaceToken(t *testing.T, key *v1alpha1.APIKey, claims tokens.Claims) {
 // The signing key that was lost must not give a key whose life is over another life.
 func TestLostSigningKeyRevivesNoExpiredKey(t *testing.T) {
 	start(t)
-	namespace := newOrganization(t, "unrevived")
+	namespace := env.Organization(t, "unrevived")
 	key := builder.APIKey("late").In(namespace).Build()
-	create(t, key)
+	env.Create(t, key)
 	_, claims := waitUntilIssued(t, key)
 	claims.ExpiresAt = claims.IssuedAt.Add(time.Second)
 	replaceToken(t, key, claims)
@@ -173,11 +175,13 @@ func TestLostSigningKeyRevivesNoExpiredKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	marker := builder.APIKey("marker").In(namespace).Build()
-	create(t, marker)
+	env.Create(t, marker)
 	waitUntilIssued(t, marker)
 	// Of the reconciles that the new signing key asked for, this key's is done when its status says so.
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Description = "looked at" })
-	eventually(t, func(g Gomega) { g.Expect(get(t, g, key).Status.ObservedGeneration).To(Equal(key.Generation)) })
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(testenv.Get(t, g, env, key).Status.ObservedGeneration).To(Equal(key.Generation))
+	})
 	if ready := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonExpired || key.Status.KeyID != claims.ID {
 		t.Errorf("the key has token %s and is %s, want it expired as it was", key.Status.KeyID, ready.Reason)
 	}
@@ -188,11 +192,11 @@ func TestLostSigningKeyRevivesNoExpiredKey(t *testing.T) {
 
 func TestExpiryComesAtItsTime(t *testing.T) {
 	start(t)
-	namespace := newOrganization(t, "expiring")
+	namespace := env.Organization(t, "expiring")
 	key := builder.APIKey("short").In(namespace).Mutate(func(k *v1alpha1.APIKey) {
 		k.Spec.ExpiresAt = ptr.To(metav1.NewTime(time.Now().Add(4 * time.Second)))
 	}).Build()
-	create(t, key)
+	env.Create(t, key)
 	waitForReason(t, key, v1alpha1.ReasonReconciled)
 	waitForReason(t, key, v1alpha1.ReasonExpired)
 	if now := time.Now(); now.Before(key.Status.ExpiresAt.Time) {
@@ -215,22 +219,22 @@ func TestExpiryComesAtItsTime(t *testing.T) {
 
 func TestKeyThatIsOverFromTheStartGetsNoToken(t *testing.T) {
 	start(t)
-	namespace := newOrganization(t, "late")
+	namespace := env.Organization(t, "late")
 	key := builder.APIKey("late").In(namespace).Mutate(func(k *v1alpha1.APIKey) {
 		k.Spec.ExpiresAt = ptr.To(metav1.NewTime(time.Now().Add(-time.Hour)))
 	}).Build()
-	create(t, key)
+	env.Create(t, key)
 	waitForReason(t, key, v1alpha1.ReasonExpired)
-	if key.Status.KeyID != "" || !gone(t, tokenSecret(key)) {
+	if key.Status.KeyID != "" || !env.Gone(t, tokenSecret(key)) {
 		t.Errorf("token %q was issued for a life that is over", key.Status.KeyID)
 	}
 }
 
 func TestDisabledKeyIsRotatedAllTheSame(t *testing.T) {
 	start(t)
-	namespace := newOrganization(t, "disabled")
+	namespace := env.Organization(t, "disabled")
 	key := builder.APIKey("leaked").In(namespace).Build()
-	create(t, key)
+	env.Create(t, key)
 	_, leaked := waitUntilIssued(t, key)
 	change(t, key, func(s *v1alpha1.APIKeySpec) {
 		s.Disabled = true
@@ -246,9 +250,9 @@ func TestDisabledKeyIsRotatedAllTheSame(t *testing.T) {
 
 func TestRotationLeavesTheTokenBeforeForTheOverlap(t *testing.T) {
 	start(t)
-	namespace := newOrganization(t, "rotating")
+	namespace := env.Organization(t, "rotating")
 	key := builder.APIKey("ci").In(namespace).Build()
-	create(t, key)
+	env.Create(t, key)
 	_, first := waitUntilIssued(t, key)
 
 	change(t, key, func(s *v1alpha1.APIKeySpec) {
@@ -271,7 +275,9 @@ func TestRotationLeavesTheTokenBeforeForTheOverlap(t *testing.T) {
 	})
 	// And does not come back.
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation.Overlap = &metav1.Duration{Duration: time.Hour} })
-	eventually(t, func(g Gomega) { g.Expect(get(t, g, key).Status.ObservedGeneration).To(Equal(key.Generation)) })
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(testenv.Get(t, g, env, key).Status.ObservedGeneration).To(Equal(key.Generation))
+	})
 	if key.Status.Previous != nil {
 		t.Errorf("token %s is valid again", key.Status.Previous.KeyID)
 	}
@@ -279,9 +285,9 @@ func TestRotationLeavesTheTokenBeforeForTheOverlap(t *testing.T) {
 
 func TestRotationWithoutOverlapEndsTheTokenBefore(t *testing.T) {
 	start(t)
-	namespace := newOrganization(t, "cut")
+	namespace := env.Organization(t, "cut")
 	key := builder.APIKey("ci").In(namespace).Build()
-	create(t, key)
+	env.Create(t, key)
 	_, first := waitUntilIssued(t, key)
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation = &v1alpha1.APIKeyRotation{Serial: 7} })
 	waitUntilIssued(t, key, func(g Gomega) {
@@ -291,7 +297,9 @@ func TestRotationWithoutOverlapEndsTheTokenBefore(t *testing.T) {
 	// A lower serial asks for nothing.
 	_, second := waitUntilIssued(t, key)
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation.Serial = 3 })
-	eventually(t, func(g Gomega) { g.Expect(get(t, g, key).Status.ObservedGeneration).To(Equal(key.Generation)) })
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(testenv.Get(t, g, env, key).Status.ObservedGeneration).To(Equal(key.Generation))
+	})
 	if key.Status.KeyID != second.ID {
 		t.Error("a lowered serial gave a new token")
 	}
@@ -299,12 +307,12 @@ func TestRotationWithoutOverlapEndsTheTokenBefore(t *testing.T) {
 
 func TestSecretThatIsLostOrSpoiltGivesANewToken(t *testing.T) {
 	start(t)
-	namespace := newOrganization(t, "lost")
+	namespace := env.Organization(t, "lost")
 	key := builder.APIKey("ci").In(namespace).Build()
-	create(t, key)
+	env.Create(t, key)
 	update := func(apply func(*corev1.Secret)) func(g Gomega) {
 		return func(g Gomega) {
-			secret := get(t, g, tokenSecret(key))
+			secret := testenv.Get(t, g, env, tokenSecret(key))
 			apply(secret)
 			g.Expect(env.Client.Update(t.Context(), secret)).To(Succeed())
 		}
@@ -325,7 +333,7 @@ func TestSecretThatIsLostOrSpoiltGivesANewToken(t *testing.T) {
 		_, before := waitUntilIssued(t, key)
 		past = append(past, before.ID)
 		// Tokens of the same second cannot be told apart by age.
-		eventually(t, func(g Gomega) { g.Expect(time.Now()).To(BeTemporally(">", before.IssuedAt.Add(time.Second))) })
+		harness.Eventually(t, func(g Gomega) { g.Expect(time.Now()).To(BeTemporally(">", before.IssuedAt.Add(time.Second))) })
 		tc.spoil(NewWithT(t))
 		waitUntilIssued(t, key, func(g Gomega) {
 			g.Expect(past).NotTo(ContainElement(key.Status.KeyID), tc.reason)
@@ -337,14 +345,14 @@ func TestSecretThatIsLostOrSpoiltGivesANewToken(t *testing.T) {
 // Who may write Secrets can put the annotations where they like, but extends no token's life.
 func TestAnnotationsOfTheSecretRevokeNothingAndReviveNothing(t *testing.T) {
 	start(t)
-	namespace := newOrganization(t, "annotated")
+	namespace := env.Organization(t, "annotated")
 	key := builder.APIKey("ci").In(namespace).Build()
-	create(t, key)
+	env.Create(t, key)
 	_, first := waitUntilIssued(t, key)
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1} })
 	_, second := waitUntilIssued(t, key, func(g Gomega) { g.Expect(key.Status.KeyID).NotTo(Equal(first.ID)) })
 
-	secret := get(t, NewWithT(t), tokenSecret(key))
+	secret := testenv.Get(t, NewWithT(t), env, tokenSecret(key))
 	secret.Annotations[replacesAnnotation] = first.ID
 	secret.Annotations[serialAnnotation] = "99"
 	if err := env.Client.Update(t.Context(), secret); err != nil {
@@ -353,7 +361,9 @@ func TestAnnotationsOfTheSecretRevokeNothingAndReviveNothing(t *testing.T) {
 	change(t, key, func(s *v1alpha1.APIKeySpec) {
 		s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1, Overlap: &metav1.Duration{Duration: time.Hour}}
 	})
-	eventually(t, func(g Gomega) { g.Expect(get(t, g, key).Status.ObservedGeneration).To(Equal(key.Generation)) })
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(testenv.Get(t, g, env, key).Status.ObservedGeneration).To(Equal(key.Generation))
+	})
 	if key.Status.Previous != nil || key.Status.KeyID != second.ID || key.Status.RotationSerial != 1 {
 		t.Errorf("the annotations changed the status to %+v", key.Status)
 	}
@@ -367,16 +377,16 @@ func TestAnnotationsOfTheSecretRevokeNothingAndReviveNothing(t *testing.T) {
 
 func TestSecretOfAnotherIsNotTouched(t *testing.T) {
 	start(t)
-	namespace := newOrganization(t, "taken")
+	namespace := env.Organization(t, "taken")
 	other := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ci-token"},
 		Data:       map[string][]byte{"token": []byte("someone's")},
 	}
-	create(t, other)
+	env.Create(t, other)
 	key := builder.APIKey("ci").In(namespace).Build()
-	create(t, key)
+	env.Create(t, key)
 	waitForReason(t, key, v1alpha1.ReasonSecretConflict)
-	if secret := get(t, NewWithT(t), tokenSecret(key)); string(secret.Data["token"]) != "someone's" || secret.ResourceVersion != other.ResourceVersion {
+	if secret := testenv.Get(t, NewWithT(t), env, tokenSecret(key)); string(secret.Data["token"]) != "someone's" || secret.ResourceVersion != other.ResourceVersion {
 		t.Error("another's Secret was written")
 	}
 	if key.Status.KeyID != "" {
@@ -393,18 +403,18 @@ func TestKeyOutsideAnOrganizationGetsNoToken(t *testing.T) {
 	stray := builder.APIKey("stray").In("default").Build()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-notyet"}}
 	early := builder.APIKey("early").In("org-notyet").Build()
-	create(t, stray, namespace, early)
+	env.Create(t, stray, namespace, early)
 	for _, key := range []*v1alpha1.APIKey{stray, early} {
 		waitForReason(t, key, v1alpha1.ReasonOrganizationNotFound)
-		if !gone(t, tokenSecret(key)) {
+		if !env.Gone(t, tokenSecret(key)) {
 			t.Errorf("key %s got a Secret", key.Name)
 		}
 	}
 	// As soon as the namespace is an organization's, its keys are served.
 	organization := builder.Organization("notyet").Build()
-	create(t, organization)
+	env.Create(t, organization)
 	organization.Status.Namespace = "org-notyet"
-	if err := asController(t).Status().Update(t.Context(), organization); err != nil {
+	if err := env.AsController(t).Status().Update(t.Context(), organization); err != nil {
 		t.Fatal(err)
 	}
 	waitUntilIssued(t, early)
@@ -413,18 +423,18 @@ func TestKeyOutsideAnOrganizationGetsNoToken(t *testing.T) {
 // forget sets the status back, as if the controller had died before it wrote the one after.
 func forget(t *testing.T, key *v1alpha1.APIKey, to v1alpha1.APIKeyStatus) {
 	t.Helper()
-	get(t, NewWithT(t), key)
+	testenv.Get(t, NewWithT(t), env, key)
 	key.Status = to
-	if err := asController(t).Status().Update(t.Context(), key); err != nil {
+	if err := env.AsController(t).Status().Update(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestTokenWhoseStatusWasLostIsTakenOver(t *testing.T) {
 	stop := start(t)
-	namespace := newOrganization(t, "crashed")
+	namespace := env.Organization(t, "crashed")
 	key := builder.APIKey("ci").In(namespace).Build()
-	create(t, key)
+	env.Create(t, key)
 	before, _ := waitUntilIssued(t, key)
 	stop()
 	forget(t, key, v1alpha1.APIKeyStatus{})
@@ -436,9 +446,9 @@ func TestTokenWhoseStatusWasLostIsTakenOver(t *testing.T) {
 
 func TestRotationWhoseStatusWasLostIsTakenOver(t *testing.T) {
 	stop := start(t)
-	namespace := newOrganization(t, "crashed-rotation")
+	namespace := env.Organization(t, "crashed-rotation")
 	key := builder.APIKey("ci").In(namespace).Build()
-	create(t, key)
+	env.Create(t, key)
 	_, first := waitUntilIssued(t, key)
 	unrotated := *key.Status.DeepCopy()
 	change(t, key, func(s *v1alpha1.APIKeySpec) {
@@ -460,9 +470,9 @@ func TestRotationWhoseStatusWasLostIsTakenOver(t *testing.T) {
 
 func TestRotationAskedForDuringACrashComesAfterTheTakeOver(t *testing.T) {
 	stop := start(t)
-	namespace := newOrganization(t, "crashed-twice")
+	namespace := env.Organization(t, "crashed-twice")
 	key := builder.APIKey("ci").In(namespace).Build()
-	create(t, key)
+	env.Create(t, key)
 	waitUntilIssued(t, key)
 	unrotated := *key.Status.DeepCopy()
 	overlap := &metav1.Duration{Duration: time.Hour}
@@ -481,16 +491,16 @@ func TestRotationAskedForDuringACrashComesAfterTheTakeOver(t *testing.T) {
 
 func TestSecretOfAnEarlierKeyIsReplaced(t *testing.T) {
 	start(t)
-	namespace := newOrganization(t, "again")
+	namespace := env.Organization(t, "again")
 	key := builder.APIKey("ci").In(namespace).Build()
-	create(t, key)
+	env.Create(t, key)
 	before, _ := waitUntilIssued(t, key)
 	// No garbage collector runs here, so that the Secret stays.
 	if err := env.Client.Delete(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
 	again := builder.APIKey("ci").In(namespace).Build()
-	create(t, again)
+	env.Create(t, again)
 	after, claims := waitUntilIssued(t, again)
 	if after == before || claims.KeyUID != again.UID {
 		t.Error("the new key goes by the token of the one before")
@@ -500,27 +510,27 @@ func TestSecretOfAnEarlierKeyIsReplaced(t *testing.T) {
 func TestSecretGoesWithItsKey(t *testing.T) {
 	env.StartControllerManager(t, "garbage-collector-controller")
 	start(t)
-	namespace := newOrganization(t, "collected")
+	namespace := env.Organization(t, "collected")
 	key := builder.APIKey("ci").In(namespace).Build()
-	create(t, key)
+	env.Create(t, key)
 	waitUntilIssued(t, key)
 	if err := env.Client.Delete(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func(g Gomega) { g.Expect(gone(t, tokenSecret(key))).To(BeTrue()) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, tokenSecret(key))).To(BeTrue()) })
 }
 
 func TestSettledKeyIsNotWritten(t *testing.T) {
 	stop := start(t)
-	namespace := newOrganization(t, "calm")
+	namespace := env.Organization(t, "calm")
 	key := builder.APIKey("ci").In(namespace).Build()
-	create(t, key)
+	env.Create(t, key)
 	waitUntilIssued(t, key)
 	versions := func() [4]string {
 		g := NewWithT(t)
 		return [4]string{
-			get(t, g, key).ResourceVersion, get(t, g, tokenSecret(key)).ResourceVersion,
-			get(t, g, signingSecret()).ResourceVersion, get(t, g, signingConfigMap()).ResourceVersion,
+			testenv.Get(t, g, env, key).ResourceVersion, testenv.Get(t, g, env, tokenSecret(key)).ResourceVersion,
+			testenv.Get(t, g, env, signingSecret()).ResourceVersion, testenv.Get(t, g, env, signingConfigMap()).ResourceVersion,
 		}
 	}
 	before := versions()
@@ -528,7 +538,7 @@ func TestSettledKeyIsNotWritten(t *testing.T) {
 	// A start reconciles everything; the new key shows that it has come that far.
 	start(t)
 	marker := builder.APIKey("marker").In(namespace).Build()
-	create(t, marker)
+	env.Create(t, marker)
 	waitUntilIssued(t, marker)
 	if after := versions(); before != after {
 		t.Errorf("written without need: before %v, after %v", before, after)
@@ -538,13 +548,13 @@ func TestSettledKeyIsNotWritten(t *testing.T) {
 // The facade writes it, and the controller's write must not take it back.
 func TestLastUseSurvivesAReconcile(t *testing.T) {
 	start(t)
-	namespace := newOrganization(t, "used")
+	namespace := env.Organization(t, "used")
 	key := builder.APIKey("ci").In(namespace).Build()
-	create(t, key)
+	env.Create(t, key)
 	waitUntilIssued(t, key)
 	used := metav1.NewTime(time.Now().UTC().Truncate(time.Second))
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"lastUsedAt":%q}}`, used.Format(time.RFC3339)))
-	if err := asController(t).Status().Patch(t.Context(), key, patch); err != nil {
+	if err := env.AsController(t).Status().Patch(t.Context(), key, patch); err != nil {
 		t.Fatal(err)
 	}
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1} })
@@ -557,16 +567,16 @@ func TestLastUseSurvivesAReconcile(t *testing.T) {
 
 func TestLostPublicKeyIsPublishedAgain(t *testing.T) {
 	start(t)
-	namespace := newOrganization(t, "published")
+	namespace := env.Organization(t, "published")
 	key := builder.APIKey("ci").In(namespace).Build()
-	create(t, key)
+	env.Create(t, key)
 	before, _ := waitUntilIssued(t, key)
-	private := get(t, NewWithT(t), signingSecret())
+	private := testenv.Get(t, NewWithT(t), env, signingSecret())
 	if err := env.Client.Delete(t.Context(), signingConfigMap()); err != nil {
 		t.Fatal(err)
 	}
 	after, _ := waitUntilIssued(t, key)
-	if again := get(t, NewWithT(t), signingSecret()); again.UID != private.UID || after != before {
+	if again := testenv.Get(t, NewWithT(t), env, signingSecret()); again.UID != private.UID || after != before {
 		t.Error("a lost ConfigMap cost the signing key or a token")
 	}
 	// A key that someone adds is as good as a signature on any token.
@@ -578,24 +588,24 @@ func TestLostPublicKeyIsPublishedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	configMap := get(t, NewWithT(t), signingConfigMap())
+	configMap := testenv.Get(t, NewWithT(t), env, signingConfigMap())
 	for name, text := range added {
 		configMap.Data[name] = text
 	}
 	if err := env.Client.Update(t.Context(), configMap); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func(g Gomega) { g.Expect(get(t, g, signingConfigMap()).Data).To(HaveLen(1)) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(testenv.Get(t, g, env, signingConfigMap()).Data).To(HaveLen(1)) })
 }
 
 // Removing the signing key is what one does when it has leaked.
 func TestRemovedSigningKeyEndsEveryToken(t *testing.T) {
 	start(t)
-	namespace := newOrganization(t, "resigned")
+	namespace := env.Organization(t, "resigned")
 	keys := []*v1alpha1.APIKey{builder.APIKey("a").In(namespace).Build(), builder.APIKey("b").In(namespace).Build()}
 	before := map[string]string{}
 	for _, key := range keys {
-		create(t, key)
+		env.Create(t, key)
 		before[key.Name], _ = waitUntilIssued(t, key)
 	}
 	if err := env.Client.Delete(t.Context(), signingSecret()); err != nil {

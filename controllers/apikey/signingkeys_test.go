@@ -22,6 +22,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -38,7 +39,7 @@ func noSigningKey(t *testing.T) {
 // someSigningKeys is what a replica runs, with its own recorder, at a time that stands still.
 func someSigningKeys(t *testing.T, now time.Time) (signingKeys, *clocktesting.FakePassiveClock, *events.FakeRecorder) {
 	t.Helper()
-	c := asController(t)
+	c := env.AsController(t)
 	clock, recorder := clocktesting.NewFakePassiveClock(now), events.NewFakeRecorder(100)
 	return signingKeys{client: c, live: c, recorder: recorder, clock: clock, namespace: testenv.SystemNamespace, notice: publicationNotice}, clock, recorder
 }
@@ -60,7 +61,7 @@ func publishedIDs(t *testing.T) []string {
 
 func heldRing(t *testing.T) tokens.Ring {
 	t.Helper()
-	ring, err := tokens.DecodeRing(get(t, NewWithT(t), signingSecret()).Data)
+	ring, err := tokens.DecodeRing(testenv.Get(t, NewWithT(t), env, signingSecret()).Data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,8 +71,8 @@ func heldRing(t *testing.T) tokens.Ring {
 // annotateConfigMap asks for a rotation as a person would.
 func annotateConfigMap(t *testing.T, annotations map[string]string) {
 	t.Helper()
-	eventually(t, func(g Gomega) {
-		configMap := get(t, g, signingConfigMap())
+	harness.Eventually(t, func(g Gomega) {
+		configMap := testenv.Get(t, g, env, signingConfigMap())
 		for name, value := range annotations {
 			metav1.SetMetaDataAnnotation(&configMap.ObjectMeta, name, value)
 		}
@@ -94,7 +95,7 @@ func TestReplicasMakeOneSigningKey(t *testing.T) {
 				if _, errs[i] = k.Reconcile(t.Context(), only(k)); errs[i] != nil {
 					return
 				}
-				eventually(t, func(g Gomega) {
+				harness.Eventually(t, func(g Gomega) {
 					ring, err := k.current(t.Context())
 					g.Expect(err).NotTo(HaveOccurred())
 					ids[i] = ring.Signer.ID()
@@ -117,7 +118,7 @@ func TestSpoiltSigningKeyIsNotWrittenOver(t *testing.T) {
 	noSigningKey(t)
 	spoilt := signingSecret()
 	spoilt.Data = map[string][]byte{tokens.SigningKeyDataKey: []byte("half a key")}
-	create(t, spoilt)
+	env.Create(t, spoilt)
 	t.Cleanup(func() { _ = env.Client.Delete(context.Background(), spoilt) })
 	k, _, _ := someSigningKeys(t, time.Now())
 	_, err := k.Reconcile(t.Context(), only(k))
@@ -127,7 +128,7 @@ func TestSpoiltSigningKeyIsNotWrittenOver(t *testing.T) {
 	if _, err := k.current(t.Context()); err == nil {
 		t.Error("half a key signs tokens")
 	}
-	if now := get(t, NewWithT(t), signingSecret()); string(now.Data[tokens.SigningKeyDataKey]) != "half a key" {
+	if now := testenv.Get(t, NewWithT(t), env, signingSecret()); string(now.Data[tokens.SigningKeyDataKey]) != "half a key" {
 		t.Error("the Secret was written over")
 	}
 }
@@ -294,14 +295,14 @@ func dyingAt(t *testing.T, k signingKeys, at int, done bool) (signingKeys, *int)
 func rotateWith(t *testing.T, k signingKeys, clock *clocktesting.FakePassiveClock) {
 	t.Helper()
 	for range 20 {
-		before := get(t, NewWithT(t), signingSecret()).ResourceVersion + "/" + get(t, NewWithT(t), signingConfigMap()).ResourceVersion
+		before := testenv.Get(t, NewWithT(t), env, signingSecret()).ResourceVersion + "/" + testenv.Get(t, NewWithT(t), env, signingConfigMap()).ResourceVersion
 		result, err := k.reconcile(t.Context())
 		checkPublished(t, k)
 		if err != nil {
 			return
 		}
 		clock.SetTime(clock.Now().Add(result.RequeueAfter))
-		after := get(t, NewWithT(t), signingSecret()).ResourceVersion + "/" + get(t, NewWithT(t), signingConfigMap()).ResourceVersion
+		after := testenv.Get(t, NewWithT(t), env, signingSecret()).ResourceVersion + "/" + testenv.Get(t, NewWithT(t), env, signingConfigMap()).ResourceVersion
 		if result.RequeueAfter == 0 && before == after {
 			return
 		}
@@ -327,13 +328,13 @@ func TestSigningKeyIsWithdrawnWhenNoTokenIsOwed(t *testing.T) {
 	k, clock, recorder := someSigningKeys(t, time.Now().Truncate(time.Second))
 	reconcileOnce(t, k)
 	first := heldRing(t).Signer
-	namespace := newOrganization(t, "owed")
+	namespace := env.Organization(t, "owed")
 	key := builder.APIKey("slow").In(namespace).Build()
-	create(t, key)
+	env.Create(t, key)
 	setStatus := func(change func(*v1alpha1.APIKeyStatus)) {
 		t.Helper()
 		change(&key.Status)
-		if err := asController(t).Status().Update(t.Context(), key); err != nil {
+		if err := env.AsController(t).Status().Update(t.Context(), key); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -380,8 +381,8 @@ func TestKeysThatGoByNothingOweNothing(t *testing.T) {
 	k, clock, _ := someSigningKeys(t, time.Now())
 	reconcileOnce(t, k)
 	first := heldRing(t).Signer
-	key := builder.APIKey("idle").In(newOrganization(t, "idle")).Build()
-	create(t, key)
+	key := builder.APIKey("idle").In(env.Organization(t, "idle")).Build()
+	env.Create(t, key)
 	live := ptr.To(metav1.NewTime(clock.Now().Add(time.Hour)))
 	homeless := v1alpha1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOrganizationNotFound,
@@ -411,7 +412,7 @@ func TestImmutableSigningKeyIsNotRotated(t *testing.T) {
 	noSigningKey(t)
 	k, _, recorder := someSigningKeys(t, time.Now())
 	reconcileOnce(t, k)
-	secret := get(t, NewWithT(t), signingSecret())
+	secret := testenv.Get(t, NewWithT(t), env, signingSecret())
 	secret.Immutable = ptr.To(true)
 	if err := env.Client.Update(t.Context(), secret); err != nil {
 		t.Fatal(err)

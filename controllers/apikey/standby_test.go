@@ -11,6 +11,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/appsec-dev/findings-operator/controllers"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -53,7 +54,7 @@ func TestReplicaInWaitingFillsItsCaches(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(standby)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
 	if !own.WaitForCacheSync(ctx) {
 		t.Error("the cache of the signing keys has not been started")

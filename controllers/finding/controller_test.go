@@ -13,6 +13,9 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 func mergePatch(t *testing.T, object client.Object, body string) {
@@ -25,8 +28,8 @@ func mergePatch(t *testing.T, object client.Object, body string) {
 // observed waits until the status is of the spec as it is now.
 func observed(t *testing.T, finding *v1alpha1.Finding) {
 	t.Helper()
-	eventually(t, func(g Gomega) {
-		get(t, g, finding)
+	harness.Eventually(t, func(g Gomega) {
+		testenv.Get(t, g, env, finding)
 		g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))
 	})
 }
@@ -40,10 +43,10 @@ func kinds(transitions []v1alpha1.Transition) []v1alpha1.TransitionType {
 }
 
 func TestStatusFollowsTheSpec(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	finding := builder.Finding("f-1").In(ns).Tool("gosec", v1alpha1.CategoryCode).Build()
-	create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(), finding)
+	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(), finding)
 	g := NewWithT(t)
 
 	observed(t, finding)
@@ -74,24 +77,24 @@ func TestStatusFollowsTheSpec(t *testing.T) {
 }
 
 func TestReadySaysWhatIsMissingAndIsWokenWhenItComesOrGoes(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	finding := builder.Finding("f-1").In(ns).Build()
 	repository, project := builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build()
 	reason := func(want string) {
 		t.Helper()
-		eventually(t, func(g Gomega) {
-			ready := v1alpha1.FindCondition(get(t, g, finding).Status.Conditions, v1alpha1.ConditionReady)
+		harness.Eventually(t, func(g Gomega) {
+			ready := v1alpha1.FindCondition(testenv.Get(t, g, env, finding).Status.Conditions, v1alpha1.ConditionReady)
 			g.Expect(ready).NotTo(BeNil())
 			g.Expect(ready.Reason).To(Equal(want))
 			g.Expect(ready.Status == metav1.ConditionTrue).To(Equal(want == v1alpha1.ReasonReconciled))
 		})
 	}
-	create(t, finding)
+	env.Create(t, finding)
 	reason(v1alpha1.ReasonRepositoryNotFound)
-	create(t, repository)
+	env.Create(t, repository)
 	reason(v1alpha1.ReasonProjectNotFound)
-	create(t, project)
+	env.Create(t, project)
 	reason(v1alpha1.ReasonReconciled)
 
 	g := NewWithT(t)
@@ -104,17 +107,17 @@ func TestReadySaysWhatIsMissingAndIsWokenWhenItComesOrGoes(t *testing.T) {
 // A finding that is being found waiting at the moment at which what it waits for comes must
 // not sleep on.
 func TestNoFindingSleepsThroughTheArrivalOfItsProject(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
-	create(t, builder.Repository("repo").In(ns).Build())
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
+	env.Create(t, builder.Repository("repo").In(ns).Build())
 	const n = 40
 	for i := range n {
 		project := fmt.Sprintf("proj-%d", i)
-		create(t,
+		env.Create(t,
 			builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Project("repo", project).Build(),
 			builder.Project(project).In(ns).Build())
 	}
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		list := &v1alpha1.FindingList{}
 		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(ns))).To(Succeed())
 		g.Expect(list.Items).To(HaveLen(n))
@@ -125,13 +128,13 @@ func TestNoFindingSleepsThroughTheArrivalOfItsProject(t *testing.T) {
 }
 
 func TestLabelsMoveNeitherStatusNorTime(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	labelled := builder.Finding("f-1").In(ns).Build()
-	create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(), labelled)
+	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(), labelled)
 	observed(t, labelled)
-	eventually(t, func(g Gomega) {
-		g.Expect(v1alpha1.IsConditionTrue(get(t, g, labelled).Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(v1alpha1.IsConditionTrue(testenv.Get(t, g, env, labelled).Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
 	})
 
 	mergePatch(t, labelled, `{"metadata":{"labels":{"team":"red"}}}`)
@@ -139,29 +142,29 @@ func TestLabelsMoveNeitherStatusNorTime(t *testing.T) {
 
 	// What is created later is reconciled later: once it is, the label has been seen.
 	marker := builder.Finding("f-2").In(ns).Build()
-	create(t, marker)
+	env.Create(t, marker)
 	observed(t, marker)
 	g := NewWithT(t)
-	g.Expect(get(t, g, labelled).ResourceVersion).To(Equal(version), "a label led to a write")
+	g.Expect(testenv.Get(t, g, env, labelled).ResourceVersion).To(Equal(version), "a label led to a write")
 }
 
 func TestStatusSurvivesARestart(t *testing.T) {
-	stop := start(t, SetupWithManager)
-	ns := namespace(t)
+	stop := controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	finding := builder.Finding("f-1").In(ns).Build()
-	create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(), finding)
+	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(), finding)
 	observed(t, finding)
 	stop()
 
 	// Times are kept to the second, so the clock must move on to tell one from the next.
 	clockPasses := func(at time.Time) {
-		eventually(t, func(g Gomega) { g.Expect(time.Since(at)).To(BeNumerically(">", 2*time.Second)) })
+		harness.Eventually(t, func(g Gomega) { g.Expect(time.Since(at)).To(BeNumerically(">", 2*time.Second)) })
 	}
 	clockPasses(finding.Status.UpdatedAt.Time)
 	mergePatch(t, finding, `{"spec":{"triage":{"userStatus":"active","comments":"real"}}}`)
 	written := newestWrite(finding)
 	clockPasses(written)
-	start(t, SetupWithManager)
+	controllertest.Start(t, env, SetupWithManager)
 	observed(t, finding)
 	g := NewWithT(t)
 	g.Expect(finding.Status.UpdatedAt.UTC()).To(Equal(written.UTC()), "the time is that of the write, not that of the reconcile")

@@ -27,10 +27,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers/internal/controllertest"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // tampered is a manager with another client or logger.
@@ -124,14 +126,14 @@ func receive(t *testing.T, namespace, name string, change func(*v1alpha1.Webhook
 		b = b.Mutate(change)
 	}
 	endpoint := b.Build()
-	create(t, endpoint)
+	env.Create(t, endpoint)
 	return endpoint
 }
 
 // places are what findings of the namespace refer to.
 func places(t *testing.T, namespace string) {
 	t.Helper()
-	create(t, builder.Repository("repo").In(namespace).Build(), builder.Project("proj").In(namespace).Build())
+	env.Create(t, builder.Repository("repo").In(namespace).Build(), builder.Project("proj").In(namespace).Build())
 }
 
 // sentTo lists what the endpoint is sent of the subject, each as "type seq", in any order.
@@ -161,8 +163,8 @@ func seqOf(g Gomega, delivery *v1alpha1.WebhookDelivery) int64 {
 // caughtUp waits until the finding owes nothing and has that many transitions behind it.
 func caughtUp(t *testing.T, finding *v1alpha1.Finding, seq int64) {
 	t.Helper()
-	eventually(t, func(g Gomega) {
-		g.Expect(get(t, g, finding).Status.EmittedSeq).To(Equal(seq))
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(testenv.Get(t, g, env, finding).Status.EmittedSeq).To(Equal(seq))
 		g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))
 	})
 }
@@ -177,8 +179,7 @@ func triage(t *testing.T, finding *v1alpha1.Finding, comment string) {
 func setBacklogged(t *testing.T, endpoint *v1alpha1.WebhookEndpoint, backlogged bool) {
 	t.Helper()
 	g := NewWithT(t)
-	as, err := env.NewClient(controllerConfig(t))
-	g.Expect(err).NotTo(HaveOccurred())
+	as := env.AsController(t)
 	list := `[]`
 	if backlogged {
 		list = `[{"type":"Backlogged","status":"True","reason":"TooManyPending","message":"x","lastTransitionTime":"2026-03-01T12:00:00Z"}]`
@@ -192,7 +193,7 @@ func setBacklogged(t *testing.T, endpoint *v1alpha1.WebhookEndpoint, backlogged 
 func sleeps(t *testing.T) {
 	t.Helper()
 	from := time.Now()
-	eventually(t, func(g Gomega) { g.Expect(time.Since(from)).To(BeNumerically(">", 3*time.Second)) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(time.Since(from)).To(BeNumerically(">", 3*time.Second)) })
 }
 
 // makeMarker makes a finding and waits until the endpoint is sent it: what was to be reconciled
@@ -200,29 +201,29 @@ func sleeps(t *testing.T) {
 func makeMarker(t *testing.T, namespace, endpoint string) {
 	t.Helper()
 	marker := builder.Finding("marker").In(namespace).Build()
-	create(t, marker)
+	env.Create(t, marker)
 	caughtUp(t, marker, 1)
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(sentTo(t, g, namespace, endpoint, marker.Name)).To(ConsistOf("finding.created 1"))
 	})
 }
 
 func TestEachTransitionGoesToEachThatAsksForIt(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	places(t, ns)
 	all := receive(t, ns, "all", nil)
 	receive(t, ns, "closed", func(e *v1alpha1.WebhookEndpoint) {
 		e.Spec.Events = []v1alpha1.WebhookEventPattern{"finding.closed", "scan.*"}
 	})
 	receive(t, ns, "off", func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true })
-	other := namespace(t)
+	other := env.Namespace(t)
 	receive(t, other, "elsewhere", nil)
 	finding := builder.Finding("f-1").In(ns).Severity(v1alpha1.LevelHigh).Mutate(func(f *v1alpha1.Finding) {
 		f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "s-1"}
 		f.Spec.Details.Code = "secret := 1"
 	}).Build()
-	create(t, finding)
+	env.Create(t, finding)
 	caughtUp(t, finding, 1)
 	mergePatch(t, finding, `{"spec":{"triage":{"userStatus":"muted","comments":"the password is 1234"}}}`)
 	caughtUp(t, finding, 2)
@@ -237,7 +238,7 @@ func TestEachTransitionGoesToEachThatAsksForIt(t *testing.T) {
 
 	delivery := &v1alpha1.WebhookDelivery{}
 	delivery.Namespace, delivery.Name = ns, webhooks.DeliveryName(finding.UID, 2, all.UID)
-	get(t, g, delivery)
+	testenv.Get(t, g, env, delivery)
 	g.Expect(delivery.Spec.EndpointRef.UID).To(BeEquivalentTo(all.UID))
 	g.Expect(delivery.Spec.Event.Subject).To(Equal(v1alpha1.WebhookEventSubject{Kind: "Finding", Name: "f-1"}))
 	at, by := finding.Status.Transitions[1].At.UTC().Format(time.RFC3339), finding.Status.Transitions[1].By
@@ -247,24 +248,24 @@ func TestEachTransitionGoesToEachThatAsksForIt(t *testing.T) {
 }
 
 func TestNothingOlderThanTheEndpointIsSent(t *testing.T) {
-	stop := start(t, SetupWithManager)
-	ns := namespace(t)
+	stop := controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	places(t, ns)
 	finding := builder.Finding("f-1").In(ns).Build()
-	create(t, finding)
+	env.Create(t, finding)
 	caughtUp(t, finding, 1)
 	stop()
 
 	// Written while no controller runs, in another second than what is recorded, and the endpoint
 	// in another than that.
 	clockPasses := func(at time.Time) {
-		eventually(t, func(g Gomega) { g.Expect(time.Since(at)).To(BeNumerically(">", 2*time.Second)) })
+		harness.Eventually(t, func(g Gomega) { g.Expect(time.Since(at)).To(BeNumerically(">", 2*time.Second)) })
 	}
 	clockPasses(finding.Status.UpdatedAt.Time)
 	triage(t, finding, "before")
 	clockPasses(newestWrite(finding))
 	receive(t, ns, "late", nil)
-	start(t, SetupWithManager)
+	controllertest.Start(t, env, SetupWithManager)
 	caughtUp(t, finding, 2)
 	makeMarker(t, ns, "late")
 	g := NewWithT(t)
@@ -276,22 +277,22 @@ func TestNothingOlderThanTheEndpointIsSent(t *testing.T) {
 
 func TestOneWriteWhereNobodyAsksAndTwoWhereSomebodyDoes(t *testing.T) {
 	var writes atomic.Int32
-	start(t, hooks{status: func(*v1alpha1.Finding) error { writes.Add(1); return nil }}.setup())
+	controllertest.Start(t, env, hooks{status: func(*v1alpha1.Finding) error { writes.Add(1); return nil }}.setup())
 	g := NewWithT(t)
-	quiet := namespace(t)
+	quiet := env.Namespace(t)
 	places(t, quiet)
 	finding := builder.Finding("f-1").In(quiet).Build()
-	create(t, finding)
+	env.Create(t, finding)
 	caughtUp(t, finding, 1)
 	triage(t, finding, "x")
 	caughtUp(t, finding, 2)
 	g.Expect(writes.Swap(0)).To(BeEquivalentTo(2), "one for each change")
 
-	loud := namespace(t)
+	loud := env.Namespace(t)
 	places(t, loud)
 	receive(t, loud, "all", nil)
 	finding = builder.Finding("f-1").In(loud).Build()
-	create(t, finding)
+	env.Create(t, finding)
 	caughtUp(t, finding, 1)
 	triage(t, finding, "x")
 	caughtUp(t, finding, 2)
@@ -301,7 +302,7 @@ func TestOneWriteWhereNobodyAsksAndTwoWhereSomebodyDoes(t *testing.T) {
 // Of what is made the record is there first: a delivery without one could be made again.
 func TestATransitionIsStoredBeforeAnythingIsMadeOfIt(t *testing.T) {
 	var unrecorded atomic.Int32
-	start(t, hooks{create: func(d *v1alpha1.WebhookDelivery) error {
+	controllertest.Start(t, env, hooks{create: func(d *v1alpha1.WebhookDelivery) error {
 		stored := &v1alpha1.Finding{}
 		key := client.ObjectKey{Namespace: d.Namespace, Name: string(d.Spec.Event.Subject.Name)}
 		if err := env.Client.Get(context.Background(), key, stored); err != nil {
@@ -317,11 +318,11 @@ func TestATransitionIsStoredBeforeAnythingIsMadeOfIt(t *testing.T) {
 		}
 		return nil
 	}}.setup())
-	ns := namespace(t)
+	ns := env.Namespace(t)
 	places(t, ns)
 	receive(t, ns, "all", nil)
 	finding := builder.Finding("f-1").In(ns).Triage(v1alpha1.UserStatusMuted, "x").Build()
-	create(t, finding)
+	env.Create(t, finding)
 	caughtUp(t, finding, 2)
 	triage(t, finding, "y")
 	caughtUp(t, finding, 3)
@@ -379,20 +380,20 @@ func TestNothingIsLostOrDoubledWhereverTheControllerDies(t *testing.T) {
 	}}
 	for _, c := range cases {
 		t.Run(c.reason, func(t *testing.T) {
-			stop := start(t, c.hooks.setup())
-			ns := namespace(t)
+			stop := controllertest.Start(t, env, c.hooks.setup())
+			ns := env.Namespace(t)
 			places(t, ns)
 			receive(t, ns, "a", nil)
 			receive(t, ns, "b", nil)
 			finding := builder.Finding("f-1").In(ns).Triage(v1alpha1.UserStatusMuted, "x").Build()
-			create(t, finding)
-			eventually(t, func(g Gomega) {
-				get(t, g, finding)
+			env.Create(t, finding)
+			harness.Eventually(t, func(g Gomega) {
+				testenv.Get(t, g, env, finding)
 				c.reached(g, finding, len(sentTo(t, g, ns, "a", "f-1"))+len(sentTo(t, g, ns, "b", "f-1")))
 			})
 			stop()
 
-			stop = start(t, SetupWithManager)
+			stop = controllertest.Start(t, env, SetupWithManager)
 			caughtUp(t, finding, 2)
 			g := NewWithT(t)
 			for _, endpoint := range []string{"a", "b"} {
@@ -401,52 +402,52 @@ func TestNothingIsLostOrDoubledWhereverTheControllerDies(t *testing.T) {
 			stop()
 
 			g.Expect(env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(ns))).To(Succeed())
-			version := get(t, g, finding).ResourceVersion
-			start(t, SetupWithManager)
+			version := testenv.Get(t, g, env, finding).ResourceVersion
+			controllertest.Start(t, env, SetupWithManager)
 			makeMarker(t, ns, "a")
 			for _, endpoint := range []string{"a", "b"} {
 				g.Expect(sentTo(t, g, ns, endpoint, "f-1")).To(BeEmpty(), "a retired delivery was made again")
 			}
-			g.Expect(get(t, g, finding).ResourceVersion).To(Equal(version), "a settled finding was written")
+			g.Expect(testenv.Get(t, g, env, finding).ResourceVersion).To(Equal(version), "a settled finding was written")
 		})
 	}
 }
 
 // The cache may not show yet what was made a moment ago, and the record not say it.
 func TestADeliveryThatIsThereIsAsGoodAsMade(t *testing.T) {
-	stop := start(t, hooks{status: func(f *v1alpha1.Finding) error {
+	stop := controllertest.Start(t, env, hooks{status: func(f *v1alpha1.Finding) error {
 		if f.Status.EmittedSeq > 0 {
 			return errCut
 		}
 		return nil
 	}}.setup())
-	ns := namespace(t)
+	ns := env.Namespace(t)
 	places(t, ns)
 	receive(t, ns, "all", nil)
 	finding := builder.Finding("f-1").In(ns).Build()
-	create(t, finding)
-	eventually(t, func(g Gomega) { g.Expect(sentTo(t, g, ns, "all", "f-1")).To(HaveLen(1)) })
+	env.Create(t, finding)
+	harness.Eventually(t, func(g Gomega) { g.Expect(sentTo(t, g, ns, "all", "f-1")).To(HaveLen(1)) })
 	stop()
-	start(t, hooks{blind: true}.setup())
+	controllertest.Start(t, env, hooks{blind: true}.setup())
 	caughtUp(t, finding, 1)
 	NewWithT(t).Expect(sentTo(t, NewWithT(t), ns, "all", "f-1")).To(ConsistOf("finding.created 1"))
 }
 
 // The cache may show a finding before it shows the scan that made it.
 func TestAFindingWaitsForThePageOfAScanThatTheCacheDoesNotShow(t *testing.T) {
-	start(t, hooks{blind: true}.setup())
-	ns := namespace(t)
+	controllertest.Start(t, env, hooks{blind: true}.setup())
+	ns := env.Namespace(t)
 	places(t, ns)
 	receive(t, ns, "paged", func(e *v1alpha1.WebhookEndpoint) { e.Spec.Batch = v1alpha1.WebhookBatchPerScan })
-	create(t, builder.Scan("s-1", time.Now()).In(ns).Build())
+	env.Create(t, builder.Scan("s-1", time.Now()).In(ns).Build())
 	finding := builder.Finding("f-1").In(ns).Mutate(func(f *v1alpha1.Finding) {
 		f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "s-1"}
 	}).Build()
-	create(t, finding)
+	env.Create(t, finding)
 	observed(t, finding)
 	makeMarker(t, ns, "paged")
 	g := NewWithT(t)
-	g.Expect(get(t, g, finding).Status.EmittedSeq).To(BeZero())
+	g.Expect(testenv.Get(t, g, env, finding).Status.EmittedSeq).To(BeZero())
 	g.Expect(sentTo(t, g, ns, "paged", "f-1")).To(BeEmpty())
 }
 
@@ -465,23 +466,23 @@ func (c behind) Get(ctx context.Context, key client.ObjectKey, object client.Obj
 }
 
 func TestACacheThatIsBehindMakesNoRetiredDeliveryAgain(t *testing.T) {
-	stop := start(t, hooks{create: func(*v1alpha1.WebhookDelivery) error { return errCut }}.setup())
-	ns := namespace(t)
+	stop := controllertest.Start(t, env, hooks{create: func(*v1alpha1.WebhookDelivery) error { return errCut }}.setup())
+	ns := env.Namespace(t)
 	places(t, ns)
 	receive(t, ns, "all", nil)
 	finding := builder.Finding("f-1").In(ns).Build()
-	create(t, finding)
-	eventually(t, func(g Gomega) { g.Expect(get(t, g, finding).Status.Transitions).To(HaveLen(1)) })
+	env.Create(t, finding)
+	harness.Eventually(t, func(g Gomega) { g.Expect(testenv.Get(t, g, env, finding).Status.Transitions).To(HaveLen(1)) })
 	stop()
 	old := finding.DeepCopy()
-	stop = start(t, SetupWithManager)
+	stop = controllertest.Start(t, env, SetupWithManager)
 	caughtUp(t, finding, 1)
 	stop()
 	g := NewWithT(t)
 	g.Expect(env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(ns))).To(Succeed())
 
 	done := make(chan error, 1)
-	start(t, func(ctx context.Context, mgr ctrl.Manager, _ controller.Options) error {
+	controllertest.Start(t, env, func(ctx context.Context, mgr ctrl.Manager, _ controller.Options) error {
 		c := behind{mgr.GetClient(), old}
 		books, err := ledger.New(ctx, tampered{Manager: mgr, client: c}, kind)
 		if err != nil {
@@ -502,19 +503,19 @@ func TestACacheThatIsBehindMakesNoRetiredDeliveryAgain(t *testing.T) {
 }
 
 func TestABacklogHoldsBackAndIsCaughtUpWith(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	places(t, ns)
 	receive(t, ns, "well", nil)
 	busy := receive(t, ns, "busy", nil)
 	setBacklogged(t, busy, true)
 	finding := builder.Finding("f-1").In(ns).Triage(v1alpha1.UserStatusMuted, "x").Build()
-	create(t, finding)
-	eventually(t, func(g Gomega) {
+	env.Create(t, finding)
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(sentTo(t, g, ns, "well", "f-1")).To(HaveLen(2), "the one that is well gets its own")
 	})
 	g := NewWithT(t)
-	g.Expect(get(t, g, finding).Status.EmittedSeq).To(BeZero())
+	g.Expect(testenv.Get(t, g, env, finding).Status.EmittedSeq).To(BeZero())
 	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(BeEmpty())
 
 	sleeps(t)
@@ -525,13 +526,13 @@ func TestABacklogHoldsBackAndIsCaughtUpWith(t *testing.T) {
 }
 
 func TestAnEndpointThatGoesLeavesNothingOwed(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	places(t, ns)
 	busy := receive(t, ns, "busy", nil)
 	setBacklogged(t, busy, true)
 	finding := builder.Finding("f-1").In(ns).Build()
-	create(t, finding)
+	env.Create(t, finding)
 	observed(t, finding)
 	g := NewWithT(t)
 	g.Expect(finding.Status.EmittedSeq).To(BeZero())
@@ -542,13 +543,13 @@ func TestAnEndpointThatGoesLeavesNothingOwed(t *testing.T) {
 
 // A status that has no room left is not held back: nothing is dropped that is owed.
 func TestAFullStatusIsEmittedWhateverTheBacklog(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	places(t, ns)
 	busy := receive(t, ns, "busy", nil)
 	setBacklogged(t, busy, true)
 	finding := builder.Finding("f-1").In(ns).Build()
-	create(t, finding)
+	env.Create(t, finding)
 	observed(t, finding)
 	g := NewWithT(t)
 	last := int64(1)
@@ -571,8 +572,8 @@ func TestAFullStatusIsEmittedWhateverTheBacklog(t *testing.T) {
 }
 
 func TestWhatAQuotaRefusesIsMadeWhenThereIsRoom(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	places(t, ns)
 	receive(t, ns, "all", nil)
 	const counted = corev1.ResourceName("count/webhookdeliveries.appsec.dev")
@@ -584,16 +585,16 @@ func TestWhatAQuotaRefusesIsMadeWhenThereIsRoom(t *testing.T) {
 		quota.Status = corev1.ResourceQuotaStatus{Hard: hard, Used: corev1.ResourceList{counted: resource.MustParse("0")}}
 		NewWithT(t).Expect(env.Client.Status().Update(t.Context(), quota)).To(Succeed())
 	}
-	create(t, quota)
+	env.Create(t, quota)
 	allow("0")
 	probe := builder.WebhookDelivery("probe", time.Now()).In(ns).Build()
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		err := env.Client.Create(t.Context(), probe.DeepCopy(), client.DryRunAll)
 		g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "the quota is not in force: %v", err)
 		g.Expect(err.Error()).To(ContainSubstring("exceeded quota"))
 	})
 	finding := builder.Finding("f-1").In(ns).Build()
-	create(t, finding)
+	env.Create(t, finding)
 	observed(t, finding)
 	triage(t, finding, "meanwhile")
 	observed(t, finding)
@@ -602,7 +603,7 @@ func TestWhatAQuotaRefusesIsMadeWhenThereIsRoom(t *testing.T) {
 	g.Expect(finding.Status.Transitions).To(HaveLen(2), "what is refused keeps nothing from being observed")
 	g.Expect(sentTo(t, g, ns, "all", "f-1")).To(BeEmpty())
 
-	get(t, g, quota)
+	testenv.Get(t, g, env, quota)
 	allow("10")
 	caughtUp(t, finding, 2)
 	g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.created 1", "finding.triaged 2"))
@@ -634,7 +635,7 @@ func TestEachTriageIsALineOfTheAuditLogAndInTheStatus(t *testing.T) {
 	log := &auditLog{}
 	var refused atomic.Bool
 	var early atomic.Int32
-	start(t, hooks{logger: log.logger(), status: func(f *v1alpha1.Finding) error {
+	controllertest.Start(t, env, hooks{logger: log.logger(), status: func(f *v1alpha1.Finding) error {
 		if f.Spec.Triage.Comments != "" && len(log.all()) == 0 {
 			early.Add(1)
 		}
@@ -644,10 +645,10 @@ func TestEachTriageIsALineOfTheAuditLogAndInTheStatus(t *testing.T) {
 		}
 		return nil
 	}}.setup())
-	ns := namespace(t)
+	ns := env.Namespace(t)
 	places(t, ns)
 	finding := builder.Finding("f-1").In(ns).Build()
-	create(t, finding)
+	env.Create(t, finding)
 	caughtUp(t, finding, 1)
 	comment := strings.Repeat("why? äöü\n", 200)
 	mergePatch(t, finding, fmt.Sprintf(`{"spec":{"triage":{"userStatus":"muted","comments":%q}}}`, comment))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -34,9 +35,9 @@ func TestOrganizationGetsItsNamespaceAndRoles(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(organization.Status.Namespace).To(Equal("org-granted"))
 	g.Expect(organization.Status.ObservedGeneration).To(Equal(organization.Generation))
-	namespace := get(t, g, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-granted"}})
+	namespace := testenv.Get(t, g, env, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-granted"}})
 	g.Expect(namespace.Annotations).To(HaveKeyWithValue("appsec.dev/organization-uid", string(organization.UID)))
-	get(t, g, scannerAccount("org-granted"))
+	testenv.Get(t, g, env, scannerAccount("org-granted"))
 	group := func(name string) rbacv1.Subject {
 		return rbacv1.Subject{APIGroup: "rbac.authorization.k8s.io", Kind: "Group", Name: name}
 	}
@@ -45,7 +46,7 @@ func TestOrganizationGetsItsNamespaceAndRoles(t *testing.T) {
 		"findings-triager": {group("appsec:granted:triagers")},
 		"findings-scanner": {group("appsec:granted:scanners"), {Kind: "ServiceAccount", Namespace: "org-granted", Name: "scanner"}},
 	} {
-		b := get(t, g, binding("org-granted", role))
+		b := testenv.Get(t, g, env, binding("org-granted", role))
 		g.Expect(b.RoleRef).To(Equal(rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: role}))
 		g.Expect(b.Subjects).To(Equal(subjects))
 	}
@@ -72,7 +73,7 @@ func TestRolesReachNoFurtherThanTheirOrganization(t *testing.T) {
 		{"a viewer is no one elsewhere", "jane", "appsec:mine:viewers", "org-theirs", "get", false},
 	}
 	for _, tc := range cases {
-		eventually(t, func(g Gomega) {
+		harness.Eventually(t, func(g Gomega) {
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 				User: tc.user, Groups: []string{tc.group},
 				ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -99,8 +100,8 @@ func TestNamespaceThatIsNotOursIsLeftAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			namespace := newNamespace(t, "org-conflict-"+name, tc.annotations)
 			organization := newOrganization(t, "conflict-"+name)
-			eventually(t, func(g Gomega) {
-				get(t, g, organization)
+			harness.Eventually(t, func(g Gomega) {
+				testenv.Get(t, g, env, organization)
 				g.Expect(reason(organization, v1alpha1.ConditionReady)).To(Equal("NamespaceConflict/False"), tc.reason)
 				g.Expect(reason(organization, v1alpha1.ConditionStalled)).To(Equal("NamespaceConflict/True"), tc.reason)
 			})
@@ -111,8 +112,8 @@ func TestNamespaceThatIsNotOursIsLeftAlone(t *testing.T) {
 			g.Expect(bindings.Items).To(BeEmpty(), "a role was granted in a namespace that is not ours")
 
 			g.Expect(env.Client.Delete(t.Context(), organization)).To(Succeed())
-			eventually(t, func(g Gomega) { g.Expect(gone(t, organization)).To(BeTrue()) })
-			get(t, g, namespace)
+			harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, organization)).To(BeTrue()) })
+			testenv.Get(t, g, env, namespace)
 			g.Expect(namespace.DeletionTimestamp).To(BeNil(), "another's namespace was deleted")
 		})
 	}
@@ -122,8 +123,8 @@ func TestConflictEndsWhenTheAnnotationIsPutRight(t *testing.T) {
 	start(t)
 	namespace := newNamespace(t, "org-settled", nil)
 	organization := newOrganization(t, "settled")
-	eventually(t, func(g Gomega) {
-		g.Expect(reason(get(t, g, organization), v1alpha1.ConditionStalled)).To(Equal("NamespaceConflict/True"))
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(reason(testenv.Get(t, g, env, organization), v1alpha1.ConditionStalled)).To(Equal("NamespaceConflict/True"))
 	})
 	namespace.Annotations = map[string]string{v1alpha1.OrganizationUIDAnnotation: string(organization.UID)}
 	if err := env.Client.Update(t.Context(), namespace); err != nil {
@@ -141,13 +142,13 @@ func TestNamespaceThatIsNoLongerOursIsGivenUp(t *testing.T) {
 	organization := newOrganization(t, "robbed")
 	waitUntilReady(t, organization)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-robbed"}}
-	get(t, NewWithT(t), namespace)
+	testenv.Get(t, NewWithT(t), env, namespace)
 	namespace.Annotations[v1alpha1.OrganizationUIDAnnotation] = "another"
 	if err := env.Client.Update(t.Context(), namespace); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func(g Gomega) {
-		get(t, g, organization)
+	harness.Eventually(t, func(g Gomega) {
+		testenv.Get(t, g, env, organization)
 		g.Expect(organization.Status.Namespace).To(BeEmpty())
 		g.Expect(reason(organization, v1alpha1.ConditionStalled)).To(Equal("NamespaceConflict/True"))
 	})
@@ -167,22 +168,22 @@ func TestAccessIsKeptAsItShouldBe(t *testing.T) {
 			g.Expect(env.Client.Delete(t.Context(), binding(namespace, viewerRole))).To(Succeed())
 		}},
 		"subject added": {"nobody grants a role by the way", func(g Gomega) {
-			b := get(t, g, binding(namespace, triagerRole))
+			b := testenv.Get(t, g, env, binding(namespace, triagerRole))
 			b.Subjects = append(b.Subjects, intruder)
 			g.Expect(env.Client.Update(t.Context(), b)).To(Succeed())
 		}},
 		"subjects removed": {"nor takes one", func(g Gomega) {
-			b := get(t, g, binding(namespace, scannerRole))
+			b := testenv.Get(t, g, env, binding(namespace, scannerRole))
 			b.Subjects = nil
 			g.Expect(env.Client.Update(t.Context(), b)).To(Succeed())
 		}},
 		"label removed": {"the label is what the watch goes by", func(g Gomega) {
-			b := get(t, g, binding(namespace, viewerRole))
+			b := testenv.Get(t, g, env, binding(namespace, viewerRole))
 			b.Labels, b.Subjects = nil, []rbacv1.Subject{intruder}
 			g.Expect(env.Client.Update(t.Context(), b)).To(Succeed())
 		}},
 		"role exchanged": {"a role reference cannot be changed, only made anew", func(g Gomega) {
-			b := get(t, g, binding(namespace, viewerRole))
+			b := testenv.Get(t, g, env, binding(namespace, viewerRole))
 			g.Expect(env.Client.Delete(t.Context(), b)).To(Succeed())
 			forged := binding(namespace, viewerRole)
 			forged.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}
@@ -197,10 +198,10 @@ func TestAccessIsKeptAsItShouldBe(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.tamper(NewWithT(t))
-			eventually(t, func(g Gomega) {
-				get(t, g, scannerAccount(namespace))
+			harness.Eventually(t, func(g Gomega) {
+				testenv.Get(t, g, env, scannerAccount(namespace))
 				for _, want := range roleBindings("kept", namespace) {
-					have := get(t, g, binding(namespace, want.Name))
+					have := testenv.Get(t, g, env, binding(namespace, want.Name))
 					g.Expect(have.RoleRef).To(Equal(want.RoleRef), tc.reason)
 					g.Expect(have.Subjects).To(Equal(want.Subjects), tc.reason)
 					g.Expect(have.Labels).To(HaveKeyWithValue(v1alpha1.ManagedByLabel, v1alpha1.ManagedBy), tc.reason)
@@ -216,10 +217,10 @@ func TestForgedRoleReferenceIsReplacedAtTheStart(t *testing.T) {
 	newNamespace(t, "org-forged", map[string]string{v1alpha1.OrganizationUIDAnnotation: string(organization.UID)})
 	forged := binding("org-forged", viewerRole)
 	forged.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}
-	create(t, forged)
+	env.Create(t, forged)
 	start(t)
 	waitUntilReady(t, organization)
-	if have := get(t, NewWithT(t), binding("org-forged", viewerRole)); have.RoleRef.Name != viewerRole {
+	if have := testenv.Get(t, NewWithT(t), env, binding("org-forged", viewerRole)); have.RoleRef.Name != viewerRole {
 		t.Errorf("the binding grants %s, want %s", have.RoleRef.Name, viewerRole)
 	}
 }
@@ -229,26 +230,26 @@ func TestCountsFollowWhatTheOrganizationHas(t *testing.T) {
 	organization := newOrganization(t, "counted")
 	waitUntilReady(t, organization)
 	const namespace = "org-counted"
-	statuses := asController(t)
+	statuses := env.AsController(t)
 	for i := range 3 {
 		repository := builder.Repository(fmt.Sprintf("repo-%d", i)).In(namespace).Build()
-		create(t, repository)
+		env.Create(t, repository)
 		repository.Status.Counts.Findings = int32(10 * (i + 1))
 		if err := statuses.Status().Update(t.Context(), repository); err != nil {
 			t.Fatal(err)
 		}
 	}
-	create(t, builder.Project("project").In(namespace).Repository("repo-0").Build(), builder.APIKey("key").In(namespace).Build())
+	env.Create(t, builder.Project("project").In(namespace).Repository("repo-0").Build(), builder.APIKey("key").In(namespace).Build())
 	counts := func(want v1alpha1.OrganizationCounts) {
 		t.Helper()
-		eventually(t, func(g Gomega) { g.Expect(get(t, g, organization).Status.Counts).To(Equal(want)) })
+		harness.Eventually(t, func(g Gomega) { g.Expect(testenv.Get(t, g, env, organization).Status.Counts).To(Equal(want)) })
 	}
 	counts(v1alpha1.OrganizationCounts{Repositories: 3, Projects: 1, Findings: 60, APIKeys: 1})
 
 	if err := env.Client.Delete(t.Context(), builder.APIKey("key").In(namespace).Build()); err != nil {
 		t.Fatal(err)
 	}
-	repository := get(t, NewWithT(t), builder.Repository("repo-2").In(namespace).Build())
+	repository := testenv.Get(t, NewWithT(t), env, builder.Repository("repo-2").In(namespace).Build())
 	repository.Status.Counts.Findings = 5
 	if err := statuses.Status().Update(t.Context(), repository); err != nil {
 		t.Fatal(err)
@@ -261,15 +262,15 @@ func TestSettledOrganizationIsNotWritten(t *testing.T) {
 	organization := builder.Organization("calm").Mutate(func(o *v1alpha1.Organization) {
 		o.Spec.Quotas = &v1alpha1.OrganizationQuotas{Findings: ptr.To[int64](10)}
 	}).Build()
-	create(t, organization)
+	env.Create(t, organization)
 	waitUntilReady(t, organization)
 	versions := func() map[string]string {
 		g := NewWithT(t)
-		out := map[string]string{"organization": get(t, g, organization).ResourceVersion}
-		out["account"] = get(t, g, scannerAccount("org-calm")).ResourceVersion
-		out["quota"] = get(t, g, quotaIn("org-calm")).ResourceVersion
+		out := map[string]string{"organization": testenv.Get(t, g, env, organization).ResourceVersion}
+		out["account"] = testenv.Get(t, g, env, scannerAccount("org-calm")).ResourceVersion
+		out["quota"] = testenv.Get(t, g, env, quotaIn("org-calm")).ResourceVersion
 		for _, role := range []string{viewerRole, triagerRole, scannerRole} {
-			out[role] = get(t, g, binding("org-calm", role)).ResourceVersion
+			out[role] = testenv.Get(t, g, env, binding("org-calm", role)).ResourceVersion
 		}
 		return out
 	}
@@ -290,7 +291,7 @@ func TestTwoControllersMakeOneNamespace(t *testing.T) {
 	for i := range 10 {
 		organization := newOrganization(t, fmt.Sprintf("raced-%d", i))
 		waitUntilReady(t, organization)
-		namespace := get(t, NewWithT(t), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: organization.Status.Namespace}})
+		namespace := testenv.Get(t, NewWithT(t), env, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: organization.Status.Namespace}})
 		if !ours(namespace, organization) {
 			t.Errorf("%s carries %v", namespace.Name, namespace.Annotations)
 		}
@@ -303,23 +304,23 @@ func TestRemovalWaitsUntilTheOrganizationIsEmpty(t *testing.T) {
 	organization := newOrganization(t, "full")
 	waitUntilReady(t, organization)
 	repository := builder.Repository("repo").In("org-full").Build()
-	create(t, repository)
+	env.Create(t, repository)
 	if err := env.Client.Delete(t.Context(), organization); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func(g Gomega) {
-		g.Expect(reason(get(t, g, organization), v1alpha1.ConditionStalled)).To(Equal("NotEmpty/True"))
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(reason(testenv.Get(t, g, env, organization), v1alpha1.ConditionStalled)).To(Equal("NotEmpty/True"))
 	})
-	namespace := get(t, NewWithT(t), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-full"}})
+	namespace := testenv.Get(t, NewWithT(t), env, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-full"}})
 	if namespace.DeletionTimestamp != nil {
 		t.Fatal("the namespace is being deleted while it holds a repository")
 	}
 	if err := env.Client.Delete(t.Context(), repository); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func(g Gomega) {
-		g.Expect(gone(t, namespace)).To(BeTrue())
-		g.Expect(gone(t, organization)).To(BeTrue())
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(env.Gone(t, namespace)).To(BeTrue())
+		g.Expect(env.Gone(t, organization)).To(BeTrue())
 	})
 }
 
@@ -329,7 +330,7 @@ func TestRemovalTakesEverythingAlongWhenTold(t *testing.T) {
 	organization := newOrganization(t, "forced")
 	waitUntilReady(t, organization)
 	repository := builder.Repository("repo").In("org-forced").Build()
-	create(t, repository)
+	env.Create(t, repository)
 	if err := env.Client.Delete(t.Context(), organization); err != nil {
 		t.Fatal(err)
 	}
@@ -337,9 +338,9 @@ func TestRemovalTakesEverythingAlongWhenTold(t *testing.T) {
 	if err := env.Client.Patch(t.Context(), organization, patch); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func(g Gomega) {
-		g.Expect(gone(t, repository)).To(BeTrue())
-		g.Expect(gone(t, organization)).To(BeTrue())
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(env.Gone(t, repository)).To(BeTrue())
+		g.Expect(env.Gone(t, organization)).To(BeTrue())
 	})
 
 	// One of the same name starts anew.
@@ -352,14 +353,14 @@ func TestNamespaceThatWasDeletedIsMadeAnew(t *testing.T) {
 	start(t)
 	organization := newOrganization(t, "rebuilt")
 	waitUntilReady(t, organization)
-	namespace := get(t, NewWithT(t), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-rebuilt"}})
+	namespace := testenv.Get(t, NewWithT(t), env, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-rebuilt"}})
 	first := namespace.UID
 	if err := env.Client.Delete(t.Context(), namespace); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func(g Gomega) {
-		g.Expect(get(t, g, namespace).UID).NotTo(Equal(first))
-		get(t, g, binding("org-rebuilt", viewerRole))
-		g.Expect(get(t, g, organization).Status.Namespace).To(Equal("org-rebuilt"))
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(testenv.Get(t, g, env, namespace).UID).NotTo(Equal(first))
+		testenv.Get(t, g, env, binding("org-rebuilt", viewerRole))
+		g.Expect(testenv.Get(t, g, env, organization).Status.Namespace).To(Equal("org-rebuilt"))
 	})
 }

@@ -18,6 +18,8 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 func quotaIn(namespace string) *corev1.ResourceQuota {
@@ -27,8 +29,8 @@ func quotaIn(namespace string) *corev1.ResourceQuota {
 // changeSpec applies a change to the organization as it is.
 func changeSpec(t *testing.T, organization *v1alpha1.Organization, apply func(*v1alpha1.OrganizationSpec)) {
 	t.Helper()
-	eventually(t, func(g Gomega) {
-		get(t, g, organization)
+	harness.Eventually(t, func(g Gomega) {
+		testenv.Get(t, g, env, organization)
 		apply(&organization.Spec)
 		g.Expect(env.Client.Update(t.Context(), organization)).To(Succeed())
 	})
@@ -38,7 +40,7 @@ func TestQuotasBecomeAResourceQuota(t *testing.T) {
 	start(t)
 	organization := newOrganization(t, "bounded")
 	waitUntilReady(t, organization)
-	if !gone(t, quotaIn("org-bounded")) {
+	if !env.Gone(t, quotaIn("org-bounded")) {
 		t.Fatal("a quota is there that nobody asked for")
 	}
 	all := &v1alpha1.OrganizationQuotas{
@@ -48,9 +50,9 @@ func TestQuotasBecomeAResourceQuota(t *testing.T) {
 	}
 	expect := func(want map[string]string) {
 		t.Helper()
-		eventually(t, func(g Gomega) {
+		harness.Eventually(t, func(g Gomega) {
 			have := map[string]string{}
-			for name, limit := range get(t, g, quotaIn("org-bounded")).Spec.Hard {
+			for name, limit := range testenv.Get(t, g, env, quotaIn("org-bounded")).Spec.Hard {
 				have[string(name)] = limit.String()
 			}
 			g.Expect(have).To(Equal(want))
@@ -69,7 +71,7 @@ func TestQuotasBecomeAResourceQuota(t *testing.T) {
 	expect(fifty)
 
 	// Nobody lifts the bound by the way.
-	quota := get(t, NewWithT(t), quotaIn("org-bounded"))
+	quota := testenv.Get(t, NewWithT(t), env, quotaIn("org-bounded"))
 	quota.Labels = nil
 	quota.Spec.Hard = corev1.ResourceList{"count/findings.appsec.dev": resource.MustParse("999")}
 	if err := env.Client.Update(t.Context(), quota); err != nil {
@@ -82,7 +84,7 @@ func TestQuotasBecomeAResourceQuota(t *testing.T) {
 	expect(fifty)
 
 	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) { s.Quotas = nil })
-	eventually(t, func(g Gomega) { g.Expect(gone(t, quotaIn("org-bounded"))).To(BeTrue()) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, quotaIn("org-bounded"))).To(BeTrue()) })
 }
 
 func TestQuotaOfAnotherNameIsNotOurs(t *testing.T) {
@@ -91,14 +93,14 @@ func TestQuotaOfAnotherNameIsNotOurs(t *testing.T) {
 	waitUntilReady(t, organization)
 	other := quotaIn("org-cluster-bounded")
 	other.Name = "pods"
-	create(t, other)
+	env.Create(t, other)
 	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) {
 		s.Quotas = &v1alpha1.OrganizationQuotas{Scans: ptr.To[int64](1)}
 	})
-	eventually(t, func(g Gomega) { get(t, g, quotaIn("org-cluster-bounded")) })
+	harness.Eventually(t, func(g Gomega) { testenv.Get(t, g, env, quotaIn("org-cluster-bounded")) })
 	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) { s.Quotas = nil })
-	eventually(t, func(g Gomega) { g.Expect(gone(t, quotaIn("org-cluster-bounded"))).To(BeTrue()) })
-	if gone(t, other) {
+	harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, quotaIn("org-cluster-bounded"))).To(BeTrue()) })
+	if env.Gone(t, other) {
 		t.Error("the quota of another was removed")
 	}
 }
@@ -110,13 +112,13 @@ func TestQuotaBoundsWhatCanBeMadeAndSaysSo(t *testing.T) {
 	organization := builder.Organization("used-up").Mutate(func(o *v1alpha1.Organization) {
 		o.Spec.Quotas = &v1alpha1.OrganizationQuotas{Findings: ptr.To[int64](2), Projects: ptr.To[int64](100)}
 	}).Build()
-	create(t, organization)
+	env.Create(t, organization)
 	waitUntilReady(t, organization)
 	const namespace = "org-used-up"
 	inForce := func(limit string) {
 		t.Helper()
-		eventually(t, func(g Gomega) {
-			status := get(t, g, quotaIn(namespace)).Status
+		harness.Eventually(t, func(g Gomega) {
+			status := testenv.Get(t, g, env, quotaIn(namespace)).Status
 			hard, there := status.Hard["count/findings.appsec.dev"]
 			g.Expect(there).To(BeTrue())
 			g.Expect(hard.String()).To(Equal(limit))
@@ -128,10 +130,10 @@ func TestQuotaBoundsWhatCanBeMadeAndSaysSo(t *testing.T) {
 	}
 	g := NewWithT(t)
 	g.Expect(makeFinding(0)).To(Succeed())
-	g.Expect(reason(get(t, g, organization), v1alpha1.ConditionQuotaExceeded)).To(Equal("absent"))
+	g.Expect(reason(testenv.Get(t, g, env, organization), v1alpha1.ConditionQuotaExceeded)).To(Equal("absent"))
 	g.Expect(makeFinding(1)).To(Succeed())
-	eventually(t, func(g Gomega) {
-		get(t, g, organization)
+	harness.Eventually(t, func(g Gomega) {
+		testenv.Get(t, g, env, organization)
 		g.Expect(reason(organization, v1alpha1.ConditionQuotaExceeded)).To(Equal("QuotaReached/True"))
 		g.Expect(reason(organization, v1alpha1.ConditionReady)).To(Equal("Reconciled/True"))
 		message := v1alpha1.FindCondition(organization.Status.Conditions, v1alpha1.ConditionQuotaExceeded).Message
@@ -140,7 +142,7 @@ func TestQuotaBoundsWhatCanBeMadeAndSaysSo(t *testing.T) {
 	if err := makeFinding(2); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "exceeded quota") {
 		t.Errorf("a third finding: %v, want it to exceed the quota", err)
 	}
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		events := &eventsv1.EventList{}
 		g.Expect(env.Client.List(t.Context(), events)).To(Succeed())
 		said := 0
@@ -154,13 +156,13 @@ func TestQuotaBoundsWhatCanBeMadeAndSaysSo(t *testing.T) {
 
 	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) { s.Quotas.Findings = ptr.To[int64](3) })
 	inForce("3")
-	eventually(t, func(g Gomega) {
-		g.Expect(reason(get(t, g, organization), v1alpha1.ConditionQuotaExceeded)).To(Equal("absent"))
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(reason(testenv.Get(t, g, env, organization), v1alpha1.ConditionQuotaExceeded)).To(Equal("absent"))
 		g.Expect(client.IgnoreAlreadyExists(makeFinding(2))).To(Succeed())
 	})
 	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) { s.Quotas = nil })
-	eventually(t, func(g Gomega) {
-		g.Expect(reason(get(t, g, organization), v1alpha1.ConditionQuotaExceeded)).To(Equal("absent"))
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(reason(testenv.Get(t, g, env, organization), v1alpha1.ConditionQuotaExceeded)).To(Equal("absent"))
 		g.Expect(client.IgnoreAlreadyExists(makeFinding(3))).To(Succeed())
 	})
 }
@@ -198,7 +200,7 @@ func TestCountingWakesNobodyWhileThereIsRoom(t *testing.T) {
 }
 
 func TestEachKindOfValueHoldsAnOrganization(t *testing.T) {
-	r := &Reconciler{live: asController(t)}
+	r := &Reconciler{live: env.AsController(t)}
 	at := time.Now().Truncate(time.Second)
 	values := map[string]func(namespace string) client.Object{
 		"Repository":      func(n string) client.Object { return builder.Repository("x").In(n).Build() },
@@ -224,7 +226,7 @@ func TestEachKindOfValueHoldsAnOrganization(t *testing.T) {
 		if held, err := r.holds(t.Context(), s); err != nil || held != "" {
 			t.Errorf("%s: an empty namespace holds %q (%v)", kind, held, err)
 		}
-		create(t, value(s.namespace()))
+		env.Create(t, value(s.namespace()))
 		want := kind + " (a few)"
 		if kind == "APIKey" || kind == "WebhookDelivery" {
 			want = ""
@@ -240,13 +242,13 @@ func TestEachKindOfValueHoldsAnOrganization(t *testing.T) {
 }
 
 func TestHowManyAreHeldIsToldByOneObject(t *testing.T) {
-	r := &Reconciler{live: asController(t)}
+	r := &Reconciler{live: env.AsController(t)}
 	s := &scope{organization: builder.Organization("many").Build()}
 	newNamespace(t, s.namespace(), nil)
 	for i := range 12 {
-		create(t, builder.Repository(fmt.Sprintf("repo-%d", i)).In(s.namespace()).Build())
+		env.Create(t, builder.Repository(fmt.Sprintf("repo-%d", i)).In(s.namespace()).Build())
 	}
-	create(t, builder.WebhookEndpoint("hook").In(s.namespace()).Build())
+	env.Create(t, builder.WebhookEndpoint("hook").In(s.namespace()).Build())
 	held, err := r.holds(t.Context(), s)
 	if want := "Repository (tens), WebhookEndpoint (a few)"; err != nil || held != want {
 		t.Errorf("holds %q (%v), want %q", held, err, want)

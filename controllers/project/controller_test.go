@@ -6,13 +6,15 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/scan"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
@@ -25,18 +27,20 @@ func mergePatch(t *testing.T, object client.Object, body string) {
 }
 
 func TestCountLeavesOutClosedFindings(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	project := builder.Project("proj").In(ns).Build()
 	first := builder.Finding("f-1").In(ns).Build()
-	create(t, builder.Repository("repo").In(ns).Build(), project, first,
+	env.Create(t, builder.Repository("repo").In(ns).Build(), project, first,
 		builder.Finding("f-2").In(ns).Triage(v1alpha1.UserStatusMuted, "").Build(),
 		builder.Finding("f-3").In(ns).Closed(noon, "s").Build(),
 		builder.Finding("f-4").In(ns).Project("repo", "other").Build(),
-		builder.Finding("f-5").In(namespace(t)).Build())
+		builder.Finding("f-5").In(env.Namespace(t)).Build())
 	count := func(want int) {
 		t.Helper()
-		eventually(t, func(g Gomega) { g.Expect(get(t, g, project).Status.FindingsCount).To(BeEquivalentTo(want)) })
+		harness.Eventually(t, func(g Gomega) {
+			g.Expect(testenv.Get(t, g, env, project).Status.FindingsCount).To(BeEquivalentTo(want))
+		})
 	}
 	count(2)
 	mergePatch(t, first, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z"}}}`)
@@ -48,17 +52,17 @@ func TestCountLeavesOutClosedFindings(t *testing.T) {
 }
 
 func TestWhatPeopleSayComesFirst(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	project := builder.Project("proj").In(ns).Mutate(func(p *v1alpha1.Project) {
 		p.Spec.Scanner = v1alpha1.ProjectAssessment{BusinessCriticality: "low", Exposure: "internal", Summary: "A service."}
 		p.Spec.User = v1alpha1.ProjectAssessment{BusinessCriticality: "critical"}
 	}).Build()
-	create(t, builder.Repository("repo").In(ns).Build(), project)
+	env.Create(t, builder.Repository("repo").In(ns).Build(), project)
 	effective := func(want v1alpha1.ProjectAssessment) {
 		t.Helper()
-		eventually(t, func(g Gomega) {
-			status := get(t, g, project).Status
+		harness.Eventually(t, func(g Gomega) {
+			status := testenv.Get(t, g, env, project).Status
 			g.Expect(v1alpha1.ProjectAssessment{
 				BusinessCriticality: status.BusinessCriticality, Exposure: status.Exposure, Summary: status.Summary,
 			}).To(Equal(want))
@@ -71,18 +75,18 @@ func TestWhatPeopleSayComesFirst(t *testing.T) {
 }
 
 func TestLastScan(t *testing.T) {
-	start(t, SetupWithManager, scan.SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager, scan.SetupWithManager)
+	ns := env.Namespace(t)
 	project := builder.Project("proj").In(ns).Build()
 	succeeded := builder.Scan("s-2", noon).In(ns).Ended(noon.Add(time.Minute), v1alpha1.ScanSucceeded).Build()
-	create(t, builder.Repository("repo").In(ns).Build(), project, succeeded,
+	env.Create(t, builder.Repository("repo").In(ns).Build(), project, succeeded,
 		builder.Scan("s-1", noon.Add(-time.Hour)).In(ns).Ended(noon.Add(-time.Minute), v1alpha1.ScanSucceeded).Build(),
 		builder.Scan("s-3", noon.Add(time.Hour)).In(ns).Ended(noon.Add(2*time.Hour), v1alpha1.ScanFailed).Build(),
 		builder.Scan("s-4", noon.Add(9*time.Hour)).In(ns).Project("repo", "other").Build())
 	recorded := func(reason string) {
 		t.Helper()
-		eventually(t, func(g Gomega) {
-			status := get(t, g, project).Status
+		harness.Eventually(t, func(g Gomega) {
+			status := testenv.Get(t, g, env, project).Status
 			g.Expect(status.LastScan).To(Equal(&v1alpha1.ProjectLastScan{ID: "s-3", Status: v1alpha1.ScanPhaseFailed}), reason)
 			g.Expect(status.LastScannedAt).NotTo(BeNil())
 			g.Expect(status.LastScannedAt.UTC()).To(Equal(noon.Add(time.Minute)), reason)
@@ -92,59 +96,59 @@ func TestLastScan(t *testing.T) {
 
 	NewWithT(t).Expect(env.Client.DeleteAllOf(t.Context(), &v1alpha1.Scan{}, client.InNamespace(ns))).To(Succeed())
 	mergePatch(t, project, `{"spec":{"owner":"team-red"}}`)
-	eventually(t, func(g Gomega) {
-		get(t, g, project)
+	harness.Eventually(t, func(g Gomega) {
+		testenv.Get(t, g, env, project)
 		g.Expect(project.Status.ObservedGeneration).To(Equal(project.Generation))
 	})
 	recorded("scans that are retired take nothing back")
 }
 
 func TestReadySaysThatTheRepositoryIsMissing(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	project := builder.Project("proj").In(ns).Build()
 	repository := builder.Repository("repo").In(ns).Build()
 	reason := func(want string) {
 		t.Helper()
-		eventually(t, func(g Gomega) {
-			ready := v1alpha1.FindCondition(get(t, g, project).Status.Conditions, v1alpha1.ConditionReady)
+		harness.Eventually(t, func(g Gomega) {
+			ready := v1alpha1.FindCondition(testenv.Get(t, g, env, project).Status.Conditions, v1alpha1.ConditionReady)
 			g.Expect(ready).NotTo(BeNil())
 			g.Expect(ready.Reason).To(Equal(want))
 		})
 	}
-	create(t, project)
+	env.Create(t, project)
 	reason(v1alpha1.ReasonRepositoryNotFound)
-	create(t, repository)
+	env.Create(t, repository)
 	reason(v1alpha1.ReasonReconciled)
 	NewWithT(t).Expect(env.Client.Delete(t.Context(), repository)).To(Succeed())
 	reason(v1alpha1.ReasonRepositoryNotFound)
 }
 
 func TestDeletionTakesTheProjectsOwnAlongAndNothingElse(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	project := builder.Project("proj").In(ns).Build()
-	create(t, builder.Repository("repo").In(ns).Build(), project,
+	env.Create(t, builder.Repository("repo").In(ns).Build(), project,
 		builder.Finding("f-other").In(ns).Project("repo", "other").Build(),
 		builder.Scan("s-other", noon).In(ns).Project("repo", "other").Build())
 	for i := range 30 {
-		create(t, builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Build())
+		env.Create(t, builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Build())
 	}
-	create(t, builder.Scan("s-1", noon).In(ns).Build())
-	eventually(t, func(g Gomega) {
-		g.Expect(get(t, g, project).Finalizers).To(ConsistOf(v1alpha1.CleanupFinalizer))
+	env.Create(t, builder.Scan("s-1", noon).In(ns).Build())
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(testenv.Get(t, g, env, project).Finalizers).To(ConsistOf(v1alpha1.CleanupFinalizer))
 	})
 
 	g := NewWithT(t)
 	g.Expect(env.Client.Delete(t.Context(), project)).To(Succeed())
 	// An import that is under way goes on writing for a while.
 	for i := range 20 {
-		create(t, builder.Finding(fmt.Sprintf("f-late-%d", i)).In(ns).Build())
-		if gone(t, project) {
+		env.Create(t, builder.Finding(fmt.Sprintf("f-late-%d", i)).In(ns).Build())
+		if env.Gone(t, project) {
 			break
 		}
 	}
-	eventually(t, func(g Gomega) { g.Expect(gone(t, project)).To(BeTrue(), "the project is still there") })
+	harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, project)).To(BeTrue(), "the project is still there") })
 
 	scans := &v1alpha1.ScanList{}
 	g.Expect(env.Client.List(t.Context(), scans, client.InNamespace(ns))).To(Succeed())
@@ -156,15 +160,6 @@ func TestDeletionTakesTheProjectsOwnAlongAndNothingElse(t *testing.T) {
 		// One that was made after the last look has nobody who waits for it.
 		g.Expect(finding.Name).To(Or(Equal("f-other"), HavePrefix("f-late-")))
 	}
-}
-
-func gone(t *testing.T, object client.Object) bool {
-	t.Helper()
-	err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)
-	if client.IgnoreNotFound(err) != nil {
-		t.Fatal(err)
-	}
-	return apierrors.IsNotFound(err)
 }
 
 func TestInEffect(t *testing.T) {

@@ -16,16 +16,19 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/project"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 func TestCountsByCategory(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	repository := builder.Repository("repo").In(ns).Build()
 	moves := builder.Finding("f-1").In(ns).Tool("x", v1alpha1.CategoryCode).Build()
-	create(t, repository, moves,
+	env.Create(t, repository, moves,
 		builder.Project("one").In(ns).Build(), builder.Project("two").In(ns).Build(),
 		builder.Project("three").In(ns).Repository("other").Build(),
 		builder.Finding("f-2").In(ns).Tool("x", v1alpha1.CategoryCode).Build(),
@@ -39,8 +42,8 @@ func TestCountsByCategory(t *testing.T) {
 
 	counted := func(want v1alpha1.RepositoryCounts) {
 		t.Helper()
-		eventually(t, func(g Gomega) {
-			status := get(t, g, repository).Status
+		harness.Eventually(t, func(g Gomega) {
+			status := testenv.Get(t, g, env, repository).Status
 			g.Expect(status.Counts).To(Equal(want))
 			g.Expect(status.Projects).To(BeEquivalentTo(2))
 			g.Expect(status.LastScannedAt).NotTo(BeNil())
@@ -57,16 +60,16 @@ func TestCountsByCategory(t *testing.T) {
 
 // An import must not lead to a status write a finding.
 func TestManyFindingsLeadToFewWrites(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	repository := builder.Repository("repo").In(ns).Build()
-	create(t, repository)
-	eventually(t, func(g Gomega) { g.Expect(get(t, g, repository).Status.UpdatedAt).NotTo(BeNil()) })
+	env.Create(t, repository)
+	harness.Eventually(t, func(g Gomega) { g.Expect(testenv.Get(t, g, env, repository).Status.UpdatedAt).NotTo(BeNil()) })
 
 	watcher, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Scheme})
 	g := NewWithT(t)
 	g.Expect(err).NotTo(HaveOccurred())
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
 	events, err := watcher.Watch(ctx, &v1alpha1.RepositoryList{}, &client.ListOptions{Namespace: ns})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -98,10 +101,10 @@ func TestManyFindingsLeadToFewWrites(t *testing.T) {
 }
 
 func TestDeletionTakesEverythingOfTheRepositoryAlong(t *testing.T) {
-	start(t, SetupWithManager, project.SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager, project.SetupWithManager)
+	ns := env.Namespace(t)
 	repository := builder.Repository("repo").In(ns).Build()
-	create(t, repository, builder.Repository("other").In(ns).Build(),
+	env.Create(t, repository, builder.Repository("other").In(ns).Build(),
 		builder.Project("one").In(ns).Build(), builder.Project("two").In(ns).Build(),
 		builder.Project("keep").In(ns).Repository("other").Build(),
 		builder.Finding("f-keep").In(ns).Project("other", "keep").Build(),
@@ -110,20 +113,20 @@ func TestDeletionTakesEverythingOfTheRepositoryAlong(t *testing.T) {
 		builder.Scan("s-1", noon).In(ns).Project("repo", "one").Build(),
 		builder.Scan("s-keep", noon).In(ns).Project("other", "keep").Build())
 	for i := range 10 {
-		create(t, builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Project("repo", []string{"one", "two"}[i%2]).Build())
+		env.Create(t, builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Project("repo", []string{"one", "two"}[i%2]).Build())
 	}
 	g := NewWithT(t)
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		projects := &v1alpha1.ProjectList{}
 		g.Expect(env.Client.List(t.Context(), projects, client.InNamespace(ns))).To(Succeed())
 		for _, p := range projects.Items {
 			g.Expect(p.Finalizers).To(ConsistOf(v1alpha1.CleanupFinalizer))
 		}
-		g.Expect(get(t, g, repository).Finalizers).To(ConsistOf(v1alpha1.CleanupFinalizer))
+		g.Expect(testenv.Get(t, g, env, repository).Finalizers).To(ConsistOf(v1alpha1.CleanupFinalizer))
 	})
 
 	g.Expect(env.Client.Delete(t.Context(), repository)).To(Succeed())
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(repository), repository)
 		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the repository is still there: %v", err)
 	})
@@ -134,18 +137,18 @@ func TestDeletionTakesEverythingOfTheRepositoryAlong(t *testing.T) {
 
 // While somebody else's finalizer holds a project, the repository waits and says for what.
 func TestDeletionWaitsForItsProjectsAndSaysSo(t *testing.T) {
-	start(t, SetupWithManager, project.SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager, project.SetupWithManager)
+	ns := env.Namespace(t)
 	repository := builder.Repository("repo").In(ns).Build()
 	held := builder.Project("held").In(ns).Build()
 	held.Finalizers = []string{"example.com/hold"}
-	create(t, repository, held)
-	eventually(t, func(g Gomega) { g.Expect(get(t, g, repository).Finalizers).NotTo(BeEmpty()) })
+	env.Create(t, repository, held)
+	harness.Eventually(t, func(g Gomega) { g.Expect(testenv.Get(t, g, env, repository).Finalizers).NotTo(BeEmpty()) })
 
 	g := NewWithT(t)
 	g.Expect(env.Client.Delete(t.Context(), repository)).To(Succeed())
-	eventually(t, func(g Gomega) {
-		ready := v1alpha1.FindCondition(get(t, g, repository).Status.Conditions, v1alpha1.ConditionReady)
+	harness.Eventually(t, func(g Gomega) {
+		ready := v1alpha1.FindCondition(testenv.Get(t, g, env, repository).Status.Conditions, v1alpha1.ConditionReady)
 		g.Expect(ready).NotTo(BeNil())
 		g.Expect(ready.Reason).To(Equal(v1alpha1.ReasonDeleting))
 		g.Expect(ready.Message).To(ContainSubstring("projects"))
@@ -153,7 +156,7 @@ func TestDeletionWaitsForItsProjectsAndSaysSo(t *testing.T) {
 	})
 	g.Expect(env.Client.Patch(t.Context(), held, client.RawPatch(types.JSONPatchType,
 		[]byte(`[{"op":"remove","path":"/metadata/finalizers"}]`)))).To(Succeed())
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(repository), repository)
 		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the repository is still there: %v", err)
 	})

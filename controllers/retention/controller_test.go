@@ -24,12 +24,13 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/project"
 	"github.com/appsec-dev/findings-operator/controllers/repository"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func duration(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
 
 func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
-	ns := organization(t, "terms")
+	ns := env.Organization(t, "terms")
 	keeps(t, "terms", v1alpha1.Retention{
 		ClosedFindings: duration(time.Hour), FinishedScans: duration(time.Hour), FinishedDeliveries: duration(time.Hour),
 	})
@@ -75,7 +76,7 @@ func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
 	for _, objects := range [][]client.Object{stays, goes} {
 		for _, object := range objects {
 			status := object.DeepCopyObject()
-			create(t, object) // which drops the status
+			env.Create(t, object) // which drops the status
 			switch o := object.(type) {
 			case *v1alpha1.Finding:
 				o.Status = status.(*v1alpha1.Finding).Status
@@ -90,9 +91,9 @@ func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
 		before[kind] = testutil.ToFloat64(retired.WithLabelValues(kind))
 	}
 	start(t, quick)
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		for _, object := range goes {
-			g.Expect(exists(t, g, object)).To(BeFalse(), "%s is still there", object.GetName())
+			g.Expect(env.Gone(t, object)).To(BeTrue(), "%s is still there", object.GetName())
 		}
 	})
 	for kind, n := range before {
@@ -106,14 +107,14 @@ func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
 	keeps(t, "terms", v1alpha1.Retention{
 		ClosedFindings: duration(time.Hour), IncludeTriaged: true, FinishedScans: duration(time.Hour), FinishedDeliveries: duration(time.Hour),
 	})
-	eventually(t, func(g Gomega) {
-		g.Expect(exists(t, g, stays[1])).To(BeFalse(), "the muted one is still there")
-		g.Expect(exists(t, g, stays[2])).To(BeFalse(), "the commented one is still there")
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(env.Gone(t, stays[1])).To(BeTrue(), "the muted one is still there")
+		g.Expect(env.Gone(t, stays[2])).To(BeTrue(), "the commented one is still there")
 	})
 	g := NewWithT(t)
 	for i, object := range stays {
 		if i != 1 && i != 2 {
-			g.Expect(exists(t, g, object)).To(BeTrue(), "%s is gone", object.GetName())
+			g.Expect(env.Gone(t, object)).To(BeFalse(), "%s is gone", object.GetName())
 		}
 	}
 
@@ -121,18 +122,18 @@ func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
 	g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(owes), owes)).To(Succeed())
 	owes.Status.EmittedSeq = 1
 	told(t, owes)
-	eventually(t, func(g Gomega) { g.Expect(exists(t, g, owes)).To(BeFalse()) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, owes)).To(BeTrue()) })
 	keeps(t, "terms", v1alpha1.Retention{FinishedScans: duration(time.Hour), FinishedDeliveries: duration(time.Hour)})
-	eventually(t, func(g Gomega) {
-		g.Expect(exists(t, g, stays[7])).To(BeFalse(), "the scan that was to be told of")
-		g.Expect(exists(t, g, stays[11])).To(BeFalse(), "the delivery that told of it")
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(env.Gone(t, stays[7])).To(BeTrue(), "the scan that was to be told of")
+		g.Expect(env.Gone(t, stays[11])).To(BeTrue(), "the delivery that told of it")
 	})
 }
 
 // announced waits for an event on the organization that says so.
 func announced(t *testing.T, name, note string) {
 	t.Helper()
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		list := &eventsv1.EventList{}
 		g.Expect(env.Client.List(t.Context(), list)).To(Succeed())
 		var notes []string
@@ -148,11 +149,11 @@ func announced(t *testing.T, name, note string) {
 // A finding that is reopened after the decision and before the request stays, and so does
 // another of its name.
 func TestWhatHasChangedSinceTheDecisionStays(t *testing.T) {
-	ns := organization(t, "races")
+	ns := env.Organization(t, "races")
 	keeps(t, "races", v1alpha1.Retention{ClosedFindings: duration(0)})
 	reopened := builder.Finding("f-reopened").In(ns).Closed(time.Now().Add(-time.Hour), "s").Build()
 	replaced := builder.Finding("f-replaced").In(ns).Closed(time.Now().Add(-time.Hour), "s").Build()
-	create(t, reopened, replaced)
+	env.Create(t, reopened, replaced)
 	told(t, reopened, replaced)
 
 	g := NewWithT(t)
@@ -161,7 +162,7 @@ func TestWhatHasChangedSinceTheDecisionStays(t *testing.T) {
 	g.Expect(env.Client.Update(t.Context(), reopened)).To(Succeed())
 	g.Expect(env.Client.Delete(t.Context(), replaced)).To(Succeed())
 	again := builder.Finding("f-replaced").In(ns).Build()
-	create(t, again)
+	env.Create(t, again)
 
 	r := behind(t, seen)
 	o := &v1alpha1.Organization{}
@@ -172,8 +173,8 @@ func TestWhatHasChangedSinceTheDecisionStays(t *testing.T) {
 	g.Expect(done).To(BeTrue())
 	g.Expect(p.changed).To(BeTrue())
 	g.Expect(p.retired).To(BeEmpty())
-	g.Expect(exists(t, g, reopened)).To(BeTrue(), "it was reopened")
-	g.Expect(exists(t, g, again)).To(BeTrue(), "it is another")
+	g.Expect(env.Gone(t, reopened)).To(BeFalse(), "it was reopened")
+	g.Expect(env.Gone(t, again)).To(BeFalse(), "it is another")
 }
 
 // behind is a reconciler whose cache has yet to hear of what has become of the findings.
@@ -204,37 +205,37 @@ func behind(t *testing.T, findings map[string]*v1alpha1.Finding) *Reconciler {
 
 // The organization says nothing: findings and scans stay, deliveries go after a week.
 func TestDeliveriesAreRetiredWithoutBeingNamed(t *testing.T) {
-	ns := organization(t, "silent")
+	ns := env.Organization(t, "silent")
 	long := time.Now().Add(-365 * 24 * time.Hour)
 	closed := builder.Finding("f-closed").In(ns).Closed(long, "s").Build()
 	finished := func(name string, at time.Time) *v1alpha1.WebhookDelivery {
 		d := builder.WebhookDelivery(name, at).In(ns).Build()
-		create(t, d)
+		env.Create(t, d)
 		d.Status = v1alpha1.WebhookDeliveryStatus{Phase: v1alpha1.WebhookDeliveryDelivered, FinishedAt: ptr.To(metav1.NewTime(at))}
 		told(t, d)
 		return d
 	}
-	create(t, closed)
+	env.Create(t, closed)
 	told(t, closed)
 	old, young := finished("d-old", time.Now().Add(-DefaultDeliveries-time.Hour)), finished("d-young", time.Now().Add(-DefaultDeliveries+time.Hour))
 	start(t, quick)
-	eventually(t, func(g Gomega) { g.Expect(exists(t, g, old)).To(BeFalse()) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, old)).To(BeTrue()) })
 	g := NewWithT(t)
-	g.Expect(exists(t, g, young)).To(BeTrue())
-	g.Expect(exists(t, g, closed)).To(BeTrue())
+	g.Expect(env.Gone(t, young)).To(BeFalse())
+	g.Expect(env.Gone(t, closed)).To(BeFalse())
 }
 
 // What becomes due while the controller sleeps goes when it is due, without any change.
 func TestItWakesWhenTheNextIsDue(t *testing.T) {
-	ns := organization(t, "alarm")
+	ns := env.Organization(t, "alarm")
 	keeps(t, "alarm", v1alpha1.Retention{ClosedFindings: duration(time.Hour)})
 	const soon = 4 * time.Second
 	due := builder.Time(time.Now().Add(soon))
 	f := builder.Finding("f-1").In(ns).Closed(due.Add(-time.Hour), "s").Build()
-	create(t, f)
+	env.Create(t, f)
 	told(t, f)
 	start(t, quick)
-	eventually(t, func(g Gomega) { g.Expect(exists(t, g, f)).To(BeFalse()) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, f)).To(BeTrue()) })
 	if time.Now().Before(due.Time) {
 		t.Errorf("it went %s early", time.Until(due.Time))
 	}
@@ -247,11 +248,11 @@ func TestItGoesAtTheRateAndOverARestart(t *testing.T) {
 	long := time.Now().Add(-time.Hour)
 	var wg sync.WaitGroup
 	for _, name := range names {
-		ns := organization(t, name)
+		ns := env.Organization(t, name)
 		wg.Go(func() {
 			for i := range n {
 				f := builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Closed(long, "s").Build()
-				create(t, f)
+				env.Create(t, f)
 				told(t, f)
 			}
 		})
@@ -272,12 +273,12 @@ func TestItGoesAtTheRateAndOverARestart(t *testing.T) {
 	settings := Settings{Rate: rate, Interval: quick.Interval}
 	began := time.Now()
 	stop := start(t, settings)
-	eventually(t, func(g Gomega) { g.Expect(left(g)).To(BeNumerically("<", len(names)*n*3/4)) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(left(g)).To(BeNumerically("<", len(names)*n*3/4)) })
 	stop()
 	g := NewWithT(t)
 	g.Expect(left(g)).To(BeNumerically(">", 0), "it was done before it could be stopped")
 	start(t, settings)
-	eventually(t, func(g Gomega) { g.Expect(left(g)).To(BeZero()) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(left(g)).To(BeZero()) })
 	// Each start has one for free.
 	if took, least := time.Since(began), time.Duration(len(names)*n-2)*time.Second/rate; took < least {
 		t.Errorf("%d objects went in %s, faster than %d a second", len(names)*n, took, rate)
@@ -287,14 +288,14 @@ func TestItGoesAtTheRateAndOverARestart(t *testing.T) {
 // Nothing that people are shown changes with what is retired.
 func TestCountsStayTrue(t *testing.T) {
 	start(t, quick, organizations.SetupWithManager, repository.SetupWithManager, project.SetupWithManager, findings.SetupWithManager)
-	create(t, builder.Organization("counts").Build())
+	env.Create(t, builder.Organization("counts").Build())
 	o := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "counts"}}
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o)).To(Succeed())
 		g.Expect(o.Status.Namespace).NotTo(BeEmpty())
 	})
 	ns, long := o.Status.Namespace, time.Now().Add(-2*time.Hour)
-	create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(),
+	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(),
 		builder.Scan("s-1", long).In(ns).Ended(long.Add(time.Minute), v1alpha1.ScanSucceeded).Build(),
 		builder.Scan("s-2", long.Add(time.Minute)).In(ns).Ended(long.Add(2*time.Minute), v1alpha1.ScanSucceeded).Build())
 	for i := range 12 {
@@ -302,7 +303,7 @@ func TestCountsStayTrue(t *testing.T) {
 		if i < 5 {
 			f.Closed(long, "s-2")
 		}
-		create(t, f.Build())
+		env.Create(t, f.Build())
 	}
 	there := func(g Gomega) (names []string) {
 		list := &v1alpha1.FindingList{}
@@ -326,14 +327,14 @@ func TestCountsStayTrue(t *testing.T) {
 		return shown{o.Status.Counts, repo.Status, proj.Status}
 	}
 	var before shown
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		before = look(g)
 		g.Expect([]int32{before.Organization.Findings, before.Repository.Counts.Findings, before.Project.FindingsCount}).To(Equal([]int32{7, 7, 7}))
 		g.Expect(before.Project.LastScan).NotTo(BeNil())
 		g.Expect(there(g)).To(HaveLen(12))
 	})
 	keeps(t, "counts", v1alpha1.Retention{ClosedFindings: duration(time.Hour), FinishedScans: duration(time.Hour)})
-	eventually(t, func(g Gomega) { g.Expect(there(g)).To(HaveLen(7)) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(there(g)).To(HaveLen(7)) })
 
 	// A count that was wrong would be written by now, or be written with the next one that is right.
 	g := NewWithT(t)
@@ -341,7 +342,7 @@ func TestCountsStayTrue(t *testing.T) {
 	one := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "f-11"}}
 	g.Expect(env.Client.Patch(t.Context(), one, client.RawPatch(types.MergePatchType, fmt.Appendf(nil,
 		`{"spec":{"closed":{"at":%q,"scanID":"s-2"}}}`, time.Now().UTC().Format(time.RFC3339))))).To(Succeed())
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		after := look(g)
 		g.Expect([]int32{after.Organization.Findings, after.Repository.Counts.Findings, after.Project.FindingsCount}).To(Equal([]int32{6, 6, 6}))
 	})

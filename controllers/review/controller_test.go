@@ -18,6 +18,9 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/repository"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
@@ -34,19 +37,19 @@ func mergePatch(t *testing.T, object client.Object, body string) {
 // counted waits for the counters of the review as it is now.
 func counted(t *testing.T, review *v1alpha1.Review, want reviewstate.Counts) {
 	t.Helper()
-	eventually(t, func(g Gomega) {
-		status := get(t, g, review).Status
+	harness.Eventually(t, func(g Gomega) {
+		status := testenv.Get(t, g, env, review).Status
 		g.Expect(reviewstate.CountsOf(&status)).To(Equal(want))
 		g.Expect(status.ObservedGeneration).To(Equal(review.Generation))
 	})
 }
 
 func TestCountersFollowTheIssuesAndTheReviewedCommits(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	review := builder.Review("review").In(ns).Reviewed("a", at(0)).Build()
 	high := builder.ReviewIssue("i-high").In(ns).Severity(v1alpha1.LevelHigh).SeenIn("a").Build()
-	create(t, builder.Repository("repo").In(ns).Build(), review, high,
+	env.Create(t, builder.Repository("repo").In(ns).Build(), review, high,
 		builder.ReviewIssue("i-medium").In(ns).Severity(v1alpha1.LevelMedium).SeenIn("a", "b").Build(),
 		builder.ReviewIssue("i-low").In(ns).SeenIn("a").Build(),
 		builder.ReviewIssue("i-other").In(ns).Review("other").SeenIn("a").Build())
@@ -67,16 +70,16 @@ func TestCountersFollowTheIssuesAndTheReviewedCommits(t *testing.T) {
 
 // A printer column shows a blank for a counter that is not stored.
 func TestCountersOfNothingAreStored(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	review := builder.Review("review").In(ns).Build()
-	create(t, review)
+	env.Create(t, review)
 	counted(t, review, reviewstate.Counts{})
 	stored := &unstructured.Unstructured{}
 	stored.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Review"))
 	stored.SetNamespace(ns)
 	stored.SetName(review.Name)
-	get(t, NewWithT(t), stored)
+	testenv.Get(t, NewWithT(t), env, stored)
 	status, _, _ := unstructured.NestedMap(stored.Object, "status")
 	for _, counter := range []string{"closedIssueCount", "openIssueCount", "openHighCount", "openMediumCount", "openLowCount"} {
 		NewWithT(t).Expect(status).To(HaveKeyWithValue(counter, int64(0)))
@@ -85,16 +88,16 @@ func TestCountersOfNothingAreStored(t *testing.T) {
 
 // The importer writes one issue after the other; the review must not be written as often.
 func TestManyIssuesLeadToFewWrites(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	review := builder.Review("review").In(ns).Build()
-	create(t, builder.Repository("repo").In(ns).Build(), review)
-	eventually(t, func(g Gomega) { g.Expect(get(t, g, review).Status.UpdatedAt).NotTo(BeNil()) })
+	env.Create(t, builder.Repository("repo").In(ns).Build(), review)
+	harness.Eventually(t, func(g Gomega) { g.Expect(testenv.Get(t, g, env, review).Status.UpdatedAt).NotTo(BeNil()) })
 
 	watcher, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Scheme})
 	g := NewWithT(t)
 	g.Expect(err).NotTo(HaveOccurred())
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
 	events, err := watcher.Watch(ctx, &v1alpha1.ReviewList{}, &client.ListOptions{Namespace: ns})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -125,34 +128,34 @@ func TestManyIssuesLeadToFewWrites(t *testing.T) {
 }
 
 func TestAReviewWaitsForItsRepository(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	review := builder.Review("review").In(ns).Build()
-	create(t, review)
+	env.Create(t, review)
 	ready := func(g Gomega) *v1alpha1.Condition {
-		condition := v1alpha1.FindCondition(get(t, g, review).Status.Conditions, v1alpha1.ConditionReady)
+		condition := v1alpha1.FindCondition(testenv.Get(t, g, env, review).Status.Conditions, v1alpha1.ConditionReady)
 		g.Expect(condition).NotTo(BeNil())
 		return condition
 	}
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(ready(g).Reason).To(Equal(v1alpha1.ReasonRepositoryNotFound))
 		g.Expect(ready(g).Message).To(ContainSubstring(`"repo"`))
 	})
-	create(t, builder.Repository("repo").In(ns).Build())
-	eventually(t, func(g Gomega) { g.Expect(ready(g).Reason).To(Equal(v1alpha1.ReasonReconciled)) })
+	env.Create(t, builder.Repository("repo").In(ns).Build())
+	harness.Eventually(t, func(g Gomega) { g.Expect(ready(g).Reason).To(Equal(v1alpha1.ReasonReconciled)) })
 }
 
 func TestDeletionTakesTheIssuesAlong(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	review := builder.Review("review").In(ns).Build()
-	create(t, builder.Repository("repo").In(ns).Build(), review, builder.Review("other").In(ns).Build(),
+	env.Create(t, builder.Repository("repo").In(ns).Build(), review, builder.Review("other").In(ns).Build(),
 		builder.ReviewIssue("i-keep").In(ns).Review("other").Build())
 	for i := range 10 {
-		create(t, builder.ReviewIssue(fmt.Sprintf("i-%d", i)).In(ns).Build())
+		env.Create(t, builder.ReviewIssue(fmt.Sprintf("i-%d", i)).In(ns).Build())
 	}
-	eventually(t, func(g Gomega) {
-		g.Expect(get(t, g, review).Finalizers).To(ConsistOf(v1alpha1.CleanupFinalizer))
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(testenv.Get(t, g, env, review).Finalizers).To(ConsistOf(v1alpha1.CleanupFinalizer))
 	})
 	NewWithT(t).Expect(env.Client.Delete(t.Context(), review)).To(Succeed())
 	gone(t, review)
@@ -161,15 +164,15 @@ func TestDeletionTakesTheIssuesAlong(t *testing.T) {
 
 // A repository takes its reviews along, and they their issues.
 func TestDeletionOfTheRepositoryTakesTheReviewsAlong(t *testing.T) {
-	start(t, SetupWithManager, repository.SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager, repository.SetupWithManager)
+	ns := env.Namespace(t)
 	repo, review := builder.Repository("repo").In(ns).Build(), builder.Review("review").In(ns).Build()
 	kept := builder.Review("kept").In(ns).PullRequest("other", 1).Build()
-	create(t, repo, builder.Repository("other").In(ns).Build(), review, kept,
+	env.Create(t, repo, builder.Repository("other").In(ns).Build(), review, kept,
 		builder.ReviewIssue("i-1").In(ns).Build(), builder.ReviewIssue("i-kept").In(ns).Review("kept").Build())
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		for _, object := range []client.Object{repo, review} {
-			g.Expect(get(t, g, object).GetFinalizers()).To(ConsistOf(v1alpha1.CleanupFinalizer))
+			g.Expect(testenv.Get(t, g, env, object).GetFinalizers()).To(ConsistOf(v1alpha1.CleanupFinalizer))
 		}
 	})
 	NewWithT(t).Expect(env.Client.Delete(t.Context(), repo)).To(Succeed())
@@ -181,7 +184,7 @@ func TestDeletionOfTheRepositoryTakesTheReviewsAlong(t *testing.T) {
 
 func gone(t *testing.T, object client.Object) {
 	t.Helper()
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)
 		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "it is still there: %v", err)
 	})

@@ -13,6 +13,9 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // deliveries are those in the namespace, by name.
@@ -42,8 +45,8 @@ func names(review *v1alpha1.Review, endpoint *v1alpha1.WebhookEndpoint, seq int6
 // emitted waits until that many transitions are recorded, and those up to seq emitted.
 func emitted(t *testing.T, review *v1alpha1.Review, recorded int, seq int64) {
 	t.Helper()
-	eventually(t, func(g Gomega) {
-		status := get(t, g, review).Status
+	harness.Eventually(t, func(g Gomega) {
+		status := testenv.Get(t, g, env, review).Status
 		g.Expect(status.Transitions).To(HaveLen(recorded))
 		g.Expect(status.EmittedSeq).To(Equal(seq))
 	})
@@ -52,10 +55,9 @@ func emitted(t *testing.T, review *v1alpha1.Review, recorded int, seq int64) {
 // setBacklogged does what the controller of endpoints does to one that has too much to send.
 func setBacklogged(t *testing.T, endpoint *v1alpha1.WebhookEndpoint, backlogged bool) {
 	t.Helper()
-	c, err := client.New(controllerConfig(t), client.Options{Scheme: env.Scheme})
+	c := env.AsController(t)
 	g := NewWithT(t)
-	g.Expect(err).NotTo(HaveOccurred())
-	get(t, g, endpoint)
+	testenv.Get(t, g, env, endpoint)
 	endpoint.Status.Conditions = nil
 	if backlogged {
 		endpoint.Status.Conditions = []v1alpha1.Condition{{
@@ -66,16 +68,16 @@ func setBacklogged(t *testing.T, endpoint *v1alpha1.WebhookEndpoint, backlogged 
 }
 
 func TestChangesAreSentAndCountedEachOnce(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	endpoint := builder.WebhookEndpoint("all").In(ns).Build()
-	create(t, builder.Repository("repo").In(ns).Build(), endpoint)
+	env.Create(t, builder.Repository("repo").In(ns).Build(), endpoint)
 	review := builder.Review("review").In(ns).Reviewed("a", at(0)).Build()
-	create(t, review)
+	env.Create(t, review)
 	emitted(t, review, 1, 1)
 	mergePatch(t, review, `{"spec":{"prStatus":"merged"}}`)
 	emitted(t, review, 2, 2)
-	create(t, builder.ReviewIssue("i-1").In(ns).SeenIn("a").Build())
+	env.Create(t, builder.ReviewIssue("i-1").In(ns).SeenIn("a").Build())
 	counted(t, review, reviewstate.Counts{Open: 1, OpenLow: 1})
 	emitted(t, review, 3, 3)
 	g := NewWithT(t)
@@ -89,26 +91,26 @@ func TestChangesAreSentAndCountedEachOnce(t *testing.T) {
 
 	// Neither a label nor the controller's own writes are a change.
 	mergePatch(t, review, `{"metadata":{"labels":{"team":"red"}}}`)
-	create(t, builder.Review("marker").In(ns).PullRequest("repo", 2).Build())
+	env.Create(t, builder.Review("marker").In(ns).PullRequest("repo", 2).Build())
 	marker := builder.Review("marker").In(ns).Build()
 	emitted(t, marker, 1, 1)
-	g.Expect(get(t, g, review).Status.Transitions).To(HaveLen(3))
+	g.Expect(testenv.Get(t, g, env, review).Status.Transitions).To(HaveLen(3))
 }
 
 func TestWhatABackloggedEndpointIsOwedIsMadeWhenItHasCaughtUp(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	endpoint := builder.WebhookEndpoint("slow").In(ns).Events("review.*").Build()
-	create(t, builder.Repository("repo").In(ns).Build(), endpoint)
+	env.Create(t, builder.Repository("repo").In(ns).Build(), endpoint)
 	setBacklogged(t, endpoint, true)
 	review := builder.Review("review").In(ns).Build()
-	create(t, review)
+	env.Create(t, review)
 	emitted(t, review, 1, 0)
 	mergePatch(t, review, `{"spec":{"prStatus":"closed"}}`)
 	emitted(t, review, 2, 0)
 	owes := time.Now()
 	// It looks once more by itself, soon after it began to owe: this is about being woken.
-	eventually(t, func(g Gomega) { g.Expect(time.Since(owes)).To(BeNumerically(">", 3*time.Second)) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(time.Since(owes)).To(BeNumerically(">", 3*time.Second)) })
 	g := NewWithT(t)
 	g.Expect(deliveries(t, g, ns)).To(BeEmpty())
 
@@ -119,22 +121,22 @@ func TestWhatABackloggedEndpointIsOwedIsMadeWhenItHasCaughtUp(t *testing.T) {
 
 // A status must never be so full of what is owed that the next change has no room.
 func TestAFullStatusIsEmptiedThoughTheEndpointIsBacklogged(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	endpoint := builder.WebhookEndpoint("slow").In(ns).Build()
-	create(t, builder.Repository("repo").In(ns).Build(), endpoint)
+	env.Create(t, builder.Repository("repo").In(ns).Build(), endpoint)
 	setBacklogged(t, endpoint, true)
 	review := builder.Review("review").In(ns).Build()
-	create(t, review)
+	env.Create(t, review)
 	const changes = v1alpha1.MaxStoredTransitions + 2
 	for i := range changes {
 		mergePatch(t, review, []string{`{"spec":{"prStatus":"closed"}}`, `{"spec":{"prStatus":"open"}}`}[i%2])
-		eventually(t, func(g Gomega) {
-			g.Expect(get(t, g, review).Status.ObservedGeneration).To(Equal(review.Generation))
+		harness.Eventually(t, func(g Gomega) {
+			g.Expect(testenv.Get(t, g, env, review).Status.ObservedGeneration).To(Equal(review.Generation))
 		})
 	}
 	g := NewWithT(t)
-	status := get(t, g, review).Status
+	status := testenv.Get(t, g, env, review).Status
 	g.Expect(status.EmittedSeq).To(BeNumerically(">", 0))
 	g.Expect(status.Transitions[len(status.Transitions)-1].Seq).To(BeNumerically(">=", changes))
 	g.Expect(deliveries(t, g, ns)).To(Equal(names(review, endpoint, status.EmittedSeq)))
@@ -142,16 +144,16 @@ func TestAFullStatusIsEmptiedThoughTheEndpointIsBacklogged(t *testing.T) {
 
 // Without issues there is one look alone before it goes, with them there are several.
 func TestAReviewThatIsRemovedEmitsWhatItOwes(t *testing.T) {
-	stop := start(t, SetupWithManager)
-	ns := namespace(t)
+	stop := controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	endpoint := builder.WebhookEndpoint("slow").In(ns).Build()
-	create(t, builder.Repository("repo").In(ns).Build(), endpoint)
+	env.Create(t, builder.Repository("repo").In(ns).Build(), endpoint)
 	setBacklogged(t, endpoint, true)
 	bare, full := builder.Review("bare").In(ns).PullRequest("repo", 2).Build(), builder.Review("review").In(ns).Build()
-	create(t, bare, full, builder.ReviewIssue("i-1").In(ns).Build())
-	eventually(t, func(g Gomega) {
-		g.Expect(get(t, g, full).Status.OpenIssueCount).To(BeEquivalentTo(1))
-		g.Expect(get(t, g, bare).Status.Transitions).NotTo(BeEmpty())
+	env.Create(t, bare, full, builder.ReviewIssue("i-1").In(ns).Build())
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(testenv.Get(t, g, env, full).Status.OpenIssueCount).To(BeEquivalentTo(1))
+		g.Expect(testenv.Get(t, g, env, bare).Status.Transitions).NotTo(BeEmpty())
 	})
 	want := append(names(bare, endpoint, int64(len(bare.Status.Transitions))), names(full, endpoint, int64(len(full.Status.Transitions)))...)
 	slices.Sort(want)
@@ -162,20 +164,20 @@ func TestAReviewThatIsRemovedEmitsWhatItOwes(t *testing.T) {
 		g.Expect(env.Client.Delete(t.Context(), review)).To(Succeed())
 	}
 	setBacklogged(t, endpoint, false)
-	start(t, SetupWithManager)
+	controllertest.Start(t, env, SetupWithManager)
 	gone(t, bare)
 	gone(t, full)
 	g.Expect(deliveries(t, g, ns)).To(Equal(want), "and its removal is no event")
 }
 
 func TestABacklogDoesNotHoldAReviewThatIsRemoved(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	endpoint := builder.WebhookEndpoint("slow").In(ns).Build()
-	create(t, builder.Repository("repo").In(ns).Build(), endpoint)
+	env.Create(t, builder.Repository("repo").In(ns).Build(), endpoint)
 	setBacklogged(t, endpoint, true)
 	review := builder.Review("review").In(ns).Build()
-	create(t, review)
+	env.Create(t, review)
 	emitted(t, review, 1, 0)
 	g := NewWithT(t)
 	g.Expect(env.Client.Delete(t.Context(), review)).To(Succeed())

@@ -13,6 +13,9 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
@@ -29,8 +32,8 @@ func mergePatch(t *testing.T, object client.Object, body string) {
 // wantStatus waits for the state and what follows from it.
 func wantStatus(t *testing.T, issue *v1alpha1.ReviewIssue, state v1alpha1.ReviewIssueState, resolvedBy string, firstSeen, lastSeen int) {
 	t.Helper()
-	eventually(t, func(g Gomega) {
-		status := get(t, g, issue).Status
+	harness.Eventually(t, func(g Gomega) {
+		status := testenv.Get(t, g, env, issue).Status
 		g.Expect(status.ObservedGeneration).To(Equal(issue.Generation))
 		g.Expect(status.State).To(Equal(state))
 		g.Expect(status.ResolvedBy).To(Equal(resolvedBy))
@@ -44,11 +47,11 @@ func wantStatus(t *testing.T, issue *v1alpha1.ReviewIssue, state v1alpha1.Review
 const reviewedTwice = `{"spec":{"reviewedCommits":[{"sha":"a","reviewedAt":"2026-03-01T12:00:00Z"},{"sha":"b","reviewedAt":"2026-03-01T12:01:00Z"}]}}`
 
 func TestStateFollowsTheReviewAndTheIssue(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	review := builder.Review("review").In(ns).Reviewed("a", at(0)).Build()
 	issue := builder.ReviewIssue("i-1").In(ns).SeenIn("a").Build()
-	create(t, review, issue)
+	env.Create(t, review, issue)
 	wantStatus(t, issue, v1alpha1.ReviewIssueOpen, "", 0, 0)
 	opened := issue.Status.UpdatedAt
 
@@ -59,7 +62,7 @@ func TestStateFollowsTheReviewAndTheIssue(t *testing.T) {
 	mergePatch(t, issue, `{"spec":{"seenInCommits":["a","b"]}}`)
 	wantStatus(t, issue, v1alpha1.ReviewIssueOpen, "", 0, 1)
 
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		events := &eventsv1.EventList{}
 		g.Expect(env.Client.List(t.Context(), events, client.InNamespace(ns))).To(Succeed())
 		var reasons []string
@@ -71,41 +74,41 @@ func TestStateFollowsTheReviewAndTheIssue(t *testing.T) {
 }
 
 func TestAnIssueWaitsForItsReviewAndKeepsItsStateWithoutIt(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	issue := builder.ReviewIssue("i-1").In(ns).SeenIn("a").Build()
-	create(t, issue)
+	env.Create(t, issue)
 	missing := func(g Gomega) {
-		ready := v1alpha1.FindCondition(get(t, g, issue).Status.Conditions, v1alpha1.ConditionReady)
+		ready := v1alpha1.FindCondition(testenv.Get(t, g, env, issue).Status.Conditions, v1alpha1.ConditionReady)
 		g.Expect(ready).NotTo(BeNil())
 		g.Expect(ready.Reason).To(Equal(v1alpha1.ReasonReviewNotFound))
 		g.Expect(ready.Message).To(ContainSubstring(`"review"`))
 	}
-	eventually(t, missing)
+	harness.Eventually(t, missing)
 	NewWithT(t).Expect(issue.Status.State).To(Equal(v1alpha1.ReviewIssueOpen))
 
 	review := builder.Review("review").In(ns).Reviewed("a", at(0)).Reviewed("b", at(1)).Build()
-	create(t, review)
+	env.Create(t, review)
 	wantStatus(t, issue, v1alpha1.ReviewIssueResolved, "b", 0, 0)
 
 	NewWithT(t).Expect(env.Client.Delete(t.Context(), review)).To(Succeed())
-	eventually(t, missing)
+	harness.Eventually(t, missing)
 	NewWithT(t).Expect(issue.Status.State).To(Equal(v1alpha1.ReviewIssueResolved), "it opened because its review has gone")
 }
 
 // A change of either spec costs one status write, and a review's new title none.
 func TestOneWriteAChangeAndNoneForWhatSaysNothing(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	review := builder.Review("review").In(ns).Reviewed("a", at(0)).Build()
 	issue := builder.ReviewIssue("i-1").In(ns).SeenIn("a").Build()
-	create(t, review, issue)
+	env.Create(t, review, issue)
 	wantStatus(t, issue, v1alpha1.ReviewIssueOpen, "", 0, 0)
 
 	watcher, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Scheme})
 	g := NewWithT(t)
 	g.Expect(err).NotTo(HaveOccurred())
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
 	events, err := watcher.Watch(ctx, &v1alpha1.ReviewIssueList{}, &client.ListOptions{Namespace: ns})
 	g.Expect(err).NotTo(HaveOccurred())

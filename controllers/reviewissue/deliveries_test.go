@@ -10,6 +10,9 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // deliveries are the types of those in the namespace, by name.
@@ -26,20 +29,20 @@ func deliveries(t *testing.T, g Gomega, ns string) map[string]string {
 
 func emitted(t *testing.T, issue *v1alpha1.ReviewIssue, seq int64) {
 	t.Helper()
-	eventually(t, func(g Gomega) {
-		status := get(t, g, issue).Status
+	harness.Eventually(t, func(g Gomega) {
+		status := testenv.Get(t, g, env, issue).Status
 		g.Expect(status.Transitions).To(HaveLen(int(seq)))
 		g.Expect(status.EmittedSeq).To(Equal(seq))
 	})
 }
 
 func TestAnIssueTellsThatItIsOpenedResolvedAndOpenedAgain(t *testing.T) {
-	stop := start(t, SetupWithManager)
-	ns := namespace(t)
+	stop := controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	endpoint := builder.WebhookEndpoint("issues").In(ns).Events("review_issue.opened", "review_issue.resolved").Build()
 	review := builder.Review("review").In(ns).Reviewed("a", at(0)).Build()
 	issue := builder.ReviewIssue("i-1").In(ns).SeenIn("a").Build()
-	create(t, endpoint, review, issue)
+	env.Create(t, endpoint, review, issue)
 	emitted(t, issue, 1)
 	mergePatch(t, review, reviewedTwice)
 	emitted(t, issue, 2)
@@ -60,10 +63,9 @@ func TestAnIssueTellsThatItIsOpenedResolvedAndOpenedAgain(t *testing.T) {
 
 	// The controller dies when the last two deliveries are made and that is not recorded.
 	stop()
-	c, err := client.New(controllerConfig(t), client.Options{Scheme: env.Scheme})
-	g.Expect(err).NotTo(HaveOccurred())
+	c := env.AsController(t)
 	g.Expect(c.Status().Patch(t.Context(), issue, client.RawPatch(types.MergePatchType, []byte(`{"status":{"emittedSeq":1}}`)))).To(Succeed())
-	start(t, SetupWithManager)
+	controllertest.Start(t, env, SetupWithManager)
 	emitted(t, issue, 3)
 	g.Expect(deliveries(t, g, ns)).To(Equal(want))
 	again := &v1alpha1.WebhookDelivery{}

@@ -17,10 +17,11 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/finding"
-	"github.com/appsec-dev/findings-operator/controllers/internal/controllertest"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // batched makes an endpoint that gets a scan's changes in pages.
@@ -29,7 +30,7 @@ func batched(t *testing.T, namespace string) *v1alpha1.WebhookEndpoint {
 	endpoint := builder.WebhookEndpoint("paged").In(namespace).Events("finding.*").Mutate(func(e *v1alpha1.WebhookEndpoint) {
 		e.Spec.Batch = v1alpha1.WebhookBatchPerScan
 	}).Build()
-	create(t, endpoint)
+	env.Create(t, endpoint)
 	return endpoint
 }
 
@@ -37,7 +38,7 @@ func batched(t *testing.T, namespace string) *v1alpha1.WebhookEndpoint {
 func places(t *testing.T, namespace string) *v1alpha1.Scan {
 	t.Helper()
 	scan := builder.Scan("s-1", time.Now()).In(namespace).Build()
-	create(t, builder.Repository("repo").In(namespace).Build(), builder.Project("proj").In(namespace).Build(), scan)
+	env.Create(t, builder.Repository("repo").In(namespace).Build(), builder.Project("proj").In(namespace).Build(), scan)
 	return scan
 }
 
@@ -51,7 +52,7 @@ func scanned(namespace, name string) *v1alpha1.Finding {
 func recorded(t *testing.T, namespace string, n int) []v1alpha1.Finding {
 	t.Helper()
 	list := &v1alpha1.FindingList{}
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace))).To(Succeed())
 		g.Expect(list.Items).To(HaveLen(n))
 		for i := range list.Items {
@@ -70,7 +71,7 @@ func finish(t *testing.T, scan *v1alpha1.Scan) {
 // settled waits until no finding of the namespace owes anything.
 func settled(t *testing.T, namespace string) {
 	t.Helper()
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		list := &v1alpha1.FindingList{}
 		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace))).To(Succeed())
 		owing := 0
@@ -133,19 +134,19 @@ func each(names []string, suffix string) []string {
 }
 
 func TestAScanOfThreeHundredIsThreePages(t *testing.T) {
-	stop := start(t, SetupWithManager, finding.SetupWithManager)
-	ns := namespace(t)
+	stop := controllertest.Start(t, env, SetupWithManager, finding.SetupWithManager)
+	ns := env.Namespace(t)
 	scan, endpoint := places(t, ns), batched(t, ns)
-	create(t, builder.WebhookEndpoint("single").In(ns).Events("finding.*").Build())
+	env.Create(t, builder.WebhookEndpoint("single").In(ns).Events("finding.*").Build())
 	all := names(300)
 	for _, name := range all {
-		create(t, scanned(ns, name))
+		env.Create(t, scanned(ns, name))
 	}
 	findings := recorded(t, ns, len(all))
 	g := NewWithT(t)
 	pages, _ := pagesOf(t, g, ns)
 	g.Expect(pages).To(BeEmpty(), "the scan runs")
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(alone(t, g, ns, "single")).To(Equal(each(all, " finding.created")), "the other one waits for nothing")
 	})
 
@@ -168,7 +169,7 @@ func TestAScanOfThreeHundredIsThreePages(t *testing.T) {
 	g.Expect(alone(t, g, ns, "single")).To(Equal(each(all, " finding.created")))
 
 	// One that comes late, named before all others.
-	create(t, scanned(ns, "a-late"))
+	env.Create(t, scanned(ns, "a-late"))
 	recorded(t, ns, len(all)+1)
 	settled(t, ns)
 	pages, entries = pagesOf(t, g, ns)
@@ -177,8 +178,8 @@ func TestAScanOfThreeHundredIsThreePages(t *testing.T) {
 	stop()
 
 	g.Expect(env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(ns))).To(Succeed())
-	start(t, SetupWithManager, finding.SetupWithManager)
-	create(t, scanned(ns, "z-marker"))
+	controllertest.Start(t, env, SetupWithManager, finding.SetupWithManager)
+	env.Create(t, scanned(ns, "z-marker"))
 	recorded(t, ns, len(all)+2)
 	settled(t, ns)
 	_, entries = pagesOf(t, g, ns)
@@ -188,31 +189,31 @@ func TestAScanOfThreeHundredIsThreePages(t *testing.T) {
 
 // The findings' controller may be far behind the import.
 func TestAPageWaitsForWhatIsStillToBeRecorded(t *testing.T) {
-	stop := start(t, SetupWithManager, finding.SetupWithManager)
-	ns, g := namespace(t), NewWithT(t)
+	stop := controllertest.Start(t, env, SetupWithManager, finding.SetupWithManager)
+	ns, g := env.Namespace(t), NewWithT(t)
 	scan := places(t, ns)
 	batched(t, ns)
 	other := builder.Scan("s-2", time.Now()).In(ns).Build()
-	create(t, other)
+	env.Create(t, other)
 	all := names(webhooks.MaxPageEntries + 30)
 	for _, name := range all[:100] {
-		create(t, scanned(ns, name))
+		env.Create(t, scanned(ns, name))
 	}
 	marker := scanned(ns, "marker")
 	marker.Spec.Scan.ScanID = other.Name
-	create(t, marker)
+	env.Create(t, marker)
 	recorded(t, ns, 101)
 	stop()
 
 	for _, name := range all[100:] {
-		create(t, scanned(ns, name))
+		env.Create(t, scanned(ns, name))
 	}
 	end := fmt.Sprintf(`{"spec":{"completedAt":%q,"outcome":"Succeeded"}}`, time.Now().UTC().Format(time.RFC3339))
 	for _, ended := range []*v1alpha1.Scan{scan, other} {
 		g.Expect(env.Client.Patch(t.Context(), ended, client.RawPatch(types.MergePatchType, []byte(end)))).To(Succeed())
 	}
-	stop = start(t, SetupWithManager)
-	eventually(t, func(g Gomega) {
+	stop = controllertest.Start(t, env, SetupWithManager)
+	harness.Eventually(t, func(g Gomega) {
 		pages, _ := pagesOf(t, g, ns)
 		g.Expect(pages).To(HaveLen(1), "that of the other scan, of which nothing is to come")
 	})
@@ -223,7 +224,7 @@ func TestAPageWaitsForWhatIsStillToBeRecorded(t *testing.T) {
 	}, 2*ledger.PageDelay).Should(Succeed())
 
 	stop()
-	start(t, SetupWithManager, finding.SetupWithManager)
+	controllertest.Start(t, env, SetupWithManager, finding.SetupWithManager)
 	recorded(t, ns, len(all)+1)
 	settled(t, ns)
 	pages, entries := pagesOf(t, g, ns)
@@ -258,25 +259,25 @@ func TestAControllerThatDiesBetweenPagesDoublesNothing(t *testing.T) {
 	var setup controllertest.Setup = func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 		return SetupWithManager(ctx, cutting{mgr, left}, options)
 	}
-	stop := start(t, setup, finding.SetupWithManager)
-	ns := namespace(t)
+	stop := controllertest.Start(t, env, setup, finding.SetupWithManager)
+	ns := env.Namespace(t)
 	scan := places(t, ns)
 	batched(t, ns)
 	all := names(140)
 	for _, name := range all {
-		create(t, scanned(ns, name))
+		env.Create(t, scanned(ns, name))
 	}
 	recorded(t, ns, len(all))
 	finish(t, scan)
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		pages, _ := pagesOf(t, g, ns)
 		g.Expect(pages).To(HaveLen(1))
 		g.Expect(left.Load()).To(BeNumerically("<", 0), "the second page was tried")
 	})
 	stop()
 
-	create(t, scanned(ns, "a-late"))
-	start(t, SetupWithManager, finding.SetupWithManager)
+	env.Create(t, scanned(ns, "a-late"))
+	controllertest.Start(t, env, SetupWithManager, finding.SetupWithManager)
 	recorded(t, ns, len(all)+1)
 	settled(t, ns)
 	_, entries := pagesOf(t, NewWithT(t), ns)
@@ -284,25 +285,24 @@ func TestAControllerThatDiesBetweenPagesDoublesNothing(t *testing.T) {
 }
 
 func TestPagesWaitForABacklogToEnd(t *testing.T) {
-	start(t, SetupWithManager, finding.SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager, finding.SetupWithManager)
+	ns := env.Namespace(t)
 	scan, endpoint := places(t, ns), batched(t, ns)
-	as, err := env.NewClient(controllerConfig(t))
+	as := env.AsController(t)
 	g := NewWithT(t)
-	g.Expect(err).NotTo(HaveOccurred())
 	backlogged := func(conditions string) {
 		g.Expect(as.Status().Patch(t.Context(), endpoint, client.RawPatch(types.MergePatchType,
 			[]byte(`{"status":{"conditions":`+conditions+`}}`)))).To(Succeed())
 	}
 	backlogged(`[{"type":"Backlogged","status":"True","reason":"TooManyPending","message":"x","lastTransitionTime":"2026-03-01T12:00:00Z"}]`)
-	create(t, scanned(ns, "f-1"))
+	env.Create(t, scanned(ns, "f-1"))
 	recorded(t, ns, 1)
 	finish(t, scan)
 	// Another scan that ends later has its page, elsewhere: this one's time has come too.
-	other := namespace(t)
+	other := env.Namespace(t)
 	otherScan := places(t, other)
 	batched(t, other)
-	create(t, scanned(other, "f-1"))
+	env.Create(t, scanned(other, "f-1"))
 	recorded(t, other, 1)
 	finish(t, otherScan)
 	settled(t, other)
@@ -316,8 +316,8 @@ func TestPagesWaitForABacklogToEnd(t *testing.T) {
 }
 
 func TestWhatDoesNotGoInPages(t *testing.T) {
-	start(t, SetupWithManager, finding.SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager, finding.SetupWithManager)
+	ns := env.Namespace(t)
 	scan := places(t, ns)
 	batched(t, ns)
 	g := NewWithT(t)
@@ -327,13 +327,13 @@ func TestWhatDoesNotGoInPages(t *testing.T) {
 	unknown.Spec.Scan.ScanID = "s-9"
 	triaged := scanned(ns, "triaged")
 	triaged.Spec.Triage = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted}
-	create(t, byNobody, unknown, triaged)
+	env.Create(t, byNobody, unknown, triaged)
 	want := []string{"by-nobody finding.created", "of-an-unknown-scan finding.created", "triaged finding.triaged"}
-	eventually(t, func(g Gomega) { g.Expect(alone(t, g, ns, "paged")).To(Equal(want)) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(alone(t, g, ns, "paged")).To(Equal(want)) })
 
 	// A finding that owes is looked at once more by itself; then only the watch wakes it.
 	from := time.Now()
-	eventually(t, func(g Gomega) { g.Expect(time.Since(from)).To(BeNumerically(">", 3*time.Second)) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(time.Since(from)).To(BeNumerically(">", 3*time.Second)) })
 	// Nobody will make pages of a scan that is gone.
 	g.Expect(env.Client.Delete(t.Context(), scan)).To(Succeed())
 	settled(t, ns)
@@ -345,12 +345,12 @@ func TestWhatDoesNotGoInPages(t *testing.T) {
 // A finding that changes so often during a scan that its status is full does not wait for a page,
 // and is then in none.
 func TestAFullStatusDoesNotWaitForItsPage(t *testing.T) {
-	start(t, SetupWithManager, finding.SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager, finding.SetupWithManager)
+	ns := env.Namespace(t)
 	scan := places(t, ns)
 	batched(t, ns)
 	f := scanned(ns, "f-1")
-	create(t, f)
+	env.Create(t, f)
 	recorded(t, ns, 1)
 	g := NewWithT(t)
 	for i := range v1alpha1.MaxStoredTransitions {
@@ -358,7 +358,7 @@ func TestAFullStatusDoesNotWaitForItsPage(t *testing.T) {
 			fmt.Appendf(nil, `{"spec":{"triage":{"comments":"%d"}}}`, i)))).To(Succeed())
 		recorded(t, ns, 1)
 	}
-	create(t, scanned(ns, "f-2"))
+	env.Create(t, scanned(ns, "f-2"))
 	recorded(t, ns, 2)
 	finish(t, scan)
 	settled(t, ns)
@@ -370,25 +370,24 @@ func TestAFullStatusDoesNotWaitForItsPage(t *testing.T) {
 // An endpoint that asks for pages from now on gets none of what it has by itself, though the
 // finding still owes it to another.
 func TestWhatAnEndpointHasByItselfIsInNoPage(t *testing.T) {
-	start(t, SetupWithManager, finding.SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager, finding.SetupWithManager)
+	ns := env.Namespace(t)
 	scan := places(t, ns)
 	g := NewWithT(t)
 	paged, busy := builder.WebhookEndpoint("paged").In(ns).Build(), builder.WebhookEndpoint("busy").In(ns).Build()
-	create(t, paged, busy)
-	as, err := env.NewClient(controllerConfig(t))
-	g.Expect(err).NotTo(HaveOccurred())
+	env.Create(t, paged, busy)
+	as := env.AsController(t)
 	g.Expect(as.Status().Patch(t.Context(), busy, client.RawPatch(types.MergePatchType, []byte(`{"status":{"conditions":[
 		{"type":"Backlogged","status":"True","reason":"TooManyPending","message":"x","lastTransitionTime":"2026-03-01T12:00:00Z"}]}}`)))).To(Succeed())
-	create(t, scanned(ns, "f-1"))
-	eventually(t, func(g Gomega) {
+	env.Create(t, scanned(ns, "f-1"))
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(alone(t, g, ns, "paged")).To(Equal([]string{"f-1 finding.created"}))
 	})
 	g.Expect(env.Client.Patch(t.Context(), paged, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"batch":"PerScan"}}`)))).To(Succeed())
-	create(t, scanned(ns, "f-2"))
+	env.Create(t, scanned(ns, "f-2"))
 	recorded(t, ns, 2)
 	finish(t, scan)
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		_, entries := pagesOf(t, g, ns)
 		g.Expect(entries).To(Equal([]string{"f-2 1"}))
 	})

@@ -12,12 +12,15 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 func phase(t *testing.T, scan *v1alpha1.Scan, phase v1alpha1.ScanPhase, reason string) {
 	t.Helper()
-	eventually(t, func(g Gomega) {
-		status := get(t, g, scan).Status
+	harness.Eventually(t, func(g Gomega) {
+		status := testenv.Get(t, g, env, scan).Status
 		g.Expect(status.Phase).To(Equal(phase))
 		g.Expect(status.ObservedGeneration).To(Equal(scan.Generation))
 		g.Expect(v1alpha1.FindCondition(status.Conditions, v1alpha1.ConditionReady).Reason).To(Equal(reason))
@@ -25,11 +28,11 @@ func phase(t *testing.T, scan *v1alpha1.Scan, phase v1alpha1.ScanPhase, reason s
 }
 
 func TestPhaseFollowsTheImporter(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	scan := builder.Scan("s-1", time.Now()).In(ns).Build()
 	failed := builder.Scan("s-2", time.Now()).In(ns).Ended(time.Now(), v1alpha1.ScanFailed).Build()
-	create(t, scan, failed)
+	env.Create(t, scan, failed)
 	phase(t, scan, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning)
 	phase(t, failed, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonScanFailed)
 
@@ -37,7 +40,7 @@ func TestPhaseFollowsTheImporter(t *testing.T) {
 		[]byte(`{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded","counts":{"created":3}}}`)))).To(Succeed())
 	phase(t, scan, v1alpha1.ScanPhaseCompleted, v1alpha1.ReasonReconciled)
 
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		list := &eventsv1.EventList{}
 		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(ns))).To(Succeed())
 		told := map[string]string{}
@@ -49,11 +52,11 @@ func TestPhaseFollowsTheImporter(t *testing.T) {
 }
 
 func TestScanWithNoEndIsAbandonedByTheClockAlone(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	// Two seconds of its hour are left.
 	scan := builder.Scan("s-1", time.Now().Add(2*time.Second-v1alpha1.ScanAbandonedAfter)).In(ns).Build()
-	create(t, scan)
+	env.Create(t, scan)
 	phase(t, scan, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned)
 	g := NewWithT(t)
 	g.Expect(v1alpha1.IsConditionTrue(scan.Status.Conditions, v1alpha1.ConditionStalled)).To(BeTrue(), "a person must scan again")

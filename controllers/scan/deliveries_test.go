@@ -15,6 +15,9 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // deliveries are those in the namespace, by name.
@@ -33,20 +36,20 @@ func deliveries(t *testing.T, g Gomega, ns string) []string {
 // owedNothing waits until all of that many transitions are recorded and emitted.
 func owedNothing(t *testing.T, scan *v1alpha1.Scan, transitions int) {
 	t.Helper()
-	eventually(t, func(g Gomega) {
-		status := get(t, g, scan).Status
+	harness.Eventually(t, func(g Gomega) {
+		status := testenv.Get(t, g, env, scan).Status
 		g.Expect(status.Transitions).To(HaveLen(transitions))
 		g.Expect(status.EmittedSeq).To(BeEquivalentTo(transitions))
 	})
 }
 
 func TestTheEndOfAScanIsSentOnce(t *testing.T) {
-	stop := start(t, SetupWithManager)
-	ns := namespace(t)
+	stop := controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	endpoint := builder.WebhookEndpoint("scans").In(ns).Events("scan.completed").Build()
-	create(t, endpoint, builder.WebhookEndpoint("findings").In(ns).Events("finding.*").Build())
+	env.Create(t, endpoint, builder.WebhookEndpoint("findings").In(ns).Events("finding.*").Build())
 	scan := builder.Scan("s-1", time.Now()).In(ns).Build()
-	create(t, scan)
+	env.Create(t, scan)
 	phase(t, scan, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning)
 	g := NewWithT(t)
 	g.Expect(scan.Status.Transitions).To(BeEmpty())
@@ -65,21 +68,21 @@ func TestTheEndOfAScanIsSentOnce(t *testing.T) {
 	// Retired, and the controller started anew: what is emitted stays so.
 	stop()
 	g.Expect(env.Client.Delete(t.Context(), delivery)).To(Succeed())
-	start(t, SetupWithManager)
+	controllertest.Start(t, env, SetupWithManager)
 	next := builder.Scan("s-2", time.Now()).In(ns).Ended(time.Now(), v1alpha1.ScanFailed).Build()
-	create(t, next)
+	env.Create(t, next)
 	owedNothing(t, next, 1)
 	g.Expect(deliveries(t, g, ns)).To(Equal([]string{webhooks.DeliveryName(next.UID, 1, endpoint.UID)}))
 }
 
 func TestAScanThatIsGivenUpAndItsLateEndAreSent(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	endpoint := builder.WebhookEndpoint("all").In(ns).Build()
-	create(t, endpoint)
+	env.Create(t, endpoint)
 	// Its hour was over long before it was recorded.
 	scan := builder.Scan("s-1", time.Now().Add(-2*v1alpha1.ScanAbandonedAfter)).In(ns).Build()
-	create(t, scan)
+	env.Create(t, scan)
 	phase(t, scan, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned)
 	owedNothing(t, scan, 1)
 	g := NewWithT(t)
@@ -93,13 +96,13 @@ func TestAScanThatIsGivenUpAndItsLateEndAreSent(t *testing.T) {
 
 // Where nobody asks for it, the end of a scan costs one write, and none is owed.
 func TestAnEndThatNobodyAsksForIsOneWrite(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
-	create(t, builder.WebhookEndpoint("findings").In(ns).Events("finding.*").Build())
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
+	env.Create(t, builder.WebhookEndpoint("findings").In(ns).Events("finding.*").Build())
 	watcher, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Scheme})
 	g := NewWithT(t)
 	g.Expect(err).NotTo(HaveOccurred())
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
 	events, err := watcher.Watch(ctx, &v1alpha1.ScanList{}, &client.ListOptions{Namespace: ns})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -107,7 +110,7 @@ func TestAnEndThatNobodyAsksForIsOneWrite(t *testing.T) {
 
 	const n = 5
 	for i := range n {
-		create(t, builder.Scan(fmt.Sprintf("s-%d", i), time.Now()).In(ns).Ended(time.Now(), v1alpha1.ScanSucceeded).Build())
+		env.Create(t, builder.Scan(fmt.Sprintf("s-%d", i), time.Now()).In(ns).Ended(time.Now(), v1alpha1.ScanSucceeded).Build())
 	}
 	writes, done := map[string]int{}, 0
 	for event := range events.ResultChan() {

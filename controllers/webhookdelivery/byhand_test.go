@@ -21,6 +21,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // byHand is a controller whose every step the test makes, on a real API server, by a clock that
@@ -36,7 +37,7 @@ func newByHand(t *testing.T, settings Settings) *byHand {
 	if settings.Timeout == 0 {
 		settings.Timeout = DefaultTimeout
 	}
-	c, clock := asController(t), clocktesting.NewFakeClock(time.Now())
+	c, clock := env.AsController(t), clocktesting.NewFakeClock(time.Now())
 	return &byHand{t: t, clock: clock, Reconciler: &Reconciler{
 		client: c, live: c, recorder: events.NewFakeRecorder(1000), clock: clock,
 		sender:     newSender(settings.Timeout, settings.Allowed),
@@ -58,7 +59,7 @@ func (h *byHand) look(d *v1alpha1.WebhookDelivery) ctrl.Result {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	get(h.t, NewWithT(h.t), d)
+	testenv.Get(h.t, NewWithT(h.t), env, d)
 	return result
 }
 
@@ -67,7 +68,7 @@ func (h *byHand) ready(namespace, name, url string) *v1alpha1.WebhookEndpoint {
 	h.t.Helper()
 	signing, text := signatures.NewSecret()
 	endpoint := builder.WebhookEndpoint(name).In(namespace).URL(url).Build()
-	create(h.t, endpoint, &corev1.Secret{
+	env.Create(h.t, endpoint, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		StringData: map[string]string{v1alpha1.WebhookSecretKey: text},
 	})
@@ -82,7 +83,7 @@ func (h *byHand) ready(namespace, name, url string) *v1alpha1.WebhookEndpoint {
 func (h *byHand) delivery(namespace, name, endpoint string) *v1alpha1.WebhookDelivery {
 	h.t.Helper()
 	d := delivery(namespace, name, endpoint)
-	create(h.t, d)
+	env.Create(h.t, d)
 	return d
 }
 
@@ -176,7 +177,7 @@ func TestEveryFailureIsRetried(t *testing.T) {
 			g.Expect(attempt.Message).To(ContainSubstring(c.message))
 			g.Expect(attempt.Message).NotTo(ContainSubstring("credential"))
 			g.Expect(attempt.EndedAt).NotTo(BeNil())
-			status := get(t, g, endpoint).Status
+			status := testenv.Get(t, g, env, endpoint).Status
 			g.Expect(status.ConsecutiveFailures).To(Equal(int32(1)))
 			g.Expect(status.FailingSince.Time).To(BeTemporally("==", attempt.At.Time))
 
@@ -262,20 +263,20 @@ func TestAnEndpointThatFailsForFiveDaysIsSentNothingMore(t *testing.T) {
 	h.look(h.delivery(ns, "first", "team"))
 	h.clock.SetTime(since.Add(5*24*time.Hour - 2*time.Second))
 	h.look(h.delivery(ns, "second", "team"))
-	g.Expect(get(t, g, endpoint).IsDisabled()).To(BeFalse(), "a moment early")
+	g.Expect(testenv.Get(t, g, env, endpoint).IsDisabled()).To(BeFalse(), "a moment early")
 	h.clock.SetTime(since.Add(5 * 24 * time.Hour))
 	last := h.delivery(ns, "third", "team")
 	h.look(last)
-	g.Expect(get(t, g, endpoint).Status.Disabled.Reason).To(Equal(v1alpha1.WebhookDisabledFailingTooLong))
+	g.Expect(testenv.Get(t, g, env, endpoint).Status.Disabled.Reason).To(Equal(v1alpha1.WebhookDisabledFailingTooLong))
 	g.Expect(readyReason(last.Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
 
 	// Any change of the spec gives it another chance, and five more days.
 	status = http.StatusOK
-	change(t, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Batch = v1alpha1.WebhookBatchPerScan })
+	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Batch = v1alpha1.WebhookBatchPerScan })
 	h.clock.Step(time.Minute)
 	h.look(last)
 	g.Expect(last.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryDelivered))
-	g.Expect(get(t, g, endpoint).Status.FailingSince).To(BeNil())
+	g.Expect(testenv.Get(t, g, env, endpoint).Status.FailingSince).To(BeNil())
 }
 
 // The record holds 32 attempts: those of earlier rounds make room, and what is kept verifies.
@@ -286,7 +287,7 @@ func TestTheOldestAttemptsMakeRoom(t *testing.T) {
 	d := h.delivery(ns, "d-1", "team")
 	for i := range v1alpha1.MaxWebhookAttempts + 2 {
 		if i > 0 {
-			change(t, d, func(d *v1alpha1.WebhookDelivery) {
+			testenv.Change(t, env, d, func(d *v1alpha1.WebhookDelivery) {
 				metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.RedeliverAnnotation, strconv.Itoa(i))
 			})
 		}
@@ -352,8 +353,8 @@ func TestACrashBetweenTheRecordsOfAnAttemptLosesTheLesserOne(t *testing.T) {
 			_, err := h.attempt(ctx, client.ObjectKeyFromObject(d))
 			g.Expect(err).To(HaveOccurred())
 
-			g.Expect(get(t, g, d).Status.Attempts[0].Outcome).To(Equal(c.outcome))
-			status := get(t, g, endpoint).Status
+			g.Expect(testenv.Get(t, g, env, d).Status.Attempts[0].Outcome).To(Equal(c.outcome))
+			status := testenv.Get(t, g, env, endpoint).Status
 			if c.outcome == v1alpha1.WebhookAttemptSucceeded {
 				g.Expect(status.LastSuccessAt).To(BeNil())
 				return

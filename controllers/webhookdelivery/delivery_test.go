@@ -18,6 +18,8 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 func TestADeliveryIsSignedSentOnceAndRecorded(t *testing.T) {
@@ -26,7 +28,7 @@ func TestADeliveryIsSignedSentOnceAndRecorded(t *testing.T) {
 	r := newReceiver(t, answers(http.StatusNoContent))
 	endpoint := quiet(t, ns, "team", r.URL+"/hook?token=in-the-url")
 	d := delivery(ns, "d-1", "team")
-	create(t, d)
+	env.Create(t, d)
 	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
 
 	got := r.got()
@@ -49,8 +51,8 @@ func TestADeliveryIsSignedSentOnceAndRecorded(t *testing.T) {
 	g.Expect(webhooks.Verify(d, got[0].body, signature, time.Now())).To(Equal(webhooks.Verified))
 	g.Expect(webhooks.Verify(d, got[0].body+" ", signature, time.Now())).To(Equal(webhooks.PayloadMismatch))
 
-	eventually(t, func(g Gomega) {
-		status := get(t, g, endpoint).Status
+	harness.Eventually(t, func(g Gomega) {
+		status := testenv.Get(t, g, env, endpoint).Status
 		g.Expect(status.LastSuccessAt).NotTo(BeNil())
 		g.Expect(status.ConsecutiveFailures).To(BeZero())
 	})
@@ -79,7 +81,7 @@ func TestTheAttemptIsRecordedBeforeTheRequestLeaves(t *testing.T) {
 		seen <- stored.Status
 	})
 	quiet(t, ns, "team", r.URL)
-	create(t, d)
+	env.Create(t, d)
 	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
 
 	g := NewWithT(t)
@@ -98,14 +100,14 @@ func TestARotatedSecretSignsBesideTheNewOne(t *testing.T) {
 	endpoint := quiet(t, ns, "team", r.URL)
 	older := secretOf(t, endpoint)
 	first := delivery(ns, "d-1", "team")
-	create(t, first)
+	env.Create(t, first)
 	waitFor(t, first, v1alpha1.WebhookDeliveryDelivered, 1)
 
 	_, newer := signatures.NewSecret()
 	end := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "team-webhook"}}
 	rotate := func(data map[string]string) {
-		change(t, secret, func(s *corev1.Secret) {
+		testenv.Change(t, env, secret, func(s *corev1.Secret) {
 			s.Data, s.StringData = nil, data
 		})
 	}
@@ -114,16 +116,16 @@ func TestARotatedSecretSignsBesideTheNewOne(t *testing.T) {
 		v1alpha1.WebhookPreviousSecretKey:          older,
 		v1alpha1.WebhookPreviousSecretExpiresAtKey: end.Format(time.RFC3339),
 	})
-	eventually(t, func(g Gomega) { g.Expect(get(t, g, endpoint).Status.Secrets).To(HaveLen(2)) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(testenv.Get(t, g, env, endpoint).Status.Secrets).To(HaveLen(2)) })
 	// What was signed before learns of its secret's end.
-	eventually(t, func(g Gomega) {
-		expiry := get(t, g, first).Status.Attempts[0].Signatures[0].ExpiresAt
+	harness.Eventually(t, func(g Gomega) {
+		expiry := testenv.Get(t, g, env, first).Status.Attempts[0].Signatures[0].ExpiresAt
 		g.Expect(expiry).NotTo(BeNil())
 		g.Expect(expiry.UTC()).To(Equal(end))
 	})
 
 	second := delivery(ns, "d-2", "team")
-	create(t, second)
+	env.Create(t, second)
 	waitFor(t, second, v1alpha1.WebhookDeliveryDelivered, 1)
 	got := r.got()
 	g.Expect(got).To(HaveLen(2))
@@ -136,8 +138,8 @@ func TestARotatedSecretSignsBesideTheNewOne(t *testing.T) {
 
 	// Without an overlap the secret ends when it is replaced.
 	rotate(map[string]string{v1alpha1.WebhookSecretKey: older})
-	eventually(t, func(g Gomega) {
-		get(t, g, second)
+	harness.Eventually(t, func(g Gomega) {
+		testenv.Get(t, g, env, second)
 		g.Expect(webhooks.Verify(second, got[1].body, signed[0], time.Now())).To(Equal(webhooks.SecretExpired))
 		g.Expect(webhooks.Verify(second, got[1].body, signed[1], time.Now())).To(Equal(webhooks.Verified))
 	})
@@ -148,20 +150,20 @@ func TestADisabledEndpointIsSentNothingUntilItIsEnabled(t *testing.T) {
 	ns, g := namespace(t), NewWithT(t)
 	r := newReceiver(t, answers(http.StatusOK))
 	endpoint := quiet(t, ns, "team", r.URL)
-	change(t, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true })
-	eventually(t, func(g Gomega) {
-		g.Expect(readyReason(get(t, g, endpoint).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
+	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true })
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(readyReason(testenv.Get(t, g, env, endpoint).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
 	})
 	d := delivery(ns, "d-1", "team")
-	create(t, d)
-	eventually(t, func(g Gomega) {
-		g.Expect(readyReason(get(t, g, d).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
+	env.Create(t, d)
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(readyReason(testenv.Get(t, g, env, d).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
 	})
 	g.Expect(d.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryPending))
 	g.Expect(d.Status.Attempts).To(BeEmpty())
 	g.Expect(r.got()).To(BeEmpty())
 
-	change(t, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = false })
+	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = false })
 	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
 	g.Expect(r.got()).To(HaveLen(1))
 }
@@ -171,18 +173,18 @@ func TestADeliveryWhoseEndpointIsGone(t *testing.T) {
 	ns, g := namespace(t), NewWithT(t)
 	r := newReceiver(t, answers(http.StatusOK))
 	endpoint := quiet(t, ns, "team", r.URL)
-	change(t, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true })
+	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true })
 	former := endpoint.UID
 	g.Expect(env.Client.Delete(t.Context(), endpoint)).To(Succeed())
 
 	bound := delivery(ns, "bound", "team")
 	bound.Spec.EndpointRef.UID = string(former)
 	unbound := delivery(ns, "unbound", "team")
-	create(t, bound, unbound)
+	env.Create(t, bound, unbound)
 	waitFor(t, bound, v1alpha1.WebhookDeliveryFailed, 0)
 	g.Expect(readyReason(bound.Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointNotFound))
-	eventually(t, func(g Gomega) {
-		g.Expect(readyReason(get(t, g, unbound).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointNotFound))
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(readyReason(testenv.Get(t, g, env, unbound).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointNotFound))
 	})
 	g.Expect(unbound.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryPending))
 
@@ -207,7 +209,7 @@ func started(t *testing.T, d *v1alpha1.WebhookDelivery, attempts int, at time.Ti
 		})
 	}
 	d.Status.Phase = v1alpha1.WebhookDeliveryPending
-	if err := asController(t).Status().Update(t.Context(), d); err != nil {
+	if err := env.AsController(t).Status().Update(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -217,7 +219,7 @@ func TestAnAttemptOfUnknownOutcomeIsRepeatedSoon(t *testing.T) {
 	r := newReceiver(t, answers(http.StatusOK))
 	quiet(t, ns, "team", r.URL)
 	once, twice := delivery(ns, "once", "team"), delivery(ns, "twice", "team")
-	create(t, once, twice)
+	env.Create(t, once, twice)
 	started(t, once, 1, time.Now().Add(-time.Minute))
 	started(t, twice, 2, time.Now().Add(-time.Minute))
 
@@ -244,7 +246,7 @@ func TestAStopLosesNoAnswerAndARestartSendsNothingAgain(t *testing.T) {
 	})
 	quiet(t, ns, "team", r.URL)
 	d := delivery(ns, "d-1", "team")
-	create(t, d)
+	env.Create(t, d)
 	<-arrived
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); stop() }()
@@ -254,9 +256,9 @@ func TestAStopLosesNoAnswerAndARestartSendsNothingAgain(t *testing.T) {
 
 	start(t, loopback)
 	marker := delivery(ns, "d-2", "absent")
-	create(t, marker)
-	eventually(t, func(g Gomega) {
-		g.Expect(get(t, g, marker).Status.Phase).To(Equal(v1alpha1.WebhookDeliveryPending))
+	env.Create(t, marker)
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(testenv.Get(t, g, env, marker).Status.Phase).To(Equal(v1alpha1.WebhookDeliveryPending))
 	})
 	g.Expect(r.got()).To(HaveLen(1))
 }
@@ -272,12 +274,12 @@ func TestASlowEndpointDelaysNoOther(t *testing.T) {
 	var waiting []*v1alpha1.WebhookDelivery
 	for i := range 3 * endpointLimit {
 		d := delivery(ns, "slow-"+strconv.Itoa(i), "slow")
-		create(t, d)
+		env.Create(t, d)
 		waiting = append(waiting, d)
 	}
-	eventually(t, func(g Gomega) { g.Expect(slow.got()).To(HaveLen(endpointLimit)) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(slow.got()).To(HaveLen(endpointLimit)) })
 	d := delivery(ns, "fast-1", "fast")
-	create(t, d)
+	env.Create(t, d)
 	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
 	g.Expect(slow.got()).To(HaveLen(endpointLimit), "no more at a time than the limit")
 	close(release)
@@ -297,11 +299,11 @@ func TestADeliveryThatIsDeletedWhileItIsSentLeavesNothingBehind(t *testing.T) {
 	})
 	quiet(t, ns, "team", r.URL)
 	d := delivery(ns, "d-1", "team")
-	create(t, d)
+	env.Create(t, d)
 	<-arrived
 	g.Expect(env.Client.Delete(t.Context(), d)).To(Succeed())
 	again := delivery(ns, "d-1", "team")
-	create(t, again)
+	env.Create(t, again)
 	close(release)
 	waitFor(t, again, v1alpha1.WebhookDeliveryDelivered, 1)
 	g.Expect(r.got()).To(HaveLen(2), "the one that was deleted, and the other of that name")
@@ -318,7 +320,7 @@ func TestAnAnswerIsRecordedThoughTheDeliveryHasChanged(t *testing.T) {
 	})
 	quiet(t, ns, "team", r.URL)
 	d := delivery(ns, "d-1", "team")
-	create(t, d)
+	env.Create(t, d)
 	<-arrived
 	g.Expect(env.Client.Patch(t.Context(), d, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"seen":"true"}}}`)))).To(Succeed())
 	close(release)
@@ -334,13 +336,13 @@ func TestARedeliveryByAnnotation(t *testing.T) {
 	r := newReceiver(t, answers(http.StatusOK))
 	endpoint := quiet(t, ns, "team", r.URL)
 	d := delivery(ns, "d-1", "team")
-	create(t, d)
+	env.Create(t, d)
 	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
 	first := d.Status.FinishedAt
 	g.Expect(first).NotTo(BeNil())
 
 	redeliver := func(value string) {
-		change(t, d, func(d *v1alpha1.WebhookDelivery) {
+		testenv.Change(t, env, d, func(d *v1alpha1.WebhookDelivery) {
 			metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.RedeliverAnnotation, value)
 		})
 	}
@@ -351,7 +353,7 @@ func TestARedeliveryByAnnotation(t *testing.T) {
 
 	// The same value, another annotation and a label ask for nothing.
 	redeliver("2026-03-01")
-	change(t, d, func(d *v1alpha1.WebhookDelivery) {
+	testenv.Change(t, env, d, func(d *v1alpha1.WebhookDelivery) {
 		metav1.SetMetaDataAnnotation(&d.ObjectMeta, "note", "seen")
 		metav1.SetMetaDataLabel(&d.ObjectMeta, "seen", "true")
 	})
@@ -379,10 +381,10 @@ func TestARedeliveryThatIsAskedForWhileAnAttemptIsOnItsWay(t *testing.T) {
 	})
 	quiet(t, ns, "team", r.URL)
 	d := delivery(ns, "d-1", "team")
-	create(t, d)
+	env.Create(t, d)
 	<-arrived
 	for _, value := range []string{"1", "2"} {
-		change(t, d, func(d *v1alpha1.WebhookDelivery) {
+		testenv.Change(t, env, d, func(d *v1alpha1.WebhookDelivery) {
 			metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.RedeliverAnnotation, value)
 		})
 	}
@@ -404,18 +406,18 @@ func TestAReceiverThatIsGoneIsSentNothingUntilTheSpecChanges(t *testing.T) {
 	})
 	endpoint := quiet(t, ns, "team", r.URL)
 	d := delivery(ns, "d-1", "team")
-	create(t, d)
-	eventually(t, func(g Gomega) {
-		status := get(t, g, endpoint).Status
+	env.Create(t, d)
+	harness.Eventually(t, func(g Gomega) {
+		status := testenv.Get(t, g, env, endpoint).Status
 		g.Expect(readyReason(status.Conditions)).To(Equal(v1alpha1.ReasonGone))
 		g.Expect(v1alpha1.IsConditionTrue(status.Conditions, v1alpha1.ConditionStalled)).To(BeTrue())
 		g.Expect(status.Disabled.Generation).To(Equal(endpoint.Generation))
 	})
 	later := delivery(ns, "d-2", "team")
-	create(t, later)
+	env.Create(t, later)
 	for _, waits := range []*v1alpha1.WebhookDelivery{d, later} {
-		eventually(t, func(g Gomega) {
-			g.Expect(readyReason(get(t, g, waits).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
+		harness.Eventually(t, func(g Gomega) {
+			g.Expect(readyReason(testenv.Get(t, g, env, waits).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
 		})
 		g.Expect(waits.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryPending))
 		g.Expect(waits.Status.NextAttemptAt).To(BeNil())
@@ -423,11 +425,11 @@ func TestAReceiverThatIsGoneIsSentNothingUntilTheSpecChanges(t *testing.T) {
 	g.Expect(r.got()).To(HaveLen(1), "what it has said once need not be asked again")
 
 	back.Store(true)
-	change(t, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Events = []v1alpha1.WebhookEventPattern{"*"} })
+	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Events = []v1alpha1.WebhookEventPattern{"*"} })
 	waitFor(t, later, v1alpha1.WebhookDeliveryDelivered, 1)
 	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 2)
-	eventually(t, func(g Gomega) {
-		status := get(t, g, endpoint).Status
+	harness.Eventually(t, func(g Gomega) {
+		status := testenv.Get(t, g, env, endpoint).Status
 		g.Expect(readyReason(status.Conditions)).To(Equal(v1alpha1.ReasonReconciled))
 		g.Expect(status.Disabled).To(BeNil())
 	})
@@ -446,11 +448,11 @@ func TestDeadEndpointsDelayNoOther(t *testing.T) {
 	for i := range many {
 		name := "dead-" + strconv.Itoa(i)
 		hasFailed(t, quiet(t, ns, name, dead.URL))
-		create(t, delivery(ns, name, name), delivery(ns, name+"-b", name))
+		env.Create(t, delivery(ns, name, name), delivery(ns, name+"-b", name))
 	}
-	eventually(t, func(g Gomega) { g.Expect(len(dead.got())).To(BeNumerically(">=", failingLimit)) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(len(dead.got())).To(BeNumerically(">=", failingLimit)) })
 	d := delivery(ns, "alive-1", "alive")
-	create(t, d)
+	env.Create(t, d)
 	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
 	g.Expect(alive.got()).To(HaveLen(1))
 }

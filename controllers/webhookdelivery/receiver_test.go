@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // message is what a receiver got.
@@ -93,7 +94,7 @@ func verifies(m message, secret string) int {
 func secretOf(t *testing.T, endpoint *v1alpha1.WebhookEndpoint) string {
 	t.Helper()
 	secret := &corev1.Secret{}
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Namespace: endpoint.Namespace, Name: endpoint.Name + "-webhook"}, secret)).To(Succeed())
 	})
 	return string(secret.Data[v1alpha1.WebhookSecretKey])

@@ -14,18 +14,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers/internal/controllertest"
 	"github.com/appsec-dev/findings-operator/controllers/webhookendpoint"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 var env *testenv.Environment
 
 func TestMain(m *testing.M) { testenv.Main(m, &env) }
-
-// patience is how long a condition may take on a busy machine.
-const patience = 30 * time.Second
 
 // loopback lets the tests' receivers be sent to.
 var loopback = Settings{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
@@ -39,27 +37,9 @@ func sending(settings Settings) controllertest.Setup {
 // start runs both controllers of webhooks as the service account that they have in a cluster.
 func start(t *testing.T, settings Settings) (stop func()) {
 	t.Helper()
-	config, err := env.Controller(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return controllertest.Start(t, config, env.Scheme, sending(settings), func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	return controllertest.Start(t, env, sending(settings), func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 		return webhookendpoint.SetupWithManager(ctx, mgr, options, webhookendpoint.Settings{})
 	})
-}
-
-// asController returns a client that may write statuses.
-func asController(t *testing.T) client.Client {
-	t.Helper()
-	config, err := env.Controller(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := env.NewClient(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
 
 // namespace makes one for the test, and has what is in it deleted with the test: all tests
@@ -80,52 +60,19 @@ func namespace(t *testing.T) string {
 	return ns.Name
 }
 
-func create(t *testing.T, objects ...client.Object) {
-	t.Helper()
-	for _, object := range objects {
-		if err := env.Client.Create(t.Context(), object); err != nil {
-			t.Fatalf("create %T %s: %v", object, object.GetName(), err)
-		}
-	}
-}
-
-// eventually polls until the assertions hold.
-func eventually(t *testing.T, assertions func(g Gomega)) {
-	t.Helper()
-	NewWithT(t).Eventually(assertions).WithContext(t.Context()).
-		WithTimeout(patience).WithPolling(50 * time.Millisecond).Should(Succeed())
-}
-
-// get reads the object anew from the API server.
-func get[T client.Object](t *testing.T, g Gomega, object T) T {
-	t.Helper()
-	g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)).To(Succeed())
-	return object
-}
-
-// change applies a change to the object as it is, again if someone else was quicker.
-func change[T client.Object](t *testing.T, object T, apply func(T)) {
-	t.Helper()
-	eventually(t, func(g Gomega) {
-		get(t, g, object)
-		apply(object)
-		g.Expect(env.Client.Update(t.Context(), object)).To(Succeed())
-	})
-}
-
 // quiet is an endpoint that will get no ping: the test counts what arrives.
 func quiet(t *testing.T, namespace, name, url string) *v1alpha1.WebhookEndpoint {
 	t.Helper()
 	endpoint := builder.WebhookEndpoint(name).In(namespace).URL(url).
 		Mutate(func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true }).Build()
-	create(t, endpoint)
+	env.Create(t, endpoint)
 	now := metav1.Now()
-	eventually(t, func(g Gomega) {
-		get(t, g, endpoint)
+	harness.Eventually(t, func(g Gomega) {
+		testenv.Get(t, g, env, endpoint)
 		endpoint.Status.PingedAt = &now
-		g.Expect(asController(t).Status().Update(t.Context(), endpoint)).To(Succeed())
+		g.Expect(env.AsController(t).Status().Update(t.Context(), endpoint)).To(Succeed())
 	})
-	change(t, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = false })
+	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = false })
 	return endpoint
 }
 
@@ -137,8 +84,8 @@ func delivery(namespace, name, endpoint string) *v1alpha1.WebhookDelivery {
 // waitFor waits until the delivery is in that phase with that many attempts.
 func waitFor(t *testing.T, d *v1alpha1.WebhookDelivery, phase v1alpha1.WebhookDeliveryPhase, attempts int) {
 	t.Helper()
-	eventually(t, func(g Gomega) {
-		status := get(t, g, d).Status
+	harness.Eventually(t, func(g Gomega) {
+		status := testenv.Get(t, g, env, d).Status
 		g.Expect(status.Phase).To(Equal(phase), "%+v", status)
 		g.Expect(status.Attempts).To(HaveLen(attempts))
 		for _, attempt := range status.Attempts {
@@ -168,9 +115,9 @@ func hasFailed(t *testing.T, endpoint *v1alpha1.WebhookEndpoint) {
 // setStatus writes a status as the controllers may.
 func setStatus(t *testing.T, endpoint *v1alpha1.WebhookEndpoint, apply func(*v1alpha1.WebhookEndpointStatus)) {
 	t.Helper()
-	c := asController(t)
-	eventually(t, func(g Gomega) {
-		get(t, g, endpoint)
+	c := env.AsController(t)
+	harness.Eventually(t, func(g Gomega) {
+		testenv.Get(t, g, env, endpoint)
 		apply(&endpoint.Status)
 		g.Expect(c.Status().Update(t.Context(), endpoint)).To(Succeed())
 	})

@@ -16,6 +16,8 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
@@ -107,9 +109,9 @@ func TestBacklogsAreAddedUp(t *testing.T) {
 // The circuit opens above the bound, closes below half of it, and costs a write each.
 func TestTooManyDeliveriesThatWait(t *testing.T) {
 	startWith(t, Settings{MaxPending: 6})
-	ns, g := namespace(t), NewWithT(t)
+	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
-	create(t, endpoint)
+	env.Create(t, endpoint)
 	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
 	watcher, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Scheme})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -122,11 +124,11 @@ func TestTooManyDeliveriesThatWait(t *testing.T) {
 	var waiting []*v1alpha1.WebhookDelivery
 	for i := range 6 { // and the ping
 		d := builder.WebhookDelivery("d-"+strconv.Itoa(i), time.Now()).In(ns).Endpoint("team").Build()
-		create(t, d)
+		env.Create(t, d)
 		waiting = append(waiting, d)
 	}
-	eventually(t, func(g Gomega) {
-		conditions := get(t, g, endpoint).Status.Conditions
+	harness.Eventually(t, func(g Gomega) {
+		conditions := testenv.Get(t, g, env, endpoint).Status.Conditions
 		g.Expect(v1alpha1.IsConditionTrue(conditions, v1alpha1.ConditionBacklogged)).To(BeTrue())
 		g.Expect(v1alpha1.IsConditionTrue(conditions, v1alpha1.ConditionReady)).To(BeTrue(), "what waits is sent all the same")
 	})
@@ -136,10 +138,10 @@ func TestTooManyDeliveriesThatWait(t *testing.T) {
 			continue
 		}
 		d.Status.Phase = v1alpha1.WebhookDeliveryDelivered
-		g.Expect(asController(t).Status().Update(t.Context(), d)).To(Succeed())
+		g.Expect(env.AsController(t).Status().Update(t.Context(), d)).To(Succeed())
 	}
-	eventually(t, func(g Gomega) {
-		g.Expect(v1alpha1.FindCondition(get(t, g, endpoint).Status.Conditions, v1alpha1.ConditionBacklogged)).To(BeNil())
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(v1alpha1.FindCondition(testenv.Get(t, g, env, endpoint).Status.Conditions, v1alpha1.ConditionBacklogged)).To(BeNil())
 	})
 	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"last":"true"}}}`))
 	g.Expect(env.Client.Patch(t.Context(), endpoint, label)).To(Succeed())

@@ -16,16 +16,18 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 func TestAnEndpointGetsASecretOfItsOwn(t *testing.T) {
 	start(t)
-	ns, g := namespace(t), NewWithT(t)
+	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
-	create(t, endpoint)
+	env.Create(t, endpoint)
 	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
 
-	secret := get(t, g, secretNamed(ns, "team-webhook", nil))
+	secret := testenv.Get(t, g, env, secretNamed(ns, "team-webhook", nil))
 	g.Expect(metav1.IsControlledBy(secret, endpoint)).To(BeTrue())
 	parsed, err := signatures.ParseSecret(string(secret.Data[v1alpha1.WebhookSecretKey]))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -37,15 +39,15 @@ func TestAnEndpointGetsASecretOfItsOwn(t *testing.T) {
 
 func TestADeletedSecretIsReplacedByAFreshOne(t *testing.T) {
 	start(t)
-	ns, g := namespace(t), NewWithT(t)
+	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
-	create(t, endpoint)
+	env.Create(t, endpoint)
 	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
 	former := endpoint.Status.Secrets[0].ID
 
 	g.Expect(env.Client.Delete(t.Context(), secretNamed(ns, "team-webhook", nil))).To(Succeed())
-	eventually(t, func(g Gomega) {
-		secrets := get(t, g, endpoint).Status.Secrets
+	harness.Eventually(t, func(g Gomega) {
+		secrets := testenv.Get(t, g, env, endpoint).Status.Secrets
 		g.Expect(secrets).To(HaveLen(2))
 		g.Expect(secrets[0].ID).NotTo(Equal(former))
 		g.Expect(secrets[0].ExpiresAt).To(BeNil())
@@ -56,69 +58,69 @@ func TestADeletedSecretIsReplacedByAFreshOne(t *testing.T) {
 
 func TestASecretThatIsNotTheEndpointsIsNotTouched(t *testing.T) {
 	start(t)
-	ns, g := namespace(t), NewWithT(t)
+	ns, g := env.Namespace(t), NewWithT(t)
 	_, text := signatures.NewSecret()
 	foreign := secretNamed(ns, "team-webhook", map[string]string{v1alpha1.WebhookSecretKey: text})
-	create(t, foreign)
+	env.Create(t, foreign)
 	version := foreign.ResourceVersion
 	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
-	create(t, endpoint)
+	env.Create(t, endpoint)
 	waitForReason(t, endpoint, v1alpha1.ReasonSecretConflict)
 	g.Expect(v1alpha1.IsConditionTrue(endpoint.Status.Conditions, v1alpha1.ConditionStalled)).To(BeTrue())
 	g.Expect(endpoint.Status.SecretRef).To(BeNil())
-	g.Expect(get(t, g, foreign).ResourceVersion).To(Equal(version))
+	g.Expect(testenv.Get(t, g, env, foreign).ResourceVersion).To(Equal(version))
 	g.Expect(deliveries(t, g, ns)).To(BeEmpty(), "nothing can be signed, so there is no ping yet")
 
 	// Naming it is to want it.
-	change(t, endpoint, func(e *v1alpha1.WebhookEndpoint) {
+	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) {
 		e.Spec.SecretRef = &v1alpha1.SecretReference{Name: "team-webhook"}
 	})
 	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
 }
 
 func TestTheSecretOfAnEarlierEndpointOfTheNameIsNotTakenOver(t *testing.T) {
-	ns, g := namespace(t), NewWithT(t)
+	ns, g := env.Namespace(t), NewWithT(t)
 	_, text := signatures.NewSecret()
 	left := secretNamed(ns, "team-webhook", map[string]string{v1alpha1.WebhookSecretKey: text})
 	controls := true
 	left.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: "WebhookEndpoint", Name: "team", UID: "earlier", Controller: &controls,
 	}}
-	create(t, left)
+	env.Create(t, left)
 	start(t)
 	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
-	create(t, endpoint)
+	env.Create(t, endpoint)
 	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
-	g.Expect(string(get(t, g, secretNamed(ns, "team-webhook", nil)).Data[v1alpha1.WebhookSecretKey])).NotTo(Equal(text))
+	g.Expect(string(testenv.Get(t, g, env, secretNamed(ns, "team-webhook", nil)).Data[v1alpha1.WebhookSecretKey])).NotTo(Equal(text))
 }
 
 func TestAGivenSecretIsCheckedAndFollowed(t *testing.T) {
 	start(t)
-	ns, g := namespace(t), NewWithT(t)
+	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := builder.WebhookEndpoint("team").In(ns).Secret("given").Build()
-	create(t, endpoint)
+	env.Create(t, endpoint)
 	waitForReason(t, endpoint, v1alpha1.ReasonSecretNotFound)
 
 	const wrong = "whsec_c2hvcnQ="
 	given := secretNamed(ns, "given", map[string]string{v1alpha1.WebhookSecretKey: wrong})
-	create(t, given)
+	env.Create(t, given)
 	waitForReason(t, endpoint, v1alpha1.ReasonSecretInvalid)
 	for _, condition := range endpoint.Status.Conditions {
 		g.Expect(condition.Message).To(ContainSubstring(`key "secret"`))
 		g.Expect(condition.Message).NotTo(ContainSubstring(strings.TrimPrefix(wrong, "whsec_")))
 	}
 	fresh, text := signatures.NewSecret()
-	change(t, given, func(s *corev1.Secret) { s.Data, s.StringData = nil, map[string]string{v1alpha1.WebhookSecretKey: text} })
+	testenv.Change(t, env, given, func(s *corev1.Secret) { s.Data, s.StringData = nil, map[string]string{v1alpha1.WebhookSecretKey: text} })
 	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
 	g.Expect(endpoint.Status.Secrets[0].ID).To(Equal(fresh.ID()))
-	g.Expect(get(t, g, given).OwnerReferences).To(BeEmpty(), "it is not the endpoint's")
+	g.Expect(testenv.Get(t, g, env, given).OwnerReferences).To(BeEmpty(), "it is not the endpoint's")
 }
 
 func TestThePingIsMadeOnce(t *testing.T) {
 	stop := start(t)
-	ns, g := namespace(t), NewWithT(t)
+	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
-	create(t, endpoint)
+	env.Create(t, endpoint)
 	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
 	pings := deliveries(t, g, ns)
 	g.Expect(pings).To(HaveLen(1))
@@ -132,19 +134,19 @@ func TestThePingIsMadeOnce(t *testing.T) {
 	g.Expect(env.Client.Delete(t.Context(), &pings[0])).To(Succeed())
 	stop()
 	start(t)
-	change(t, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Events = []v1alpha1.WebhookEventPattern{"*"} })
+	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Events = []v1alpha1.WebhookEventPattern{"*"} })
 	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
 	g.Expect(deliveries(t, g, ns)).To(BeEmpty())
 }
 
 // A crash between the ping and the status leaves a ping that is there and not known of.
 func TestAPingThatIsThereAlreadyIsTakenForMade(t *testing.T) {
-	ns, g := namespace(t), NewWithT(t)
+	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
-	create(t, endpoint)
+	env.Create(t, endpoint)
 	d, err := webhooks.NewDelivery(webhooks.Ping(endpoint, time.Now()), endpoint)
 	g.Expect(err).NotTo(HaveOccurred())
-	create(t, d)
+	env.Create(t, d)
 	start(t)
 	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
 	g.Expect(endpoint.Status.PingedAt).NotTo(BeNil())
@@ -153,25 +155,25 @@ func TestAPingThatIsThereAlreadyIsTakenForMade(t *testing.T) {
 
 func TestADisabledEndpointIsPingedWhenItIsEnabled(t *testing.T) {
 	start(t)
-	ns, g := namespace(t), NewWithT(t)
+	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := builder.WebhookEndpoint("team").In(ns).Mutate(func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true }).Build()
-	create(t, endpoint)
+	env.Create(t, endpoint)
 	waitForReason(t, endpoint, v1alpha1.ReasonEndpointDisabled)
 	g.Expect(endpoint.Status.SecretRef).NotTo(BeNil(), "the receiver can be set up")
 	g.Expect(deliveries(t, g, ns)).To(BeEmpty())
-	change(t, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = false })
+	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = false })
 	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
 	g.Expect(deliveries(t, g, ns)).To(HaveLen(1))
 }
 
 func TestFailuresShowInTheCondition(t *testing.T) {
 	start(t)
-	ns, g := namespace(t), NewWithT(t)
+	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
-	create(t, endpoint)
+	env.Create(t, endpoint)
 	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
 	report := func(body string) {
-		g.Expect(asController(t).Status().Patch(t.Context(), endpoint, client.RawPatch(types.MergePatchType, []byte(body)))).To(Succeed())
+		g.Expect(env.AsController(t).Status().Patch(t.Context(), endpoint, client.RawPatch(types.MergePatchType, []byte(body)))).To(Succeed())
 	}
 	report(`{"status":{"consecutiveFailures":1}}`)
 	waitForReason(t, endpoint, v1alpha1.ReasonDeliveryFailing)
@@ -184,25 +186,25 @@ func TestFailuresShowInTheCondition(t *testing.T) {
 // What the sender has found out of the endpoint holds until the spec changes.
 func TestAnEndpointThatTheSenderHasDisabled(t *testing.T) {
 	start(t)
-	ns, g := namespace(t), NewWithT(t)
+	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
-	create(t, endpoint)
+	env.Create(t, endpoint)
 	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
 	for _, reason := range []string{v1alpha1.ReasonGone, v1alpha1.ReasonFailingTooLong} {
-		eventually(t, func(g Gomega) {
-			status := &get(t, g, endpoint).Status
+		harness.Eventually(t, func(g Gomega) {
+			status := &testenv.Get(t, g, env, endpoint).Status
 			status.ConsecutiveFailures, status.FailingSince = 7, &metav1.Time{Time: time.Now()}
 			status.Disabled = &v1alpha1.WebhookDisabled{
 				At: metav1.Now(), Reason: v1alpha1.WebhookDisabledReason(reason), Message: "why", Generation: endpoint.Generation,
 			}
-			g.Expect(asController(t).Status().Update(t.Context(), endpoint)).To(Succeed())
+			g.Expect(env.AsController(t).Status().Update(t.Context(), endpoint)).To(Succeed())
 		})
 		waitForReason(t, endpoint, reason)
 		stalled := v1alpha1.FindCondition(endpoint.Status.Conditions, v1alpha1.ConditionStalled)
 		g.Expect(stalled).NotTo(BeNil())
 		g.Expect(stalled.Message).To(And(ContainSubstring("why"), ContainSubstring("change anything in the spec")))
 
-		change(t, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.URL += "/other" })
+		testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.URL += "/other" })
 		waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
 		g.Expect(endpoint.Status.Disabled).To(BeNil())
 		g.Expect(endpoint.Status.ConsecutiveFailures).To(BeZero())
@@ -213,14 +215,14 @@ func TestAnEndpointThatTheSenderHasDisabled(t *testing.T) {
 // Making an endpoint costs one status write, and nothing follows.
 func TestOneWriteForANewEndpoint(t *testing.T) {
 	start(t)
-	ns, g := namespace(t), NewWithT(t)
+	ns, g := env.Namespace(t), NewWithT(t)
 	watcher, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Scheme})
 	g.Expect(err).NotTo(HaveOccurred())
 	changes, err := watcher.Watch(t.Context(), &v1alpha1.WebhookEndpointList{}, &client.ListOptions{Namespace: ns})
 	g.Expect(err).NotTo(HaveOccurred())
 	defer changes.Stop()
 	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
-	create(t, endpoint)
+	env.Create(t, endpoint)
 	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
 	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"last":"true"}}}`))
 	g.Expect(env.Client.Patch(t.Context(), endpoint, label)).To(Succeed())

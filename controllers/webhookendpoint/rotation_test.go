@@ -11,6 +11,8 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 func rotate(serial int64, overlap time.Duration) func(*v1alpha1.WebhookEndpoint) {
@@ -26,24 +28,24 @@ func rotate(serial int64, overlap time.Duration) func(*v1alpha1.WebhookEndpoint)
 // Secret holds.
 func rotatedTo(t *testing.T, endpoint *v1alpha1.WebhookEndpoint, serial int64) *corev1.Secret {
 	t.Helper()
-	eventually(t, func(g Gomega) {
-		status := get(t, g, endpoint).Status
+	harness.Eventually(t, func(g Gomega) {
+		status := testenv.Get(t, g, env, endpoint).Status
 		g.Expect(status.RotationSerial).To(Equal(serial))
 		g.Expect(status.ObservedGeneration).To(Equal(endpoint.Generation))
 	})
-	return get(t, NewWithT(t), secretNamed(endpoint.Namespace, SecretName(endpoint.Name), nil))
+	return testenv.Get(t, NewWithT(t), env, secretNamed(endpoint.Namespace, SecretName(endpoint.Name), nil))
 }
 
 func TestARotationKeepsTheSecretBeforeForTheOverlap(t *testing.T) {
 	stop := start(t)
-	ns, g := namespace(t), NewWithT(t)
+	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
-	create(t, endpoint)
+	env.Create(t, endpoint)
 	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
-	older := string(get(t, g, secretNamed(ns, "team-webhook", nil)).Data[v1alpha1.WebhookSecretKey])
+	older := string(testenv.Get(t, g, env, secretNamed(ns, "team-webhook", nil)).Data[v1alpha1.WebhookSecretKey])
 	former := endpoint.Status.Secrets[0].ID
 
-	change(t, endpoint, rotate(1, time.Hour))
+	testenv.Change(t, env, endpoint, rotate(1, time.Hour))
 	secret := rotatedTo(t, endpoint, 1)
 	g.Expect(string(secret.Data[v1alpha1.WebhookPreviousSecretKey])).To(Equal(older))
 	secrets, err := signatures.ParseSecrets(secret.Data)
@@ -58,14 +60,14 @@ func TestARotationKeepsTheSecretBeforeForTheOverlap(t *testing.T) {
 	version := secret.ResourceVersion
 	stop()
 	start(t)
-	change(t, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Batch = v1alpha1.WebhookBatchPerScan })
+	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Batch = v1alpha1.WebhookBatchPerScan })
 	g.Expect(rotatedTo(t, endpoint, 1).ResourceVersion).To(Equal(version))
-	change(t, secret, func(s *corev1.Secret) { s.Annotations = nil })
-	change(t, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Batch = v1alpha1.WebhookBatchNone })
+	testenv.Change(t, env, secret, func(s *corev1.Secret) { s.Annotations = nil })
+	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Batch = v1alpha1.WebhookBatchNone })
 	g.Expect(rotatedTo(t, endpoint, 1).Data).To(Equal(secret.Data))
 
 	// The next one without an overlap ends both.
-	change(t, endpoint, rotate(2, 0))
+	testenv.Change(t, env, endpoint, rotate(2, 0))
 	secret = rotatedTo(t, endpoint, 2)
 	g.Expect(secret.Data).To(HaveLen(1))
 	g.Expect(secret.Annotations[serialAnnotation]).To(Equal("2"))
@@ -73,21 +75,21 @@ func TestARotationKeepsTheSecretBeforeForTheOverlap(t *testing.T) {
 		g.Expect(ended.ExpiresAt.Time).NotTo(BeTemporally(">", time.Now()))
 	}
 	// Lowered, it asks for nothing.
-	change(t, endpoint, rotate(1, time.Hour))
+	testenv.Change(t, env, endpoint, rotate(1, time.Hour))
 	g.Expect(rotatedTo(t, endpoint, 2).Data).To(Equal(secret.Data))
 }
 
 // A crash after the Secret was written leaves a rotation that the status does not know of.
 func TestARotationIsCarriedOutOnceOverACrash(t *testing.T) {
 	stop := start(t)
-	ns, g := namespace(t), NewWithT(t)
+	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
-	create(t, endpoint)
+	env.Create(t, endpoint)
 	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
 	stop()
-	change(t, endpoint, rotate(3, time.Hour))
+	testenv.Change(t, env, endpoint, rotate(3, time.Hour))
 	secret := secretNamed(ns, "team-webhook", nil)
-	change(t, secret, func(s *corev1.Secret) {
+	testenv.Change(t, env, secret, func(s *corev1.Secret) {
 		s.Data = rotated(s.Data, endpoint.Spec.Rotation, time.Now())
 		mark(s, 3)
 	})
@@ -97,21 +99,21 @@ func TestARotationIsCarriedOutOnceOverACrash(t *testing.T) {
 
 func TestAFreshSecretNeedsNoRotation(t *testing.T) {
 	start(t)
-	ns, g := namespace(t), NewWithT(t)
+	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := builder.WebhookEndpoint("team").In(ns).Mutate(rotate(5, time.Hour)).Build()
-	create(t, endpoint)
+	env.Create(t, endpoint)
 	g.Expect(rotatedTo(t, endpoint, 5).Data).To(HaveLen(1))
 }
 
 func TestAFrozenSecretIsRotatedAllTheSame(t *testing.T) {
 	start(t)
-	ns, g := namespace(t), NewWithT(t)
+	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
-	create(t, endpoint)
+	env.Create(t, endpoint)
 	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
 	frozen := true
-	change(t, secretNamed(ns, "team-webhook", nil), func(s *corev1.Secret) { s.Immutable = &frozen })
-	change(t, endpoint, rotate(1, time.Hour))
+	testenv.Change(t, env, secretNamed(ns, "team-webhook", nil), func(s *corev1.Secret) { s.Immutable = &frozen })
+	testenv.Change(t, env, endpoint, rotate(1, time.Hour))
 	g.Expect(rotatedTo(t, endpoint, 1).Data).To(HaveLen(3))
 }
 

@@ -5,8 +5,6 @@ import (
 	"context"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,17 +15,21 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // Setup adds a controller to a manager.
 type Setup func(context.Context, ctrl.Manager, controller.Options) error
 
-// Start runs a manager with those controllers, with the cache that the real one has, until the
-// test ends or the function returned is called.
-func Start(t testing.TB, cfg *rest.Config, scheme *runtime.Scheme, setups ...Setup) (stop func()) {
+// Start runs a manager with those controllers, as the service account and with the cache that they
+// have in a cluster, until the test ends or the function returned is called.
+func Start(t testing.TB, env *testenv.Environment, setups ...Setup) (stop func()) {
 	t.Helper()
-	mgr, err := ctrl.NewManager(cfg, manager.Options{
-		Scheme:  scheme,
+	identity, err := env.Controller(t.Context())
+	harness.Must(t, err)
+	mgr, err := ctrl.NewManager(identity, manager.Options{
+		Scheme:  env.Scheme,
 		Cache:   controllers.CacheOptions(),
 		Client:  client.Options{FieldOwner: v1alpha1.ControllerFieldManager},
 		Metrics: metricsserver.Options{BindAddress: "0"},

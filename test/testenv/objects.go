@@ -1,0 +1,73 @@
+package testenv
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// Create creates the objects as the administrator.
+func (e *Environment) Create(t testing.TB, objects ...client.Object) {
+	t.Helper()
+	for _, object := range objects {
+		if err := e.Client.Create(t.Context(), object); err != nil {
+			t.Fatalf("create %T %s: %v", object, object.GetName(), err)
+		}
+	}
+}
+
+// Namespace creates a namespace for the test and returns its name.
+func (e *Environment) Namespace(t testing.TB) string {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	e.Create(t, namespace)
+	return namespace.Name
+}
+
+// Organization is NewOrganization for a test that cannot go on without.
+func (e *Environment) Organization(t testing.TB, name string) (namespace string) {
+	t.Helper()
+	namespace, err := e.NewOrganization(t.Context(), name)
+	harness.Must(t, err)
+	return namespace
+}
+
+// AsController returns a client with the rights of the controllers, which may write statuses.
+func (e *Environment) AsController(t testing.TB) client.Client {
+	t.Helper()
+	config, err := e.Controller(t.Context())
+	harness.Must(t, err)
+	c, err := e.NewClient(config)
+	harness.Must(t, err)
+	return c
+}
+
+// Gone reports whether the object no longer exists.
+func (e *Environment) Gone(t testing.TB, object client.Object) bool {
+	t.Helper()
+	err := e.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object.DeepCopyObject().(client.Object))
+	harness.Must(t, client.IgnoreNotFound(err))
+	return apierrors.IsNotFound(err)
+}
+
+// Get reads the object anew from the API server, and returns it.
+func Get[T client.Object](t testing.TB, g Gomega, e *Environment, object T) T {
+	t.Helper()
+	g.Expect(e.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)).To(Succeed())
+	return object
+}
+
+// Change applies a change to the object as it is stored, again where someone else was quicker.
+func Change[T client.Object](t testing.TB, e *Environment, object T, apply func(T)) {
+	t.Helper()
+	harness.Eventually(t, func(g Gomega) {
+		apply(Get(t, g, e, object))
+		g.Expect(e.Client.Update(t.Context(), object)).To(Succeed())
+	})
+}
