@@ -141,7 +141,7 @@ func benchSources(findings int, news watch.Interface) *readmodel.Sources {
 	}
 	for i := range findings / 10 {
 		review := builder.Review(fmt.Sprintf("rv-%05d", i)).PullRequest(fmt.Sprintf("repo-%d", i%benchRepositories), int32(i+1)).Build() //nolint:gosec // small
-		at := metav1.NewTime(benchEpoch.Add(time.Duration(i) * time.Minute))
+		at := v1alpha1.NewTime(benchEpoch.Add(time.Duration(i) * time.Minute))
 		review.Status.ObservedGeneration, review.Status.UpdatedAt = 1, &at
 		if i%1000 == 0 {
 			review.Spec.PRStatus = v1alpha1.PullRequestMerged
@@ -217,12 +217,12 @@ func newStubCluster(tb testing.TB) *stubCluster {
 		tb.Fatal(err)
 	}
 	plenty := int32(1_000_000_000)
-	expires := metav1.NewTime(claims.ExpiresAt)
+	expires := v1alpha1.NewTime(claims.ExpiresAt)
 	key := builder.APIKey("key").In(benchNamespace).Build()
 	key.UID, key.ResourceVersion = "uid-key", "1"
 	key.Spec.RateLimit = &v1alpha1.RateLimit{RequestsPerMinute: &plenty}
 	key.Status.KeyID, key.Status.ExpiresAt = claims.ID, &expires
-	used := metav1.NewTime(now.Add(time.Hour))
+	used := v1alpha1.NewTime(now.Add(time.Hour))
 	key.Status.LastUsedAt = &used
 	organization := builder.Organization(benchOrganization).Build()
 	organization.UID, organization.ResourceVersion = "uid-acme", "1"

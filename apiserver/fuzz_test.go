@@ -60,7 +60,7 @@ func newFuzzServer(f *testing.F) fuzzServer {
 	}
 	delivery := builder.WebhookDelivery("d-1", time.Now()).Payload(fuzzPayload).Build()
 	delivery.Status.Attempts = []v1alpha1.WebhookAttempt{{
-		At: metav1.Now(), Outcome: v1alpha1.WebhookAttemptSucceeded, Code: http.StatusOK,
+		At: v1alpha1.Now(), Outcome: v1alpha1.WebhookAttemptSucceeded, Code: http.StatusOK,
 		Signatures: []v1alpha1.WebhookSignature{{Digest: signed[0].Digest(), SecretID: secret.ID()}},
 	}}
 	nothing := &rest.Config{Host: "http://nowhere.invalid", Transport: nothingStored{}}

@@ -11,9 +11,9 @@ import (
 )
 
 func TestCacheKeepsWhoWroteAndWhen(t *testing.T) {
-	at := metav1.NewTime(time.Unix(1000, 0))
+	at := v1alpha1.NewTime(time.Unix(1000, 0))
 	entry := metav1.ManagedFieldsEntry{
-		Manager: "scanner/gosec", Operation: metav1.ManagedFieldsOperationApply, Time: &at, Subresource: "status",
+		Manager: "scanner/gosec", Operation: metav1.ManagedFieldsOperationApply, Time: &metav1.Time{Time: at.Time}, Subresource: "status",
 	}
 	full := entry
 	full.FieldsType, full.FieldsV1 = "FieldsV1", metav1.NewFieldsV1(`{"f:spec":{}}`)

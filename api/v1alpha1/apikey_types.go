@@ -44,7 +44,7 @@ type APIKeySpec struct {
 	// issued never outlives the expiry it was issued with, so a longer life takes a rotation.
 	// Default: 90 days after the issue, or the organization's maximum where that is less.
 	// +optional
-	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
+	ExpiresAt *Time `json:"expiresAt,omitempty"`
 	// scopes limit what the key may do; a key with none listed may do everything.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=8
@@ -66,9 +66,8 @@ type APIKeyRotation struct {
 	Serial int64 `json:"serial"`
 	// overlap is how long the token before stays valid. Default: none.
 	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:Format=duration
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('720h')",message="overlap must be between 0s and 720h"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('720h')",message="overlap must be hours, minutes and seconds between 0s and 720h, for example 24h"
 	// +optional
 	Overlap *metav1.Duration `json:"overlap,omitempty"`
 }
@@ -94,16 +93,16 @@ type APIKeyStatus struct {
 	RotationSerial int64 `json:"rotationSerial,omitempty"`
 	// issuedAt is when the token was issued.
 	// +optional
-	IssuedAt *metav1.Time `json:"issuedAt,omitempty"`
+	IssuedAt *Time `json:"issuedAt,omitempty"`
 	// expiresAt is when the token stops being valid.
 	// +optional
-	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
+	ExpiresAt *Time `json:"expiresAt,omitempty"`
 	// previous is the token before the last rotation, while it is still valid.
 	// +optional
 	Previous *PreviousToken `json:"previous,omitempty"`
 	// lastUsedAt is when a request last carried the key; written at most once a minute.
 	// +optional
-	LastUsedAt *metav1.Time `json:"lastUsedAt,omitempty"`
+	LastUsedAt *Time `json:"lastUsedAt,omitempty"`
 	// conditions of the key: Ready, Stalled.
 	// +listType=map
 	// +listMapKey=type
@@ -120,7 +119,7 @@ type PreviousToken struct {
 	KeyID string `json:"keyID"`
 	// expiresAt is when the overlap ends.
 	// +required
-	ExpiresAt metav1.Time `json:"expiresAt"`
+	ExpiresAt Time `json:"expiresAt"`
 }
 
 // APIKey is a bearer credential of the REST API for the organization whose namespace it is in.

@@ -1,7 +1,5 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 // NamespacePrefix is put before an organization's name to make its namespace's name.
 const NamespacePrefix = "org-"
 
@@ -102,7 +100,7 @@ type RateLimit struct {
 type RemovalProgress struct {
 	// observedAt is when this was counted.
 	// +required
-	ObservedAt metav1.Time `json:"observedAt"`
+	ObservedAt Time `json:"observedAt"`
 	// total is the most that were to be removed at a time.
 	// +optional
 	Total int32 `json:"total"`

@@ -9,7 +9,6 @@ import (
 
 // Condition has the form and meaning of metav1.Condition with tighter bounds: the standard
 // one lets a message take 32,768 characters, a fifth of what a whole object may hold here.
-// The two convert into each other.
 type Condition struct {
 	// type of condition in CamelCase.
 	// +kubebuilder:validation:Pattern=`^[A-Z][A-Za-z0-9]*$`
@@ -26,7 +25,7 @@ type Condition struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// lastTransitionTime is when status last changed.
 	// +required
-	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
+	LastTransitionTime Time `json:"lastTransitionTime"`
 	// reason is a CamelCase word for programs that says why the condition was last set.
 	// +kubebuilder:validation:Pattern=`^[A-Z][A-Za-z0-9]*$`
 	// +kubebuilder:validation:MinLength=1
@@ -71,7 +70,7 @@ const (
 // semantics of meta.SetStatusCondition. It reports whether the list changed.
 func SetCondition(list *[]Condition, condition Condition) bool {
 	standard := toStandard(*list)
-	changed := meta.SetStatusCondition(&standard, metav1.Condition(condition))
+	changed := meta.SetStatusCondition(&standard, condition.standard())
 	*list = fromStandard(standard)
 	return changed
 }
@@ -102,7 +101,7 @@ func IsConditionTrue(list []Condition, conditionType string) bool {
 func toStandard(list []Condition) []metav1.Condition {
 	out := make([]metav1.Condition, len(list))
 	for i, c := range list {
-		out[i] = metav1.Condition(c)
+		out[i] = c.standard()
 	}
 	return out
 }
@@ -110,7 +109,17 @@ func toStandard(list []Condition) []metav1.Condition {
 func fromStandard(list []metav1.Condition) []Condition {
 	out := make([]Condition, len(list))
 	for i, c := range list {
-		out[i] = Condition(c)
+		out[i] = Condition{
+			Type: c.Type, Status: c.Status, ObservedGeneration: c.ObservedGeneration,
+			LastTransitionTime: NewTime(c.LastTransitionTime.Time), Reason: c.Reason, Message: c.Message,
+		}
 	}
 	return out
+}
+
+func (c Condition) standard() metav1.Condition {
+	return metav1.Condition{
+		Type: c.Type, Status: c.Status, ObservedGeneration: c.ObservedGeneration,
+		LastTransitionTime: metav1.NewTime(c.LastTransitionTime.Time), Reason: c.Reason, Message: c.Message,
+	}
 }

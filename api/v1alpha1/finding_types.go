@@ -33,7 +33,7 @@ const (
 // people write. No writer may touch the other's part.
 //
 // +kubebuilder:validation:XValidation:rule="self.repositoryRef == oldSelf.repositoryRef && self.projectRef == oldSelf.projectRef",message="spec.repositoryRef and spec.projectRef are immutable"
-// +kubebuilder:validation:XValidation:rule="has(self.detectedAt) == has(oldSelf.detectedAt) && (!has(self.detectedAt) || self.detectedAt == oldSelf.detectedAt)",message="spec.detectedAt is immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.detectedAt) == has(oldSelf.detectedAt) && (!has(self.detectedAt) || self.detectedAt == oldSelf.detectedAt || timestamp(self.detectedAt.upperAscii()) == timestamp(oldSelf.detectedAt.upperAscii()) || !oldSelf.detectedAt.matches('^.{10}[Tt].{8}(\\\\.[0-9]+)?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$'))",message="spec.detectedAt is immutable, unless it was stored before times were checked and is none"
 type FindingSpec struct {
 	// repositoryRef names the repository that the finding is in. Immutable.
 	// +required
@@ -43,7 +43,7 @@ type FindingSpec struct {
 	ProjectRef ProjectReference `json:"projectRef"`
 	// detectedAt is when the finding was first seen. Immutable. Absent: the resource's creation.
 	// +optional
-	DetectedAt *metav1.Time `json:"detectedAt,omitempty"`
+	DetectedAt *Time `json:"detectedAt,omitempty"`
 	// tool is the scanner's name.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
@@ -332,20 +332,20 @@ type FindingScan struct {
 	ScanID string `json:"scanID,omitempty"`
 	// analyzedAt is when the scan looked at the finding.
 	// +optional
-	AnalyzedAt *metav1.Time `json:"analyzedAt,omitempty"`
+	AnalyzedAt *Time `json:"analyzedAt,omitempty"`
 	// verifiedAt is when the scanner confirmed the finding.
 	// +optional
-	VerifiedAt *metav1.Time `json:"verifiedAt,omitempty"`
+	VerifiedAt *Time `json:"verifiedAt,omitempty"`
 	// rejectedAt is when the scanner took the finding for false.
 	// +optional
-	RejectedAt *metav1.Time `json:"rejectedAt,omitempty"`
+	RejectedAt *Time `json:"rejectedAt,omitempty"`
 }
 
 // FindingClosure says since when and by which scan a finding is gone.
 type FindingClosure struct {
 	// at is when the scan that no longer reports the finding was started.
 	// +required
-	At metav1.Time `json:"at"`
+	At Time `json:"at"`
 	// scanID is the Scan's name.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
@@ -389,7 +389,7 @@ type FindingStatus struct {
 	FactsDigest string `json:"factsDigest,omitempty"`
 	// updatedAt is when the spec last changed; never goes back.
 	// +optional
-	UpdatedAt *metav1.Time `json:"updatedAt,omitempty"`
+	UpdatedAt *Time `json:"updatedAt,omitempty"`
 	// transitions that were observed, the last 16 and every one that is not emitted yet.
 	// +listType=map
 	// +listMapKey=seq

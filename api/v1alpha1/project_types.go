@@ -101,7 +101,7 @@ type ProjectSpec struct {
 	Size int64 `json:"size,omitempty"`
 	// lastCommittedAt is the time of the last commit that touched the folder.
 	// +optional
-	LastCommittedAt *metav1.Time `json:"lastCommittedAt,omitempty"`
+	LastCommittedAt *Time `json:"lastCommittedAt,omitempty"`
 }
 
 // ShortText is a word or two.
@@ -183,10 +183,10 @@ type ProjectStatus struct {
 	LastScan *ProjectLastScan `json:"lastScan,omitempty"`
 	// lastScannedAt is when the last scan that succeeded was completed.
 	// +optional
-	LastScannedAt *metav1.Time `json:"lastScannedAt,omitempty"`
+	LastScannedAt *Time `json:"lastScannedAt,omitempty"`
 	// updatedAt is when the spec last changed; never goes back.
 	// +optional
-	UpdatedAt *metav1.Time `json:"updatedAt,omitempty"`
+	UpdatedAt *Time `json:"updatedAt,omitempty"`
 	// removal says how far the removal of what belongs to the project is.
 	// +optional
 	Removal *RemovalProgress `json:"removal,omitempty"`

@@ -80,7 +80,7 @@ type Commit struct {
 	Link string `json:"link,omitempty"`
 	// committedAt is the commit's time.
 	// +optional
-	CommittedAt *metav1.Time `json:"committedAt,omitempty"`
+	CommittedAt *Time `json:"committedAt,omitempty"`
 }
 
 // RepositoryCounts are numbers of findings that are not closed, by category.
@@ -112,10 +112,10 @@ type RepositoryStatus struct {
 	Projects int32 `json:"projects"`
 	// lastScannedAt is when the last scan that succeeded was completed.
 	// +optional
-	LastScannedAt *metav1.Time `json:"lastScannedAt,omitempty"`
+	LastScannedAt *Time `json:"lastScannedAt,omitempty"`
 	// updatedAt is when the spec last changed; never goes back.
 	// +optional
-	UpdatedAt *metav1.Time `json:"updatedAt,omitempty"`
+	UpdatedAt *Time `json:"updatedAt,omitempty"`
 	// removal says how far the removal of what belongs to the repository is.
 	// +optional
 	Removal *RemovalProgress `json:"removal,omitempty"`

@@ -61,7 +61,7 @@ type ReviewedCommit struct {
 	SHA string `json:"sha"`
 	// reviewedAt is when the review of the commit was done.
 	// +required
-	ReviewedAt metav1.Time `json:"reviewedAt"`
+	ReviewedAt Time `json:"reviewedAt"`
 }
 
 // ReviewStatus is what the controllers observe of a review.
@@ -86,10 +86,10 @@ type ReviewStatus struct {
 	OpenLowCount int32 `json:"openLowCount"`
 	// lastReviewAt is when the last reviewed commit was reviewed.
 	// +optional
-	LastReviewAt *metav1.Time `json:"lastReviewAt,omitempty"`
+	LastReviewAt *Time `json:"lastReviewAt,omitempty"`
 	// updatedAt is when the spec or one of the counters last changed; never goes back.
 	// +optional
-	UpdatedAt *metav1.Time `json:"updatedAt,omitempty"`
+	UpdatedAt *Time `json:"updatedAt,omitempty"`
 	// transitions that were observed, the last 16 and every one that is not emitted yet.
 	// +listType=map
 	// +listMapKey=seq

@@ -99,16 +99,16 @@ type ReviewIssueStatus struct {
 	ResolvedBy string `json:"resolvedBy,omitempty"`
 	// resolvedAt is when that commit was reviewed.
 	// +optional
-	ResolvedAt *metav1.Time `json:"resolvedAt,omitempty"`
+	ResolvedAt *Time `json:"resolvedAt,omitempty"`
 	// firstSeenAt is when the first commit that shows the issue was reviewed.
 	// +optional
-	FirstSeenAt *metav1.Time `json:"firstSeenAt,omitempty"`
+	FirstSeenAt *Time `json:"firstSeenAt,omitempty"`
 	// lastSeenAt is when the last commit that shows the issue was reviewed.
 	// +optional
-	LastSeenAt *metav1.Time `json:"lastSeenAt,omitempty"`
+	LastSeenAt *Time `json:"lastSeenAt,omitempty"`
 	// updatedAt is when the spec or the state last changed; never goes back.
 	// +optional
-	UpdatedAt *metav1.Time `json:"updatedAt,omitempty"`
+	UpdatedAt *Time `json:"updatedAt,omitempty"`
 	// transitions that were observed, the last 16 and every one that is not emitted yet.
 	// +listType=map
 	// +listMapKey=seq

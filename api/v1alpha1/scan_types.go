@@ -88,10 +88,10 @@ type ScanSpec struct {
 	Commit string `json:"commit,omitempty"`
 	// startedAt is when the scan started. Immutable.
 	// +required
-	StartedAt metav1.Time `json:"startedAt"`
+	StartedAt Time `json:"startedAt"`
 	// completedAt is when the scan ended; absent while it runs.
 	// +optional
-	CompletedAt *metav1.Time `json:"completedAt,omitempty"`
+	CompletedAt *Time `json:"completedAt,omitempty"`
 	// outcome says how the scan ended; absent while it runs.
 	// +optional
 	Outcome ScanOutcome `json:"outcome,omitempty"`

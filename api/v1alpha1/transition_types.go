@@ -1,7 +1,5 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 // Bounds of the transitions that a status keeps.
 const (
 	// MaxTransitions is how many are kept once they are emitted.
@@ -49,7 +47,7 @@ type Transition struct {
 	Type TransitionType `json:"type"`
 	// at is when the change was made, as far as is known.
 	// +required
-	At metav1.Time `json:"at"`
+	At Time `json:"at"`
 	// from is the value before: the user status for triaged, the pull request's status of a
 	// review, the outcome of a scan, else the state; empty for the first.
 	// +kubebuilder:validation:MaxLength=16

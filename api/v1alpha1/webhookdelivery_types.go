@@ -54,7 +54,7 @@ type WebhookEvent struct {
 	Type string `json:"type"`
 	// time of the event.
 	// +required
-	Time metav1.Time `json:"time"`
+	Time Time `json:"time"`
 	// subject of the event.
 	// +required
 	Subject WebhookEventSubject `json:"subject"`
@@ -123,10 +123,10 @@ const (
 type WebhookAttempt struct {
 	// at is the attempt's webhook-timestamp.
 	// +required
-	At metav1.Time `json:"at"`
+	At Time `json:"at"`
 	// endedAt is when the attempt ended; absent while it goes on, and where nobody saw its end.
 	// +optional
-	EndedAt *metav1.Time `json:"endedAt,omitempty"`
+	EndedAt *Time `json:"endedAt,omitempty"`
 	// outcome of the attempt.
 	// +required
 	Outcome WebhookAttemptOutcome `json:"outcome"`
@@ -141,7 +141,7 @@ type WebhookAttempt struct {
 	Message string `json:"message,omitempty"`
 	// retryAt is the earliest time of another attempt, where the receiver asked for one by retry-after.
 	// +optional
-	RetryAt *metav1.Time `json:"retryAt,omitempty"`
+	RetryAt *Time `json:"retryAt,omitempty"`
 	// signatures that the attempt carried.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=2
@@ -161,7 +161,7 @@ type WebhookSignature struct {
 	SecretID string `json:"secretID"`
 	// expiresAt is when that secret stops being valid; absent while no end is known.
 	// +optional
-	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
+	ExpiresAt *Time `json:"expiresAt,omitempty"`
 }
 
 // WebhookRedelivery is the last redelivery that was asked for.
@@ -173,7 +173,7 @@ type WebhookRedelivery struct {
 	Value string `json:"value"`
 	// at is when the controllers took it up.
 	// +required
-	At metav1.Time `json:"at"`
+	At Time `json:"at"`
 	// attempts made for it: the last ones of status.attempts.
 	// +kubebuilder:validation:Minimum=0
 	// +required
@@ -195,10 +195,10 @@ type WebhookDeliveryStatus struct {
 	Attempts []WebhookAttempt `json:"attempts,omitempty"`
 	// nextAttemptAt is when the next attempt is due; absent where none is.
 	// +optional
-	NextAttemptAt *metav1.Time `json:"nextAttemptAt,omitempty"`
+	NextAttemptAt *Time `json:"nextAttemptAt,omitempty"`
 	// finishedAt is when the phase became Delivered or Failed; absent while it is Pending.
 	// +optional
-	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
+	FinishedAt *Time `json:"finishedAt,omitempty"`
 	// redelivery is the last one that was asked for by the annotation appsec.dev/redeliver.
 	// +optional
 	Redelivery *WebhookRedelivery `json:"redelivery,omitempty"`

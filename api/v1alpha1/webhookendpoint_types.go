@@ -103,9 +103,8 @@ type WebhookSecretRotation struct {
 	Serial int64 `json:"serial"`
 	// overlap is how long the secret before signs beside the new one. Default: none.
 	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:Format=duration
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('720h')",message="overlap must be between 0s and 720h"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('720h')",message="overlap must be hours, minutes and seconds between 0s and 720h, for example 24h"
 	// +optional
 	Overlap *metav1.Duration `json:"overlap,omitempty"`
 }
@@ -127,7 +126,7 @@ const (
 type WebhookDisabled struct {
 	// at is when.
 	// +required
-	At metav1.Time `json:"at"`
+	At Time `json:"at"`
 	// reason for programs.
 	// +required
 	Reason WebhookDisabledReason `json:"reason"`
@@ -151,7 +150,7 @@ type WebhookSecretStatus struct {
 	ID string `json:"id"`
 	// expiresAt is when the secret stops, or stopped, being valid; absent while no end is known.
 	// +optional
-	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
+	ExpiresAt *Time `json:"expiresAt,omitempty"`
 }
 
 // WebhookEndpointStatus is what the controllers observe of an endpoint.
@@ -173,16 +172,16 @@ type WebhookEndpointStatus struct {
 	RotationSerial int64 `json:"rotationSerial,omitempty"`
 	// pingedAt is when the endpoint's one webhook.ping was made.
 	// +optional
-	PingedAt *metav1.Time `json:"pingedAt,omitempty"`
+	PingedAt *Time `json:"pingedAt,omitempty"`
 	// lastSuccessAt is when an attempt last succeeded; while all is well, to the minute.
 	// +optional
-	LastSuccessAt *metav1.Time `json:"lastSuccessAt,omitempty"`
+	LastSuccessAt *Time `json:"lastSuccessAt,omitempty"`
 	// consecutiveFailures since the last success; counted up to 100.
 	// +optional
 	ConsecutiveFailures int32 `json:"consecutiveFailures"`
 	// failingSince is when the first attempt failed that no success has followed.
 	// +optional
-	FailingSince *metav1.Time `json:"failingSince,omitempty"`
+	FailingSince *Time `json:"failingSince,omitempty"`
 	// disabled is there while the controllers send nothing: the receiver is gone, or has failed
 	// for too long. Any change of the spec ends it.
 	// +optional

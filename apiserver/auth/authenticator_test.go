@@ -11,7 +11,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,7 +53,7 @@ func TestRevocationActsByItself(t *testing.T) {
 			}
 		}, ReasonNotFound},
 		"expired": {func(t *testing.T, key *v1alpha1.APIKey) {
-			setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.ExpiresAt = ptr.To(metav1.NewTime(time.Now().Add(2 * time.Second))) })
+			setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.ExpiresAt = ptr.To(v1alpha1.NewTime(time.Now().Add(2 * time.Second))) })
 		}, ReasonExpired},
 		"rotated": {func(t *testing.T, key *v1alpha1.APIKey) {
 			setStatus(t, key, func(s *v1alpha1.APIKeyStatus) { s.KeyID = "the-next" })
@@ -87,9 +86,9 @@ func TestOverlapEndsAtItsTime(t *testing.T) {
 	waitUntilAccepted(t, a, before)
 	end := time.Now().Add(time.Hour).Truncate(time.Second)
 	setStatus(t, key, func(s *v1alpha1.APIKeyStatus) {
-		s.Previous = &v1alpha1.PreviousToken{KeyID: s.KeyID, ExpiresAt: metav1.NewTime(end)}
+		s.Previous = &v1alpha1.PreviousToken{KeyID: s.KeyID, ExpiresAt: v1alpha1.NewTime(end)}
 		s.KeyID = "the-next"
-		s.ExpiresAt = ptr.To(metav1.NewTime(end.Add(time.Hour)))
+		s.ExpiresAt = ptr.To(v1alpha1.NewTime(end.Add(time.Hour)))
 	})
 	claims := tokens.Claims{KeyUID: key.UID, Organization: "overlap", ID: "the-next", IssuedAt: time.Now(), ExpiresAt: end.Add(time.Hour)}
 	waitUntilAccepted(t, a, header(t, claims))

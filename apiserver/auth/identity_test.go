@@ -13,7 +13,7 @@ import (
 
 func TestAdmission(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	at := func(d time.Duration) *metav1.Time { return ptr.To(metav1.NewTime(now.Add(d))) }
+	at := func(d time.Duration) *v1alpha1.Time { return ptr.To(v1alpha1.NewTime(now.Add(d))) }
 	type subject struct {
 		claims       tokens.Claims
 		key          *v1alpha1.APIKey
@@ -31,7 +31,7 @@ func TestAdmission(t *testing.T) {
 		"no namespace at all":   {"two absent namespaces are not the same", func(s *subject) { s.key.Namespace, s.organization.Status.Namespace = "", "" }, ReasonOrganization},
 		"other namespace":       {"the key must be in it", func(s *subject) { s.key.Namespace = "org-other" }, ReasonOrganization},
 		"other org claim":       {"and the token be issued for it", func(s *subject) { s.claims.Organization = "other" }, ReasonOrganization},
-		"being deleted":         {"a deletion is a revocation", func(s *subject) { s.key.DeletionTimestamp = at(-time.Second) }, ReasonRevoked},
+		"being deleted":         {"a deletion is a revocation", func(s *subject) { s.key.DeletionTimestamp = &metav1.Time{Time: at(-time.Second).Time} }, ReasonRevoked},
 		"other jti":             {"the status names the token in force", func(s *subject) { s.claims.ID = "old" }, ReasonRotated},
 		"no jti in force":       {"no token is in force", func(s *subject) { s.key.Status.KeyID = "" }, ReasonRotated},
 		"empty jti":             {"two absent identifiers are not the same", func(s *subject) { s.claims.ID, s.key.Status.KeyID = "", "" }, ReasonRotated},

@@ -55,7 +55,7 @@ func TestRefusalIsAnnouncedOnItsKey(t *testing.T) {
 			setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled = true })
 		}, "RefusedDisabled"},
 		ReasonExpired: {func(t *testing.T, key *v1alpha1.APIKey) {
-			setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.ExpiresAt = ptr.To(metav1.NewTime(time.Now().Add(-time.Hour))) })
+			setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.ExpiresAt = ptr.To(v1alpha1.NewTime(time.Now().Add(-time.Hour))) })
 		}, "RefusedExpired"},
 		ReasonRotated: {func(t *testing.T, key *v1alpha1.APIKey) {
 			setStatus(t, key, func(s *v1alpha1.APIKeyStatus) { s.KeyID = "the-next" })

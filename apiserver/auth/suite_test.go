@@ -89,8 +89,8 @@ func issue(t *testing.T, key *v1alpha1.APIKey, organization string) string {
 	claims := tokens.Claims{KeyUID: key.UID, Organization: organization, ID: uuid.NewString(), IssuedAt: now, ExpiresAt: now.Add(time.Hour)}
 	setStatus(t, key, func(s *v1alpha1.APIKeyStatus) {
 		s.KeyID = claims.ID
-		s.IssuedAt = ptr.To(metav1.NewTime(claims.IssuedAt))
-		s.ExpiresAt = ptr.To(metav1.NewTime(claims.ExpiresAt))
+		s.IssuedAt = ptr.To(v1alpha1.NewTime(claims.IssuedAt))
+		s.ExpiresAt = ptr.To(v1alpha1.NewTime(claims.ExpiresAt))
 	})
 	return header(t, claims)
 }

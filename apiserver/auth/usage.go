@@ -107,7 +107,7 @@ func writeLastUsed(ctx context.Context, c client.Client, key *v1alpha1.APIKey, a
 	defer cancel()
 	data, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": key.ResourceVersion},
-		"status":   map[string]any{"lastUsedAt": metav1.NewTime(at.UTC())},
+		"status":   map[string]any{"lastUsedAt": v1alpha1.NewTime(at.UTC())},
 	})
 	if err != nil {
 		return err

@@ -110,7 +110,7 @@ func TestUseThatAnotherReplicaHasNotedIsLetGo(t *testing.T) {
 	if known.Status.LastUsedAt != nil {
 		t.Fatal("the key has been used: the test shows nothing")
 	}
-	used := metav1.NewTime(time.Now().UTC().Truncate(time.Second))
+	used := v1alpha1.NewTime(time.Now().UTC().Truncate(time.Second))
 	setStatus(t, key, func(s *v1alpha1.APIKeyStatus) { s.LastUsedAt = &used })
 	version := key.ResourceVersion
 
@@ -154,7 +154,7 @@ func TestUseIsNotedOnceAMinute(t *testing.T) {
 			u.noted[key.UID] = now.Add(-tc.noted)
 		}
 		if tc.last != 0 {
-			key.Status.LastUsedAt = ptr.To(metav1.NewTime(now.Add(-tc.last)))
+			key.Status.LastUsedAt = ptr.To(v1alpha1.NewTime(now.Add(-tc.last)))
 		}
 		u.note(key, now)
 		if got := len(u.queue) == 1; got != tc.want {

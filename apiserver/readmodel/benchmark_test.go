@@ -48,7 +48,7 @@ var benchText = strings.Repeat("if a < b { return }\n", 30)
 func benchFinding(i, rv int) *v1alpha1.Finding {
 	random := rand.New(rand.NewPCG(uint64(i), 1))
 	return finding(fmt.Sprintf("f-%08d", i), rv, func(f *v1alpha1.Finding) {
-		f.Spec.DetectedAt = &metav1.Time{Time: epoch.Add(time.Duration(random.IntN(1_000_000)) * time.Second)}
+		f.Spec.DetectedAt = &v1alpha1.Time{Time: epoch.Add(time.Duration(random.IntN(1_000_000)) * time.Second)}
 		f.Status.ObservedGeneration, f.Status.UpdatedAt = 1, f.Spec.DetectedAt
 		project := random.IntN(500)
 		f.Spec.ProjectRef.Name = v1alpha1.ResourceName(fmt.Sprintf("project-%d", project))
@@ -60,7 +60,7 @@ func benchFinding(i, rv int) *v1alpha1.Finding {
 			muted(f)
 		}
 		if random.IntN(3) == 0 {
-			f.Spec.Closed = &v1alpha1.FindingClosure{At: metav1.NewTime(epoch)}
+			f.Spec.Closed = &v1alpha1.FindingClosure{At: v1alpha1.NewTime(epoch)}
 		}
 	})
 }

@@ -114,7 +114,7 @@ func review(name string, rv int) *v1alpha1.Review {
 		ObjectMeta: meta(acmeNamespace, name, rv),
 		Spec: v1alpha1.ReviewSpec{
 			RepositoryRef: v1alpha1.RepositoryReference{Name: "shop"}, PRNumber: 7, PRTitle: "Add a cart", PRStatus: "open",
-			ReviewedCommits: []v1alpha1.ReviewedCommit{{SHA: "c1", ReviewedAt: metav1.NewTime(epoch)}},
+			ReviewedCommits: []v1alpha1.ReviewedCommit{{SHA: "c1", ReviewedAt: v1alpha1.NewTime(epoch)}},
 		},
 	}
 }

@@ -163,7 +163,7 @@ func (s *reference) put(k kind, object metav1.Object) {
 	}
 }
 
-func statusTime(object metav1.Object) *metav1.Time {
+func statusTime(object metav1.Object) *v1alpha1.Time {
 	switch o := object.(type) {
 	case *v1alpha1.Repository:
 		return o.Status.UpdatedAt
@@ -249,8 +249,8 @@ func keysOf[T any](m map[string]T) func(func(string) bool) {
 }
 
 func drawObject(t *rapid.T, k kind, rv int) metav1.Object {
-	at := func(label string) *metav1.Time {
-		when := metav1.NewTime(epoch.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, label)) * time.Second))
+	at := func(label string) *v1alpha1.Time {
+		when := v1alpha1.NewTime(epoch.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, label)) * time.Second))
 		return &when
 	}
 	repository := func() v1alpha1.ResourceName {
@@ -258,7 +258,7 @@ func drawObject(t *rapid.T, k kind, rv int) metav1.Object {
 	}
 	name := func(names ...string) metav1.ObjectMeta {
 		m := meta(acmeNamespace, rapid.SampledFrom(names).Draw(t, "name"), rv)
-		m.CreationTimestamp = *at("created")
+		m.CreationTimestamp = metav1.NewTime(at("created").Time)
 		return m
 	}
 	switch k {

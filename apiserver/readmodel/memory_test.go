@@ -90,8 +90,8 @@ func storedFinding(t *testing.T, i int) []byte {
 		Conditions:  []v1alpha1.Condition{{Type: "Ready", Status: "True", Reason: "Reconciled", Message: "The finding is up to date.", LastTransitionTime: *spec.DetectedAt, ObservedGeneration: 1}},
 	}
 	object.ManagedFields = []metav1.ManagedFieldsEntry{
-		{Manager: "scanner/gosec", Operation: "Apply", APIVersion: "appsec.dev/v1alpha1", Time: spec.DetectedAt, FieldsType: "FieldsV1", FieldsV1: ownedBy(t, spec)},
-		{Manager: v1alpha1.ControllerFieldManager, Operation: "Update", APIVersion: "appsec.dev/v1alpha1", Time: spec.DetectedAt, FieldsType: "FieldsV1", Subresource: "status", FieldsV1: ownedBy(t, object.Status)},
+		{Manager: "scanner/gosec", Operation: "Apply", APIVersion: "appsec.dev/v1alpha1", Time: &metav1.Time{Time: spec.DetectedAt.Time}, FieldsType: "FieldsV1", FieldsV1: ownedBy(t, spec)},
+		{Manager: v1alpha1.ControllerFieldManager, Operation: "Update", APIVersion: "appsec.dev/v1alpha1", Time: &metav1.Time{Time: spec.DetectedAt.Time}, FieldsType: "FieldsV1", Subresource: "status", FieldsV1: ownedBy(t, object.Status)},
 	}
 	content, err := json.Marshal(object)
 	if err != nil {

@@ -272,7 +272,7 @@ func TestUpdatedAt(t *testing.T) {
 	m, clock := newTestModel(t)
 	observed := func(generation int64, second int) func(*v1alpha1.Finding) {
 		return func(f *v1alpha1.Finding) {
-			at := metav1.NewTime(epoch.Add(time.Duration(second) * time.Second))
+			at := v1alpha1.NewTime(epoch.Add(time.Duration(second) * time.Second))
 			f.Status.ObservedGeneration, f.Status.UpdatedAt = generation, &at
 		}
 	}

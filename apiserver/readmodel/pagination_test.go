@@ -144,9 +144,9 @@ func feedStableRows(t *testing.T, m *Model) {
 	t.Helper()
 	for i := range stableRows {
 		name, rv := fmt.Sprintf("stable-%02d", i), 10+10*i
-		at := metav1.NewTime(epoch.Add(time.Duration(i%5) * time.Second))
+		at := v1alpha1.NewTime(epoch.Add(time.Duration(i%5) * time.Second))
 		repo := repository(name, rv)
-		repo.CreationTimestamp, repo.Status.UpdatedAt, repo.Status.ObservedGeneration = at, &at, 1
+		repo.CreationTimestamp, repo.Status.UpdatedAt, repo.Status.ObservedGeneration = metav1.NewTime(at.Time), &at, 1
 		if i%3 > 0 {
 			repo.Spec.LastCommit = &v1alpha1.Commit{CommittedAt: &at}
 		}
@@ -205,7 +205,7 @@ func (w *writer) run(ctx context.Context) error {
 
 func (w *writer) object(k kind, rv int) metav1.Object {
 	name := fmt.Sprintf("%s-%d", w.prefix, rand.IntN(volatileNames))
-	at := metav1.NewTime(epoch.Add(time.Duration(rand.IntN(5)) * time.Second))
+	at := v1alpha1.NewTime(epoch.Add(time.Duration(rand.IntN(5)) * time.Second))
 	var object metav1.Object
 	switch k {
 	case repositories:

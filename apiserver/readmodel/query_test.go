@@ -23,8 +23,8 @@ func drawFinding(t *rapid.T, rv int) *v1alpha1.Finding {
 }
 
 func drawSpec(t *rapid.T, f *v1alpha1.Finding) {
-	at := func(label string) *metav1.Time {
-		when := metav1.NewTime(epoch.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, label)) * time.Second))
+	at := func(label string) *v1alpha1.Time {
+		when := v1alpha1.NewTime(epoch.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, label)) * time.Second))
 		return &when
 	}
 	f.Spec.DetectedAt = at("detected")
@@ -35,7 +35,7 @@ func drawSpec(t *rapid.T, f *v1alpha1.Finding) {
 	f.Spec.Details.Severity = rapid.SampledFrom([]v1alpha1.Level{"high", "low"}).Draw(t, "severity")
 	f.Spec.Triage.UserStatus = rapid.SampledFrom([]v1alpha1.UserStatus{"open", "active", "muted"}).Draw(t, "user status")
 	if rapid.IntRange(0, 3).Draw(t, "closed") == 0 {
-		f.Spec.Closed = &v1alpha1.FindingClosure{At: metav1.NewTime(epoch)}
+		f.Spec.Closed = &v1alpha1.FindingClosure{At: v1alpha1.NewTime(epoch)}
 	}
 }
 

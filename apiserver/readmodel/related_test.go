@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
@@ -64,7 +63,7 @@ func TestReviewedCommitResolvesIssuesAtOnce(t *testing.T) {
 	next := review("r-1", 6)
 	next.Generation = 2
 	next.Spec.ReviewedCommits = append(next.Spec.ReviewedCommits,
-		v1alpha1.ReviewedCommit{SHA: "c2", ReviewedAt: metav1.NewTime(epoch.Add(time.Minute))})
+		v1alpha1.ReviewedCommit{SHA: "c2", ReviewedAt: v1alpha1.NewTime(epoch.Add(time.Minute))})
 	still := issue("i-2", 7)
 	still.Spec.SeenInCommits = append(still.Spec.SeenInCommits, "c2")
 	feed(t, m, reviews, next)
@@ -117,7 +116,7 @@ func TestCountersFollowIssuesThatComeAndGo(t *testing.T) {
 func TestUpdatedAtOfAReview(t *testing.T) {
 	m := newReviewModel(t)
 	recorded := review("r-1", 6)
-	at := metav1.NewTime(epoch.Add(time.Hour))
+	at := v1alpha1.NewTime(epoch.Add(time.Hour))
 	recorded.Status.ObservedGeneration, recorded.Status.UpdatedAt = 1, &at
 	feed(t, m, reviews, recorded)
 	settle(t, m)

@@ -121,7 +121,7 @@ func (m *Model) takeOrganization(organization *v1alpha1.Organization, name strin
 // It takes no account of what a controller has yet to find out about a review or an issue, the
 // counters and the state: it will record them with a later time than any that could be given
 // here, and a client that asks for what has changed since its last visit then gets them.
-func (m *Model) stamp(object metav1.Object, generation int64, updatedAt *metav1.Time) stamp {
+func (m *Model) stamp(object metav1.Object, generation int64, updatedAt *v1alpha1.Time) stamp {
 	observed := lastwrite.Observed{Generation: generation, UpdatedAt: updatedAt}
 	return stamp{uid: object.GetUID(), at: lastwrite.UpdatedAt(object, observed, m.clock.Now()).Time}
 }

@@ -22,17 +22,17 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-func at(second int) *metav1.Time {
+func at(second int) *v1alpha1.Time {
 	// Neither UTC nor whole seconds: what is shown is both.
 	zone := time.FixedZone("", 2*60*60)
-	t := metav1.NewTime(time.Date(2026, time.March, 1, 14, 0, second, 999, zone))
+	t := v1alpha1.NewTime(time.Date(2026, time.March, 1, 14, 0, second, 999, zone))
 	return &t
 }
 
 // fullFinding has a value of its own in every member that is shown.
 func fullFinding() *v1alpha1.Finding {
 	return &v1alpha1.Finding{
-		ObjectMeta: metav1.ObjectMeta{Name: "f-1", Namespace: "org-acme", CreationTimestamp: *at(59)},
+		ObjectMeta: metav1.ObjectMeta{Name: "f-1", Namespace: "org-acme", CreationTimestamp: metav1.NewTime(at(59).Time)},
 		Spec: v1alpha1.FindingSpec{
 			RepositoryRef: v1alpha1.RepositoryReference{Name: "shop"},
 			ProjectRef:    v1alpha1.ProjectReference{Name: "shop-api"},
@@ -105,7 +105,7 @@ func fullRepository() *v1alpha1.Repository {
 
 func emptyFinding() *v1alpha1.Finding {
 	return &v1alpha1.Finding{
-		ObjectMeta: metav1.ObjectMeta{Name: "f-2", CreationTimestamp: *at(59)},
+		ObjectMeta: metav1.ObjectMeta{Name: "f-2", CreationTimestamp: metav1.NewTime(at(59).Time)},
 		Spec: v1alpha1.FindingSpec{
 			RepositoryRef: v1alpha1.RepositoryReference{Name: "shop"},
 			ProjectRef:    v1alpha1.ProjectReference{Name: "shop-api"},

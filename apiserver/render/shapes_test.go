@@ -17,7 +17,7 @@ import (
 // wholeRepository has a value of its own in every member that is shown.
 func wholeRepository() *v1alpha1.Repository {
 	r := fullRepository()
-	r.CreationTimestamp = *at(1)
+	r.CreationTimestamp = metav1.NewTime(at(1).Time)
 	r.Spec.CloneURL, r.Spec.Description, r.Spec.Summary = "https://code.example/shop.git", "A shop <&>", "It sells"
 	r.Spec.DefaultBranch, r.Spec.ScanBranch = "main", "develop"
 	r.Spec.Private, r.Spec.Archived, r.Spec.ScanEnabled = true, true, true
@@ -32,7 +32,7 @@ func wholeRepository() *v1alpha1.Repository {
 // wholeProject has a value of its own in every member that is shown.
 func wholeProject() *v1alpha1.Project {
 	p := fullProject()
-	p.CreationTimestamp = *at(4)
+	p.CreationTimestamp = metav1.NewTime(at(4).Time)
 	p.Spec.RepositoryRef.Name = "shop"
 	p.Spec.User.Exposure = "public"
 	p.Spec.Evidence, p.Spec.DependenciesFile = "a go.mod", "go.mod"
@@ -49,7 +49,7 @@ func wholeProject() *v1alpha1.Project {
 
 func wholeReview() *v1alpha1.Review {
 	return &v1alpha1.Review{
-		ObjectMeta: metav1.ObjectMeta{Name: "r-1", CreationTimestamp: *at(7)},
+		ObjectMeta: metav1.ObjectMeta{Name: "r-1", CreationTimestamp: metav1.NewTime(at(7).Time)},
 		Spec: v1alpha1.ReviewSpec{
 			RepositoryRef: v1alpha1.RepositoryReference{Name: "shop"}, Provider: "gitlab",
 			PRNumber: 42, PRTitle: "Add a cart", PRAuthor: "ann", PRStatus: v1alpha1.PullRequestMerged,
@@ -62,7 +62,7 @@ func wholeReview() *v1alpha1.Review {
 
 func wholeIssue() *v1alpha1.ReviewIssue {
 	return &v1alpha1.ReviewIssue{
-		ObjectMeta: metav1.ObjectMeta{Name: "i-1", CreationTimestamp: *at(10)},
+		ObjectMeta: metav1.ObjectMeta{Name: "i-1", CreationTimestamp: metav1.NewTime(at(10).Time)},
 		Spec: v1alpha1.ReviewIssueSpec{
 			ReviewRef: v1alpha1.ReviewReference{Name: "r-1"}, Title: "SQL injection", Description: "A value <…> reaches a query.",
 			Severity: v1alpha1.LevelHigh, File: "search.go", Line: 42, CommitSHA: "c1", SeenInCommits: []v1alpha1.CommitSHA{"c1"},
@@ -76,7 +76,7 @@ var wholeIssueStatus = v1alpha1.ReviewIssueStatus{
 }
 
 func named(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, CreationTimestamp: *at(59)}
+	return metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(at(59).Time)}
 }
 
 // shapes renders each shape full, and with as little as a resource can hold and nothing to

@@ -3,7 +3,7 @@ package render
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
 // Timestamp is how a time is shown, and so what a list is sorted by: RFC 3339 in UTC with
@@ -11,7 +11,7 @@ import (
 func Timestamp(t time.Time) string { return second(t).Format(time.RFC3339) }
 
 // OptionalTimestamp is how a time is shown that may be absent; then it is "".
-func OptionalTimestamp(t *metav1.Time) string {
+func OptionalTimestamp(t *v1alpha1.Time) string {
 	if t.IsZero() {
 		return ""
 	}
@@ -20,7 +20,7 @@ func OptionalTimestamp(t *metav1.Time) string {
 
 func second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-func optionalSecond(t *metav1.Time) *time.Time {
+func optionalSecond(t *v1alpha1.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -102,7 +101,7 @@ func (o *keyCreateOptions) spec(now time.Time) (v1alpha1.APIKeySpec, error) {
 	case o.expiresIn < 0:
 		errs = append(errs, fmt.Errorf("--expires-in is %s and must be a time to come", o.expiresIn))
 	case o.expiresIn > 0:
-		at := metav1.NewTime(now.Add(o.expiresIn))
+		at := v1alpha1.NewTime(now.Add(o.expiresIn))
 		spec.ExpiresAt = &at
 	}
 	switch {

@@ -162,7 +162,7 @@ var sortings = map[string]sorting{
 
 func sortNames() []string { return slices.Sorted(maps.Keys(sortings)) }
 
-func detectedAt(f *v1alpha1.Finding) *metav1.Time {
+func detectedAt(f *v1alpha1.Finding) *v1alpha1.Time {
 	at := findingstate.CreatedAt(f)
 	return &at
 }

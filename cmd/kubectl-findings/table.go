@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
 const (
@@ -104,7 +106,7 @@ func (o *output) table(to io.Writer, columns []column, rows []row) error {
 }
 
 // ago is how long that time is past, as kubectl writes it.
-func ago(at *metav1.Time, now time.Time) string {
+func ago(at *v1alpha1.Time, now time.Time) string {
 	if at.IsZero() {
 		return "-"
 	}
@@ -112,7 +114,7 @@ func ago(at *metav1.Time, now time.Time) string {
 }
 
 // instant is a time in full, for what must be compared with other records.
-func instant(at *metav1.Time) string {
+func instant(at *v1alpha1.Time) string {
 	if at.IsZero() {
 		return "-"
 	}

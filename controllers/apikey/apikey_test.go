@@ -76,7 +76,7 @@ func TestOrganizationBoundsTheLifeOfItsKeys(t *testing.T) {
 	setMaximum(2 * time.Hour)
 	byDefault := builder.APIKey("default").In(namespace).Build()
 	greedy := builder.APIKey("greedy").In(namespace).Mutate(func(k *v1alpha1.APIKey) {
-		k.Spec.ExpiresAt = ptr.To(metav1.NewTime(time.Now().Add(1000 * time.Hour)))
+		k.Spec.ExpiresAt = ptr.To(v1alpha1.NewTime(time.Now().Add(1000 * time.Hour)))
 	}).Build()
 	env.Create(t, byDefault, greedy)
 	for _, key := range []*v1alpha1.APIKey{byDefault, greedy} {
@@ -194,7 +194,7 @@ func TestExpiryComesAtItsTime(t *testing.T) {
 	start(t)
 	namespace := env.Organization(t, "expiring")
 	key := builder.APIKey("short").In(namespace).Mutate(func(k *v1alpha1.APIKey) {
-		k.Spec.ExpiresAt = ptr.To(metav1.NewTime(time.Now().Add(4 * time.Second)))
+		k.Spec.ExpiresAt = ptr.To(v1alpha1.NewTime(time.Now().Add(4 * time.Second)))
 	}).Build()
 	env.Create(t, key)
 	waitForReason(t, key, v1alpha1.ReasonReconciled)
@@ -208,7 +208,7 @@ func TestExpiryComesAtItsTime(t *testing.T) {
 	// A longer life takes a new token.
 	id := key.Status.KeyID
 	change(t, key, func(s *v1alpha1.APIKeySpec) {
-		s.ExpiresAt = ptr.To(metav1.NewTime(time.Now().Add(time.Hour)))
+		s.ExpiresAt = ptr.To(v1alpha1.NewTime(time.Now().Add(time.Hour)))
 		s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1}
 	})
 	waitForReason(t, key, v1alpha1.ReasonReconciled)
@@ -221,7 +221,7 @@ func TestKeyThatIsOverFromTheStartGetsNoToken(t *testing.T) {
 	start(t)
 	namespace := env.Organization(t, "late")
 	key := builder.APIKey("late").In(namespace).Mutate(func(k *v1alpha1.APIKey) {
-		k.Spec.ExpiresAt = ptr.To(metav1.NewTime(time.Now().Add(-time.Hour)))
+		k.Spec.ExpiresAt = ptr.To(v1alpha1.NewTime(time.Now().Add(-time.Hour)))
 	}).Build()
 	env.Create(t, key)
 	waitForReason(t, key, v1alpha1.ReasonExpired)
@@ -552,7 +552,7 @@ func TestLastUseSurvivesAReconcile(t *testing.T) {
 	key := builder.APIKey("ci").In(namespace).Build()
 	env.Create(t, key)
 	waitUntilIssued(t, key)
-	used := metav1.NewTime(time.Now().UTC().Truncate(time.Second))
+	used := v1alpha1.NewTime(time.Now().UTC().Truncate(time.Second))
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"lastUsedAt":%q}}`, used.Format(time.RFC3339)))
 	if err := env.AsController(t).Status().Patch(t.Context(), key, patch); err != nil {
 		t.Fatal(err)

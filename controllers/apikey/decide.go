@@ -4,7 +4,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -151,7 +150,7 @@ func shortened(s *scope) bool {
 	}
 	end := status.IssuedAt.Add(bounds.MaxLifetime.Duration).Truncate(time.Second)
 	expiry := s.key.Spec.ExpiresAt
-	return status.ExpiresAt.Equal(ptr.To(metav1.NewTime(end))) && (expiry == nil || end.Before(expiry.Time))
+	return status.ExpiresAt.Equal(ptr.To(v1alpha1.NewTime(end))) && (expiry == nil || end.Before(expiry.Time))
 }
 
 // settle is the status that follows from the token; a key without one has no identifier, and
@@ -170,8 +169,8 @@ func settle(s *scope, have *issued) v1alpha1.APIKeyStatus {
 	status.SigningKeyID = have.signedBy
 	status.SecretRef = &v1alpha1.SecretReference{Name: v1alpha1.ResourceName(SecretName(s.key.Name))}
 	status.RotationSerial = have.serial
-	status.IssuedAt = ptr.To(metav1.NewTime(have.claims.IssuedAt))
-	status.ExpiresAt = ptr.To(metav1.NewTime(end))
+	status.IssuedAt = ptr.To(v1alpha1.NewTime(have.claims.IssuedAt))
+	status.ExpiresAt = ptr.To(v1alpha1.NewTime(end))
 	status.Previous = previous(s, have, end)
 	return status
 }
@@ -188,7 +187,7 @@ func previous(s *scope, have *issued, end time.Time) *v1alpha1.PreviousToken {
 	if !until.After(s.now) {
 		return nil
 	}
-	return &v1alpha1.PreviousToken{KeyID: have.replaces, ExpiresAt: metav1.NewTime(until)}
+	return &v1alpha1.PreviousToken{KeyID: have.replaces, ExpiresAt: v1alpha1.NewTime(until)}
 }
 
 func withoutToken(before v1alpha1.APIKeyStatus) v1alpha1.APIKeyStatus {

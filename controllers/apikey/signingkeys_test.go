@@ -340,7 +340,7 @@ func TestSigningKeyIsWithdrawnWhenNoTokenIsOwed(t *testing.T) {
 	}
 	setStatus(func(s *v1alpha1.APIKeyStatus) {
 		s.KeyID, s.SigningKeyID = "token", first.ID()
-		s.ExpiresAt = ptr.To(metav1.NewTime(clock.Now().Add(1000 * time.Hour)))
+		s.ExpiresAt = ptr.To(v1alpha1.NewTime(clock.Now().Add(1000 * time.Hour)))
 	})
 	annotateConfigMap(t, map[string]string{RotateAnnotation: "1", OverlapAnnotation: "1h"})
 	reconcileOnce(t, k) // the next key
@@ -383,10 +383,10 @@ func TestKeysThatGoByNothingOweNothing(t *testing.T) {
 	first := heldRing(t).Signer
 	key := builder.APIKey("idle").In(env.Organization(t, "idle")).Build()
 	env.Create(t, key)
-	live := ptr.To(metav1.NewTime(clock.Now().Add(time.Hour)))
+	live := ptr.To(v1alpha1.NewTime(clock.Now().Add(time.Hour)))
 	homeless := v1alpha1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOrganizationNotFound,
-		LastTransitionTime: metav1.Now(), Message: "x",
+		LastTransitionTime: v1alpha1.Now(), Message: "x",
 	}
 	cases := []struct {
 		reason string
@@ -396,7 +396,7 @@ func TestKeysThatGoByNothingOweNothing(t *testing.T) {
 		{"a token of the key before", v1alpha1.APIKeyStatus{SigningKeyID: first.ID(), ExpiresAt: live}, true},
 		{"a token of another", v1alpha1.APIKeyStatus{SigningKeyID: "another", ExpiresAt: live}, false},
 		{"no token", v1alpha1.APIKeyStatus{}, false},
-		{"a token that is over", v1alpha1.APIKeyStatus{SigningKeyID: first.ID(), ExpiresAt: ptr.To(metav1.NewTime(clock.Now().Add(-time.Hour)))}, false},
+		{"a token that is over", v1alpha1.APIKeyStatus{SigningKeyID: first.ID(), ExpiresAt: ptr.To(v1alpha1.NewTime(clock.Now().Add(-time.Hour)))}, false},
 		{"no organization that could serve it", v1alpha1.APIKeyStatus{SigningKeyID: first.ID(), ExpiresAt: live, Conditions: []v1alpha1.Condition{homeless}}, false},
 	}
 	for _, tc := range cases {

@@ -260,14 +260,14 @@ func TestVerdict(t *testing.T) {
 }
 
 func TestAProjectOfAnotherRepositoryKeepsTheFindingFromBeingReady(t *testing.T) {
-	start(t, SetupWithManager)
-	ns := namespace(t)
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
 	finding, elsewhere := builder.Finding("f-1").In(ns).Build(), builder.Project("proj").In(ns).Repository("other").Build()
 	ready := func(want string) v1alpha1.Condition {
 		t.Helper()
 		var ready v1alpha1.Condition
-		eventually(t, func(g Gomega) {
-			found := v1alpha1.FindCondition(get(t, g, finding).Status.Conditions, v1alpha1.ConditionReady)
+		harness.Eventually(t, func(g Gomega) {
+			found := v1alpha1.FindCondition(testenv.Get(t, g, env, finding).Status.Conditions, v1alpha1.ConditionReady)
 			g.Expect(found).NotTo(BeNil())
 			g.Expect(found.Reason).To(Equal(want))
 			ready = *found
@@ -275,9 +275,9 @@ func TestAProjectOfAnotherRepositoryKeepsTheFindingFromBeingReady(t *testing.T) 
 		return ready
 	}
 	g := NewWithT(t)
-	create(t, finding, builder.Repository("repo").In(ns).Build(), builder.Repository("other").In(ns).Build())
+	env.Create(t, finding, builder.Repository("repo").In(ns).Build(), builder.Repository("other").In(ns).Build())
 	ready(v1alpha1.ReasonProjectNotFound)
-	create(t, elsewhere)
+	env.Create(t, elsewhere)
 	condition := ready(v1alpha1.ReasonProjectInAnotherRepository)
 	g.Expect(condition.Status).To(Equal(metav1.ConditionFalse))
 	g.Expect(condition.Message).To(And(
@@ -286,12 +286,12 @@ func TestAProjectOfAnotherRepositoryKeepsTheFindingFromBeingReady(t *testing.T) 
 	version := finding.ResourceVersion
 	mergePatch(t, elsewhere, `{"spec":{"displayName":"Another name"}}`)
 	marker := builder.Finding("f-2").In(ns).Build() // what is created later is reconciled later
-	create(t, marker)
+	env.Create(t, marker)
 	observed(t, marker)
-	g.Expect(get(t, g, finding).ResourceVersion).To(Equal(version), "a project that stays where it is led to a write")
+	g.Expect(testenv.Get(t, g, env, finding).ResourceVersion).To(Equal(version), "a project that stays where it is led to a write")
 
 	g.Expect(env.Client.Delete(t.Context(), elsewhere)).To(Succeed())
-	create(t, builder.Project("proj").In(ns).Build())
+	env.Create(t, builder.Project("proj").In(ns).Build())
 	ready(v1alpha1.ReasonReconciled)
 }
 

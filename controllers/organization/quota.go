@@ -127,7 +127,7 @@ func (s *scope) judgeQuotas() {
 		Type:               v1alpha1.ConditionQuotaExceeded,
 		Status:             metav1.ConditionTrue,
 		ObservedGeneration: s.organization.Generation,
-		LastTransitionTime: metav1.NewTime(s.now),
+		LastTransitionTime: v1alpha1.NewTime(s.now),
 		Reason:             v1alpha1.ReasonQuotaReached,
 		Message: fmt.Sprintf("No more can be made of: %s. Delete what is no longer needed, have spec.retention do it, or raise spec.quotas.",
 			strings.Join(s.usedUp, ", ")),

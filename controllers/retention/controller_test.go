@@ -40,7 +40,7 @@ func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
 		return builder.Finding(name).In(ns).Closed(at, "s-2")
 	}
 	owes := closed("f-owes", long).Mutate(func(f *v1alpha1.Finding) {
-		f.Status.Transitions = []v1alpha1.Transition{{Seq: 1, Type: v1alpha1.TransitionClosed, At: metav1.NewTime(long), Scan: "s-told"}}
+		f.Status.Transitions = []v1alpha1.Transition{{Seq: 1, Type: v1alpha1.TransitionClosed, At: v1alpha1.NewTime(long), Scan: "s-told"}}
 	}).Build()
 	scan := func(name string, at time.Time, outcome v1alpha1.ScanOutcome) *v1alpha1.Scan {
 		return builder.Scan(name, at.Add(-time.Minute)).In(ns).Ended(at, outcome).Build()
@@ -48,7 +48,7 @@ func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
 	delivery := func(name, subject string, at time.Time, phase v1alpha1.WebhookDeliveryPhase) *v1alpha1.WebhookDelivery {
 		return builder.WebhookDelivery(name, at).In(ns).Mutate(func(d *v1alpha1.WebhookDelivery) {
 			d.Spec.Event.Subject = v1alpha1.WebhookEventSubject{Kind: "Finding", Name: v1alpha1.ResourceName(subject)}
-			d.Status = v1alpha1.WebhookDeliveryStatus{Phase: phase, FinishedAt: ptr.To(metav1.NewTime(at))}
+			d.Status = v1alpha1.WebhookDeliveryStatus{Phase: phase, FinishedAt: ptr.To(v1alpha1.NewTime(at))}
 		}).Build()
 	}
 	stays := []client.Object{
@@ -211,7 +211,7 @@ func TestDeliveriesAreRetiredWithoutBeingNamed(t *testing.T) {
 	finished := func(name string, at time.Time) *v1alpha1.WebhookDelivery {
 		d := builder.WebhookDelivery(name, at).In(ns).Build()
 		env.Create(t, d)
-		d.Status = v1alpha1.WebhookDeliveryStatus{Phase: v1alpha1.WebhookDeliveryDelivered, FinishedAt: ptr.To(metav1.NewTime(at))}
+		d.Status = v1alpha1.WebhookDeliveryStatus{Phase: v1alpha1.WebhookDeliveryDelivered, FinishedAt: ptr.To(v1alpha1.NewTime(at))}
 		told(t, d)
 		return d
 	}
@@ -352,7 +352,7 @@ func TestCountsStayTrue(t *testing.T) {
 func TestSleepForgetsNothing(t *testing.T) {
 	now := clocktesting.NewFakePassiveClock(noon)
 	r := newReconciler(nil, nil, Settings{Clock: now})
-	r.agenda.change(nil, finding(func(f *v1alpha1.Finding) { f.Spec.Closed.At = metav1.NewTime(noon.Add(time.Second)) }))
+	r.agenda.change(nil, finding(func(f *v1alpha1.Finding) { f.Spec.Closed.At = v1alpha1.NewTime(noon.Add(time.Second)) }))
 	o := builder.Organization("x").Mutate(func(o *v1alpha1.Organization) {
 		o.Status.Namespace, o.Spec.Retention = "org-x", &v1alpha1.Retention{ClosedFindings: duration(0)}
 	}).Build()
@@ -385,7 +385,7 @@ func TestALookAtNothingDueCostsNothing(t *testing.T) {
 	for i := range 100 { // the first of them is due in an hour and a minute
 		r.agenda.change(nil, finding(func(f *v1alpha1.Finding) {
 			f.Name = fmt.Sprint("f-", i)
-			f.Spec.Closed.At = metav1.NewTime(noon.Add(time.Duration(i+1) * time.Minute))
+			f.Spec.Closed.At = v1alpha1.NewTime(noon.Add(time.Duration(i+1) * time.Minute))
 		}))
 	}
 	result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "x"}})

@@ -33,7 +33,7 @@ func scan(change func(*v1alpha1.Scan)) *v1alpha1.Scan {
 
 func delivery(phase v1alpha1.WebhookDeliveryPhase, change func(*v1alpha1.WebhookDelivery)) *v1alpha1.WebhookDelivery {
 	return builder.WebhookDelivery("d", noon).In("org-x").Mutate(func(d *v1alpha1.WebhookDelivery) {
-		d.Status.Phase, d.Status.FinishedAt = phase, ptr.To(metav1.NewTime(noon))
+		d.Status.Phase, d.Status.FinishedAt = phase, ptr.To(v1alpha1.NewTime(noon))
 		change(d)
 	}).Build()
 }
@@ -43,7 +43,7 @@ func TestWhatHasFinishedAndSince(t *testing.T) {
 	scanAsIs := func(*v1alpha1.Scan) {}
 	deliveryAsIs := func(*v1alpha1.WebhookDelivery) {}
 	ended := func(outcome v1alpha1.ScanOutcome) func(*v1alpha1.Scan) {
-		return func(s *v1alpha1.Scan) { s.Spec.Outcome, s.Spec.CompletedAt = outcome, ptr.To(metav1.NewTime(noon)) }
+		return func(s *v1alpha1.Scan) { s.Spec.Outcome, s.Spec.CompletedAt = outcome, ptr.To(v1alpha1.NewTime(noon)) }
 	}
 	cases := []struct {
 		reason string
@@ -81,7 +81,7 @@ func TestWhatHasFinishedAndSince(t *testing.T) {
 		{"one given up", delivery(v1alpha1.WebhookDeliveryFailed, deliveryAsIs), finishedDeliveries},
 		{"one by the last attempt", delivery(v1alpha1.WebhookDeliveryFailed, func(d *v1alpha1.WebhookDelivery) {
 			d.Status.FinishedAt = nil
-			d.Status.Attempts = []v1alpha1.WebhookAttempt{{At: metav1.NewTime(noon.Add(-time.Hour))}, {At: metav1.NewTime(noon)}}
+			d.Status.Attempts = []v1alpha1.WebhookAttempt{{At: v1alpha1.NewTime(noon.Add(-time.Hour))}, {At: v1alpha1.NewTime(noon)}}
 		}), finishedDeliveries},
 		{"one never tried", delivery(v1alpha1.WebhookDeliveryFailed, func(d *v1alpha1.WebhookDelivery) {
 			d.Status.FinishedAt = nil

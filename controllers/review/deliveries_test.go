@@ -61,7 +61,7 @@ func setBacklogged(t *testing.T, endpoint *v1alpha1.WebhookEndpoint, backlogged 
 	endpoint.Status.Conditions = nil
 	if backlogged {
 		endpoint.Status.Conditions = []v1alpha1.Condition{{
-			Type: v1alpha1.ConditionBacklogged, Status: metav1.ConditionTrue, Reason: "TooManyPending", LastTransitionTime: metav1.Now(),
+			Type: v1alpha1.ConditionBacklogged, Status: metav1.ConditionTrue, Reason: "TooManyPending", LastTransitionTime: v1alpha1.Now(),
 		}}
 	}
 	g.Expect(c.Status().Update(t.Context(), endpoint)).To(Succeed())

@@ -1,10 +1,8 @@
 package scan
 
 import (
-	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
@@ -78,7 +76,7 @@ func transitionsOf(scan *v1alpha1.Scan, p progress, now time.Time) []v1alpha1.Tr
 // endedAt is when the end came about: when the importer wrote it, by the API server's clock,
 // or when the scan's time was over. completedAt is the importer's clock, and an endpoint gets
 // nothing older than itself.
-func endedAt(scan *v1alpha1.Scan, is ending, now time.Time) metav1.Time {
+func endedAt(scan *v1alpha1.Scan, is ending, now time.Time) v1alpha1.Time {
 	if is.by != v1alpha1.ControllerFieldManager {
 		return lastwrite.UpdatedAt(scan, lastwrite.Observed{}, now)
 	}
@@ -86,5 +84,5 @@ func endedAt(scan *v1alpha1.Scan, is ending, now time.Time) metav1.Time {
 	if recorded := scan.CreationTimestamp.Time; at.Before(recorded) {
 		at = recorded
 	}
-	return metav1.NewTime(at.UTC().Truncate(time.Second))
+	return v1alpha1.NewTime(at.UTC().Truncate(time.Second))
 }

@@ -26,11 +26,11 @@ func running() *v1alpha1.Scan {
 
 // end is what the importer does last.
 func end(scan *v1alpha1.Scan, at time.Time, outcome v1alpha1.ScanOutcome) {
-	moment := metav1.NewTime(at)
+	moment := v1alpha1.NewTime(at)
 	scan.Spec.Outcome = outcome
 	scan.ManagedFields = []metav1.ManagedFieldsEntry{
-		{Manager: "scanner/gosec", Time: &moment},
-		{Manager: v1alpha1.ControllerFieldManager, Subresource: "status", Time: new(metav1.NewTime(at.Add(time.Minute)))},
+		{Manager: "scanner/gosec", Time: &metav1.Time{Time: moment.Time}},
+		{Manager: v1alpha1.ControllerFieldManager, Subresource: "status", Time: &metav1.Time{Time: new(v1alpha1.NewTime(at.Add(time.Minute))).Time}},
 	}
 }
 
@@ -87,7 +87,7 @@ func TestWhatIsRecordedOfAScan(t *testing.T) {
 			scan.Status.Transitions = nil
 		}, time.Minute}, {nothing, day}}, nil},
 		{"a scan recorded long after its start was not given up before it was there", []step{{func(scan *v1alpha1.Scan) {
-			scan.Spec.StartedAt = metav1.NewTime(made.Add(-day))
+			scan.Spec.StartedAt = v1alpha1.NewTime(made.Add(-day))
 		}, time.Minute}}, []string{"1 completed >Failed " + v1alpha1.ControllerFieldManager + " +0s"}},
 	}
 	for _, c := range cases {

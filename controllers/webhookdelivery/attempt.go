@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
@@ -88,12 +87,12 @@ func (r *Reconciler) sign(ctx context.Context, s *scope, at time.Time) ([]signat
 
 // begin is the record of an attempt before its request leaves.
 func begin(at time.Time, signed []signatures.Signature) v1alpha1.WebhookAttempt {
-	attempt := v1alpha1.WebhookAttempt{At: metav1.NewTime(at), Outcome: v1alpha1.WebhookAttemptStarted}
+	attempt := v1alpha1.WebhookAttempt{At: v1alpha1.NewTime(at), Outcome: v1alpha1.WebhookAttemptStarted}
 	for _, signature := range signed {
 		secret := signature.Secret()
 		entry := v1alpha1.WebhookSignature{Digest: signature.Digest(), SecretID: secret.ID()}
 		if secret.ExpiresAt != nil {
-			entry.ExpiresAt = ptr.To(metav1.NewTime(*secret.ExpiresAt))
+			entry.ExpiresAt = ptr.To(v1alpha1.NewTime(*secret.ExpiresAt))
 		}
 		attempt.Signatures = append(attempt.Signatures, entry)
 	}
@@ -146,7 +145,7 @@ func (r *Reconciler) recordOnce(ctx context.Context, s *scope, index int, made a
 	s.before, s.now = *status.DeepCopy(), r.clock.Now()
 	attempt := &status.Attempts[index]
 	attempt.Outcome, attempt.Code, attempt.Message = made.outcome, made.code, made.message
-	attempt.EndedAt = ptr.To(metav1.NewTime(made.ended.UTC().Truncate(time.Second)))
+	attempt.EndedAt = ptr.To(v1alpha1.NewTime(made.ended.UTC().Truncate(time.Second)))
 	if made.outcome == v1alpha1.WebhookAttemptFailed {
 		attempt.RetryAt = webhooks.RetryAt(made.retryAfter, made.ended)
 	}

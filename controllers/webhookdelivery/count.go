@@ -8,7 +8,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -85,7 +84,7 @@ func countSuccess(status *v1alpha1.WebhookEndpointStatus, at time.Time) bool {
 	}
 	status.ConsecutiveFailures, status.FailingSince = 0, nil
 	if last == nil || at.After(last.Time) {
-		status.LastSuccessAt = ptr.To(metav1.NewTime(at.UTC().Truncate(time.Second)))
+		status.LastSuccessAt = ptr.To(v1alpha1.NewTime(at.UTC().Truncate(time.Second)))
 	}
 	return true
 }
@@ -103,7 +102,7 @@ func countFailure(endpoint *v1alpha1.WebhookEndpoint, made attempted) bool {
 		changed = true
 	}
 	if at := made.at.UTC().Truncate(time.Second); status.FailingSince == nil || at.Before(status.FailingSince.Time) {
-		status.FailingSince = ptr.To(metav1.NewTime(at))
+		status.FailingSince = ptr.To(v1alpha1.NewTime(at))
 		changed = true
 	}
 	if why := hopeless(endpoint, made); why != nil && endpoint.DisabledByControllers() == nil {
@@ -116,7 +115,7 @@ func countFailure(endpoint *v1alpha1.WebhookEndpoint, made attempted) bool {
 // hopeless says why nothing more is to be sent to the endpoint after the failure; nil if something is.
 func hopeless(endpoint *v1alpha1.WebhookEndpoint, made attempted) *v1alpha1.WebhookDisabled {
 	why := &v1alpha1.WebhookDisabled{
-		At:         metav1.NewTime(made.ended.UTC().Truncate(time.Second)),
+		At:         v1alpha1.NewTime(made.ended.UTC().Truncate(time.Second)),
 		Generation: endpoint.Generation,
 	}
 	// Of a spec that its controller has yet to see, the failures counted are the former one's.

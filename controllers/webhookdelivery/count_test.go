@@ -14,7 +14,7 @@ import (
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-func at(since time.Duration) *metav1.Time { return &metav1.Time{Time: noon.Add(since)} }
+func at(since time.Duration) *v1alpha1.Time { return &v1alpha1.Time{Time: noon.Add(since)} }
 
 func TestCount(t *testing.T) {
 	const day = 24 * time.Hour

@@ -2,10 +2,8 @@ package webhookdelivery
 
 import (
 	"fmt"
-	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
@@ -30,7 +28,7 @@ type step struct {
 	phase   v1alpha1.WebhookDeliveryPhase
 	verdict conditions.Verdict
 	// next is when an attempt is due; nil where none is.
-	next *metav1.Time
+	next *v1alpha1.Time
 	// wait is how long until then.
 	wait time.Duration
 }
@@ -67,7 +65,7 @@ func decide(s *scope) step {
 		return waiting(v1alpha1.ReasonSecretNotFound, "The endpoint has no usable signing secret: its conditions say what to do.")
 	case at.After(s.now):
 		later := waiting(v1alpha1.ReasonProgressing, "The next attempt is made at status.nextAttemptAt.")
-		later.next, later.wait = ptr.To(metav1.NewTime(at)), at.Sub(s.now)
+		later.next, later.wait = ptr.To(v1alpha1.NewTime(at)), at.Sub(s.now)
 		return later
 	}
 	now := waiting(v1alpha1.ReasonProgressing, "An attempt is on its way, or about to be.")
@@ -126,7 +124,7 @@ func followSecrets(s *scope) {
 	if s.endpoint == nil {
 		return
 	}
-	known := map[string]*metav1.Time{}
+	known := map[string]*v1alpha1.Time{}
 	for _, secret := range s.endpoint.Status.Secrets {
 		known[secret.ID] = secret.ExpiresAt
 	}

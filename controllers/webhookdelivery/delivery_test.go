@@ -204,7 +204,7 @@ func started(t *testing.T, d *v1alpha1.WebhookDelivery, attempts int, at time.Ti
 			outcome = v1alpha1.WebhookAttemptStarted
 		}
 		d.Status.Attempts = append(d.Status.Attempts, v1alpha1.WebhookAttempt{
-			At: metav1.NewTime(at), Outcome: outcome,
+			At: v1alpha1.NewTime(at), Outcome: outcome,
 			Signatures: []v1alpha1.WebhookSignature{{Digest: strings.Repeat("0", 64), SecretID: "x"}},
 		})
 	}

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,7 +24,7 @@ func (r *Reconciler) conclude(ctx context.Context, s *scope, next step) error {
 	case next.phase == v1alpha1.WebhookDeliveryPending:
 		status.FinishedAt = nil
 	case status.FinishedAt == nil:
-		status.FinishedAt = ptr.To(metav1.NewTime(s.now.UTC().Truncate(time.Second)))
+		status.FinishedAt = ptr.To(v1alpha1.NewTime(s.now.UTC().Truncate(time.Second)))
 	}
 	conditions.Set(&status.Conditions, next.verdict, s.delivery.Generation, s.now)
 	written, err := patch.Status(ctx, r.client, s.delivery, s.before, *status)

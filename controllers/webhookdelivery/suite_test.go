@@ -66,7 +66,7 @@ func quiet(t *testing.T, namespace, name, url string) *v1alpha1.WebhookEndpoint 
 	endpoint := builder.WebhookEndpoint(name).In(namespace).URL(url).
 		Mutate(func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true }).Build()
 	env.Create(t, endpoint)
-	now := metav1.Now()
+	now := v1alpha1.Now()
 	harness.Eventually(t, func(g Gomega) {
 		testenv.Get(t, g, env, endpoint)
 		endpoint.Status.PingedAt = &now
@@ -104,7 +104,7 @@ func readyReason(conditions []v1alpha1.Condition) string {
 // answered makes the endpoint one that has answered before, hasFailed one that has not.
 func answered(t *testing.T, endpoint *v1alpha1.WebhookEndpoint) {
 	t.Helper()
-	setStatus(t, endpoint, func(s *v1alpha1.WebhookEndpointStatus) { now := metav1.Now(); s.LastSuccessAt = &now })
+	setStatus(t, endpoint, func(s *v1alpha1.WebhookEndpointStatus) { now := v1alpha1.Now(); s.LastSuccessAt = &now })
 }
 
 func hasFailed(t *testing.T, endpoint *v1alpha1.WebhookEndpoint) {

@@ -130,7 +130,7 @@ func setBacklogged(endpoint *v1alpha1.WebhookEndpoint, pending, bound int, now t
 	}
 	v1alpha1.SetCondition(list, v1alpha1.Condition{
 		Type: v1alpha1.ConditionBacklogged, Status: metav1.ConditionTrue, ObservedGeneration: endpoint.Generation,
-		LastTransitionTime: metav1.NewTime(now), Reason: v1alpha1.ReasonTooManyPending,
+		LastTransitionTime: v1alpha1.NewTime(now), Reason: v1alpha1.ReasonTooManyPending,
 		Message: "More deliveries wait than the operator's --webhook-max-pending allows, and no more are made until less than half as many do. " +
 			"What happens meanwhile is recorded, and sent then: see to it that the receiver answers, or delete the WebhookDeliveries that are of no use to it.",
 	})

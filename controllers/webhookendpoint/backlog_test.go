@@ -64,7 +64,7 @@ func TestMeasure(t *testing.T) {
 		d := v1alpha1.WebhookDelivery{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(noon.Add(since))}}
 		d.Spec.EndpointRef.UID = uid
 		if redelivered != 0 {
-			d.Status.Redelivery = &v1alpha1.WebhookRedelivery{At: metav1.NewTime(noon.Add(redelivered))}
+			d.Status.Redelivery = &v1alpha1.WebhookRedelivery{At: v1alpha1.NewTime(noon.Add(redelivered))}
 		}
 		return d
 	}

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -185,6 +184,6 @@ func (r *Reconciler) ping(ctx context.Context, s *scope) error {
 	if err := r.client.Create(ctx, delivery); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create the ping's delivery: %w", err)
 	}
-	s.endpoint.Status.PingedAt = ptr.To(metav1.NewTime(s.now))
+	s.endpoint.Status.PingedAt = ptr.To(v1alpha1.NewTime(s.now))
 	return nil
 }

@@ -193,9 +193,9 @@ func TestAnEndpointThatTheSenderHasDisabled(t *testing.T) {
 	for _, reason := range []string{v1alpha1.ReasonGone, v1alpha1.ReasonFailingTooLong} {
 		harness.Eventually(t, func(g Gomega) {
 			status := &testenv.Get(t, g, env, endpoint).Status
-			status.ConsecutiveFailures, status.FailingSince = 7, &metav1.Time{Time: time.Now()}
+			status.ConsecutiveFailures, status.FailingSince = 7, &v1alpha1.Time{Time: time.Now()}
 			status.Disabled = &v1alpha1.WebhookDisabled{
-				At: metav1.Now(), Reason: v1alpha1.WebhookDisabledReason(reason), Message: "why", Generation: endpoint.Generation,
+				At: v1alpha1.Now(), Reason: v1alpha1.WebhookDisabledReason(reason), Message: "why", Generation: endpoint.Generation,
 			}
 			g.Expect(env.AsController(t).Status().Update(t.Context(), endpoint)).To(Succeed())
 		})

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -100,7 +99,7 @@ func remember(before []v1alpha1.WebhookSecretStatus, inUse []signatures.Expiring
 	for _, secret := range inUse {
 		entry := v1alpha1.WebhookSecretStatus{ID: secret.ID()}
 		if secret.ExpiresAt != nil {
-			entry.ExpiresAt = ptr.To(metav1.NewTime(*secret.ExpiresAt))
+			entry.ExpiresAt = ptr.To(v1alpha1.NewTime(*secret.ExpiresAt))
 		}
 		out, known[entry.ID] = append(out, entry), true
 	}
@@ -109,7 +108,7 @@ func remember(before []v1alpha1.WebhookSecretStatus, inUse []signatures.Expiring
 			continue
 		}
 		if entry.ExpiresAt == nil || entry.ExpiresAt.After(now) {
-			entry.ExpiresAt = ptr.To(metav1.NewTime(now.UTC().Truncate(time.Second)))
+			entry.ExpiresAt = ptr.To(v1alpha1.NewTime(now.UTC().Truncate(time.Second)))
 		}
 		out, known[entry.ID] = append(out, entry), true
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -24,7 +23,7 @@ func TestRemember(t *testing.T) {
 	entry := func(id string, end *time.Time) v1alpha1.WebhookSecretStatus {
 		out := v1alpha1.WebhookSecretStatus{ID: id}
 		if end != nil {
-			moment := metav1.NewTime(*end)
+			moment := v1alpha1.NewTime(*end)
 			out.ExpiresAt = &moment
 		}
 		return out

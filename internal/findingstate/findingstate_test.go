@@ -39,7 +39,7 @@ func reconcile(f *v1alpha1.Finding, now time.Time) {
 }
 
 func TestState(t *testing.T) {
-	closure := &v1alpha1.FindingClosure{At: metav1.NewTime(now)}
+	closure := &v1alpha1.FindingClosure{At: v1alpha1.NewTime(now)}
 	cases := []struct {
 		reason string
 		closed *v1alpha1.FindingClosure
@@ -83,12 +83,12 @@ func TestObserveRecordsTransitions(t *testing.T) {
 		want:   []transition{{v1alpha1.TransitionTriaged, "open", "open", "ann"}},
 	}, {
 		name: "closed", reason: "a scan no longer reports it",
-		change: func(f *v1alpha1.Finding) { f.Spec.Closed = &v1alpha1.FindingClosure{At: metav1.NewTime(now)} },
+		change: func(f *v1alpha1.Finding) { f.Spec.Closed = &v1alpha1.FindingClosure{At: v1alpha1.NewTime(now)} },
 		want:   []transition{{v1alpha1.TransitionClosed, "open", "closed", "scanner/gosec"}},
 	}, {
 		name: "reopened muted", reason: "a finding that returns keeps its triage",
 		before: func(f *v1alpha1.Finding) {
-			f.Spec.Closed = &v1alpha1.FindingClosure{At: metav1.NewTime(now)}
+			f.Spec.Closed = &v1alpha1.FindingClosure{At: v1alpha1.NewTime(now)}
 			f.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted
 		},
 		change: func(f *v1alpha1.Finding) { f.Spec.Closed = nil },
@@ -108,7 +108,7 @@ func TestObserveRecordsTransitions(t *testing.T) {
 		name: "triaged and closed at once", reason: "each change between two reconciles is recorded, the scanner's first",
 		change: func(f *v1alpha1.Finding) {
 			f.Spec.Triage = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusActive, By: "ann"}
-			f.Spec.Closed = &v1alpha1.FindingClosure{At: metav1.NewTime(now)}
+			f.Spec.Closed = &v1alpha1.FindingClosure{At: v1alpha1.NewTime(now)}
 		},
 		want: []transition{
 			{v1alpha1.TransitionClosed, "open", "closed", "scanner/gosec"},
@@ -282,7 +282,7 @@ func mutate(t *rapid.T, f *v1alpha1.Finding) {
 	case 1:
 		f.Spec.Triage.Comments = rapid.SampledFrom([]string{"", "false positive"}).Draw(t, "comments")
 	case 2:
-		f.Spec.Closed = &v1alpha1.FindingClosure{At: metav1.NewTime(now)}
+		f.Spec.Closed = &v1alpha1.FindingClosure{At: v1alpha1.NewTime(now)}
 	case 3:
 		f.Spec.Closed = nil
 	case 4:

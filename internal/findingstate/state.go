@@ -7,8 +7,6 @@ package findingstate
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/lastwrite"
 )
@@ -35,15 +33,15 @@ func UserStatus(spec *v1alpha1.FindingSpec) v1alpha1.UserStatus {
 }
 
 // CreatedAt is when the finding was first seen: spec.detectedAt, else the resource's creation.
-func CreatedAt(finding *v1alpha1.Finding) metav1.Time {
+func CreatedAt(finding *v1alpha1.Finding) v1alpha1.Time {
 	if finding.Spec.DetectedAt != nil {
-		return metav1.NewTime(finding.Spec.DetectedAt.UTC())
+		return v1alpha1.NewTime(finding.Spec.DetectedAt.UTC())
 	}
-	return metav1.NewTime(finding.CreationTimestamp.UTC())
+	return v1alpha1.NewTime(finding.CreationTimestamp.UTC())
 }
 
 // UpdatedAt is when the finding's spec was last written, by the rule of package lastwrite.
-func UpdatedAt(finding *v1alpha1.Finding, now time.Time) metav1.Time {
+func UpdatedAt(finding *v1alpha1.Finding, now time.Time) v1alpha1.Time {
 	return lastwrite.UpdatedAt(finding, lastwrite.Observed{
 		Generation: finding.Status.ObservedGeneration,
 		UpdatedAt:  finding.Status.UpdatedAt,

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -177,7 +176,7 @@ func (im *Importer) checkAge(ctx context.Context, j *job) error {
 	if started.IsZero() {
 		started = time.Now()
 	}
-	j.context.startedAt = metav1.NewTime(started.UTC().Truncate(time.Second))
+	j.context.startedAt = appsecv1alpha1.NewTime(started.UTC().Truncate(time.Second))
 	if im.options.Force {
 		return nil
 	}
@@ -231,7 +230,7 @@ func (im *Importer) compare(ctx context.Context, j *job) error {
 // end writes the outcome: the last that an import writes of a scan.
 func (im *Importer) end(ctx context.Context, j *job, outcome appsecv1alpha1.ScanOutcome, message string) error {
 	if err := im.applyScan(ctx, j, func(spec *appsecv1alpha1.ScanSpec) {
-		spec.CompletedAt = ptr.To(metav1.Now().Rfc3339Copy())
+		spec.CompletedAt = ptr.To(appsecv1alpha1.NewTime(time.Now().UTC().Truncate(time.Second)))
 		spec.Outcome = outcome
 		spec.Message = message
 		spec.Counts = j.summary.counts()

@@ -66,7 +66,7 @@ func TestWhatCountsAsAChange(t *testing.T) {
 			Related:  []sarif.Location{{Path: "b.go", Line: 1}},
 		})
 	}
-	later := metav1.NewTime(c.startedAt.Add(time.Hour))
+	later := appsecv1alpha1.NewTime(c.startedAt.Add(time.Hour))
 	for name, tc := range map[string]struct {
 		reason string
 		change func(*appsecv1alpha1.FindingSpec)

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/internal/sarif"
@@ -19,7 +17,7 @@ type scanContext struct {
 	category            appsecv1alpha1.FindingCategory
 	commit              string
 	scanID              string
-	startedAt           metav1.Time
+	startedAt           appsecv1alpha1.Time
 	links               permalinks
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -24,7 +23,7 @@ const commit = "0123456789abcdef0123456789abcdef01234567"
 func testContext(category appsecv1alpha1.FindingCategory) *scanContext {
 	return &scanContext{
 		repository: "shop", project: "web", tool: "lint", category: category, commit: commit, scanID: "s-1",
-		startedAt: metav1.NewTime(time.Date(2026, 2, 1, 10, 0, 0, 0, time.UTC)),
+		startedAt: appsecv1alpha1.NewTime(time.Date(2026, 2, 1, 10, 0, 0, 0, time.UTC)),
 		links:     newPermalinks(&appsecv1alpha1.RepositorySpec{URL: "https://github.com/acme/shop"}, commit),
 	}
 }

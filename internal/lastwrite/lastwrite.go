@@ -18,7 +18,7 @@ type Observed struct {
 	// Generation that UpdatedAt is of; 0 before the first reconcile.
 	Generation int64
 	// UpdatedAt is nil before the first reconcile.
-	UpdatedAt *metav1.Time
+	UpdatedAt *v1alpha1.Time
 }
 
 // UpdatedAt is when the spec was last written, to the second, in UTC.
@@ -30,7 +30,7 @@ type Observed struct {
 //
 // Controllers and the REST facade call the same function, so that what the facade answers
 // before a reconcile is what the reconcile will record, as long as their clocks agree.
-func UpdatedAt(object metav1.Object, observed Observed, now time.Time) metav1.Time {
+func UpdatedAt(object metav1.Object, observed Observed, now time.Time) v1alpha1.Time {
 	if observed.UpdatedAt != nil && observed.Generation >= object.GetGeneration() {
 		return second(observed.UpdatedAt.Time)
 	}
@@ -61,4 +61,4 @@ func newestWrite(object metav1.Object) time.Time {
 	return newest
 }
 
-func second(t time.Time) metav1.Time { return metav1.NewTime(t.UTC().Truncate(time.Second)) }
+func second(t time.Time) v1alpha1.Time { return v1alpha1.NewTime(t.UTC().Truncate(time.Second)) }

@@ -13,13 +13,13 @@ import (
 
 var start = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-func at(seconds int) *metav1.Time {
-	t := metav1.NewTime(start.Add(time.Duration(seconds) * time.Second))
+func at(seconds int) *v1alpha1.Time {
+	t := v1alpha1.NewTime(start.Add(time.Duration(seconds) * time.Second))
 	return &t
 }
 
-func write(manager, subresource string, when *metav1.Time) metav1.ManagedFieldsEntry {
-	return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, Time: when}
+func write(manager, subresource string, when *v1alpha1.Time) metav1.ManagedFieldsEntry {
+	return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, Time: &metav1.Time{Time: when.Time}}
 }
 
 func TestUpdatedAt(t *testing.T) {
@@ -28,7 +28,7 @@ func TestUpdatedAt(t *testing.T) {
 		generation   int64
 		writes       []metav1.ManagedFieldsEntry
 		observed     lastwrite.Observed
-		now, want    *metav1.Time
+		now, want    *v1alpha1.Time
 	}{{
 		name: "first", reason: "before the first reconcile the write's own time counts, not the clock",
 		generation: 1, writes: []metav1.ManagedFieldsEntry{write("scanner/gosec", "", at(3))},

@@ -238,7 +238,7 @@ func TestTheOldestCommitsMakeRoomAndTheirIssuesStayResolved(t *testing.T) {
 }
 
 func TestWhenACommitWasReviewed(t *testing.T) {
-	before := []v1alpha1.ReviewedCommit{{SHA: "a", ReviewedAt: metav1.NewTime(start)}}
+	before := []v1alpha1.ReviewedCommit{{SHA: "a", ReviewedAt: v1alpha1.NewTime(start)}}
 	for name, tc := range map[string]struct {
 		reason   string
 		given    time.Time

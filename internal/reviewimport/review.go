@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/internal/importer"
@@ -83,7 +81,7 @@ func nextReview(current *v1alpha1.ReviewSpec, pr PullRequest, repository *v1alph
 
 // reviewedAt is when the commit was reviewed. The list of reviewed commits is in order, so a
 // time before the last one's is refused: every later state would follow from a wrong order.
-func reviewedAt(commit *Commit, before []v1alpha1.ReviewedCommit, now time.Time) (metav1.Time, error) {
+func reviewedAt(commit *Commit, before []v1alpha1.ReviewedCommit, now time.Time) (v1alpha1.Time, error) {
 	var last v1alpha1.ReviewedCommit
 	if len(before) > 0 {
 		last = before[len(before)-1]
@@ -96,12 +94,12 @@ func reviewedAt(commit *Commit, before []v1alpha1.ReviewedCommit, now time.Time)
 			at = last.ReviewedAt.Time // by a clock that is ahead of ours
 		}
 	case at.After(now.Add(clockSkew)):
-		return metav1.Time{}, &importer.RefusedError{Reason: fmt.Sprintf("the commit cannot have been reviewed at %s, which is in the future", at.UTC().Format(time.RFC3339))}
+		return v1alpha1.Time{}, &importer.RefusedError{Reason: fmt.Sprintf("the commit cannot have been reviewed at %s, which is in the future", at.UTC().Format(time.RFC3339))}
 	case at.UTC().Truncate(time.Second).Before(last.ReviewedAt.Time):
-		return metav1.Time{}, &importer.RefusedError{Reason: fmt.Sprintf("the commit was reviewed at %s, before the last one recorded (%s at %s): record reviews in their order, or leave --reviewed-at out",
+		return v1alpha1.Time{}, &importer.RefusedError{Reason: fmt.Sprintf("the commit was reviewed at %s, before the last one recorded (%s at %s): record reviews in their order, or leave --reviewed-at out",
 			at.UTC().Format(time.RFC3339), last.SHA, last.ReviewedAt.UTC().Format(time.RFC3339))}
 	}
-	return metav1.NewTime(at.UTC().Truncate(time.Second)), nil
+	return v1alpha1.NewTime(at.UTC().Truncate(time.Second)), nil
 }
 
 func contains(reviewed []v1alpha1.ReviewedCommit, sha string) bool {

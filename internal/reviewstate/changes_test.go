@@ -31,7 +31,7 @@ func TestWhatIsRecordedOfAReview(t *testing.T) {
 	older := before
 	older.Transitions, older.EmittedSeq = nil, 0
 	going := written(2, 30)
-	going.DeletionTimestamp = at(31)
+	going.DeletionTimestamp = &metav1.Time{Time: at(31).Time}
 	cases := []struct {
 		reason string
 		meta   metav1.ObjectMeta

@@ -3,8 +3,6 @@
 package reviewstate
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
@@ -15,10 +13,10 @@ type Observed struct {
 	// while open, and where the review no longer keeps it.
 	ResolvedBy string
 	// ResolvedAt is when that commit was reviewed; nil where it is not known.
-	ResolvedAt *metav1.Time
+	ResolvedAt *v1alpha1.Time
 	// FirstSeenAt and LastSeenAt are when the first and the last commit that show the issue
 	// were reviewed; nil where none of them is among the reviewed commits.
-	FirstSeenAt, LastSeenAt *metav1.Time
+	FirstSeenAt, LastSeenAt *v1alpha1.Time
 }
 
 // Observe walks the reviewed commits in their order. An issue is open while the last of them

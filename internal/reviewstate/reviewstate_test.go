@@ -6,17 +6,16 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
 
-var start = metav1.NewTime(time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC))
+var start = v1alpha1.NewTime(time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC))
 
-func at(minute int) *metav1.Time {
-	t := metav1.NewTime(start.Add(time.Duration(minute) * time.Minute))
+func at(minute int) *v1alpha1.Time {
+	t := v1alpha1.NewTime(start.Add(time.Duration(minute) * time.Minute))
 	return &t
 }
 

@@ -34,7 +34,7 @@ func CountsOf(status *v1alpha1.ReviewStatus) Counts {
 	}
 }
 
-func lastReviewAt(reviewed []v1alpha1.ReviewedCommit) *metav1.Time {
+func lastReviewAt(reviewed []v1alpha1.ReviewedCommit) *v1alpha1.Time {
 	if len(reviewed) == 0 {
 		return nil
 	}
@@ -63,9 +63,9 @@ func IssueStatus(issue *v1alpha1.ReviewIssue, review *v1alpha1.ReviewSpec, now t
 
 // updatedAt is when the spec was last written or, where something else that counts has
 // changed, now. It never goes back. The first look at an object is no change of it.
-func updatedAt(object metav1.Object, generation int64, before *metav1.Time, changed bool, now time.Time) *metav1.Time {
+func updatedAt(object metav1.Object, generation int64, before *v1alpha1.Time, changed bool, now time.Time) *v1alpha1.Time {
 	at := lastwrite.UpdatedAt(object, lastwrite.Observed{Generation: generation, UpdatedAt: before}, now)
-	if moment := metav1.NewTime(now.UTC().Truncate(time.Second)); changed && before != nil && at.Before(&moment) {
+	if moment := v1alpha1.NewTime(now.UTC().Truncate(time.Second)); changed && before != nil && at.Before(&moment) {
 		at = moment
 	}
 	return &at

@@ -14,8 +14,8 @@ import (
 // written is the metadata of an object of that generation whose spec was last written then.
 func written(generation int64, minute int) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Generation: generation, ManagedFields: []metav1.ManagedFieldsEntry{
-		{Manager: "scanner/review", Time: at(minute)},
-		{Manager: v1alpha1.ControllerFieldManager, Subresource: "status", Time: at(minute + 50)},
+		{Manager: "scanner/review", Time: &metav1.Time{Time: at(minute).Time}},
+		{Manager: v1alpha1.ControllerFieldManager, Subresource: "status", Time: &metav1.Time{Time: at(minute + 50).Time}},
 	}}
 }
 

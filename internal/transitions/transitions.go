@@ -3,8 +3,6 @@
 package transitions
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
@@ -48,7 +46,7 @@ func (h History) Full() bool {
 // the oldest make room, but never one whose event is still to be made. The seq and the time of
 // what is given are filled in. A transition is not dated before the one that it follows,
 // whatever the clocks say.
-func (h History) Record(at metav1.Time, happened ...v1alpha1.Transition) []v1alpha1.Transition {
+func (h History) Record(at v1alpha1.Time, happened ...v1alpha1.Transition) []v1alpha1.Transition {
 	if len(happened) == 0 {
 		return h.Transitions
 	}

@@ -5,15 +5,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/transitions"
 )
 
-func at(minute int) metav1.Time {
-	return metav1.NewTime(time.Date(2026, time.March, 1, 12, minute, 0, 0, time.UTC))
+func at(minute int) v1alpha1.Time {
+	return v1alpha1.NewTime(time.Date(2026, time.March, 1, 12, minute, 0, 0, time.UTC))
 }
 
 var updated = v1alpha1.Transition{Type: v1alpha1.TransitionUpdated, From: "open", To: "closed", By: "scanner/x", Scan: "s-1"}

@@ -66,7 +66,7 @@ func namedDelivery(name string, event Event, endpoint *v1alpha1.WebhookEndpoint)
 		Spec: v1alpha1.WebhookDeliverySpec{
 			EndpointRef: v1alpha1.WebhookEndpointReference{Name: v1alpha1.ResourceName(endpoint.Name), UID: string(endpoint.UID)},
 			Event: v1alpha1.WebhookEvent{
-				ID: name, Type: event.Type, Time: metav1.NewTime(at), Subject: event.Subject,
+				ID: name, Type: event.Type, Time: v1alpha1.NewTime(at), Subject: event.Subject,
 			},
 			Payload: string(payload),
 		},

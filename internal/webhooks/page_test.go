@@ -41,7 +41,7 @@ func finding(name string) *v1alpha1.Finding {
 
 func entry(name string, seq int64) PageEntry {
 	return PageEntryOf(finding(name), v1alpha1.Transition{
-		Seq: seq, Type: v1alpha1.TransitionCreated, At: metav1.NewTime(noon), To: "open", By: "scanner/gosec", Scan: "s-1",
+		Seq: seq, Type: v1alpha1.TransitionCreated, At: v1alpha1.NewTime(noon), To: "open", By: "scanner/gosec", Scan: "s-1",
 	})
 }
 

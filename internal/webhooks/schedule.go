@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
@@ -96,7 +94,7 @@ func after(attempt *v1alpha1.WebhookAttempt, wait time.Duration) time.Time {
 
 // RetryAt is the earliest time of another attempt by the header retry-after of an answer that
 // came now: a number of seconds or a date, at most a day ahead. Nil where it asks for nothing.
-func RetryAt(header string, now time.Time) *metav1.Time {
+func RetryAt(header string, now time.Time) *v1alpha1.Time {
 	until, asked := retryAfter(strings.TrimSpace(header), now)
 	if !asked || !until.After(now) {
 		return nil
@@ -108,7 +106,7 @@ func RetryAt(header string, now time.Time) *metav1.Time {
 	if whole := until.Truncate(time.Second); !whole.Equal(until) {
 		until = whole.Add(time.Second) // never sooner than asked
 	}
-	return &metav1.Time{Time: until}
+	return &v1alpha1.Time{Time: until}
 }
 
 func retryAfter(header string, now time.Time) (time.Time, bool) {
@@ -141,7 +139,7 @@ func RedeliveryAsked(delivery *v1alpha1.WebhookDelivery) string {
 // TakeUpRedelivery begins the round that the delivery's annotation asks for, if it does.
 func TakeUpRedelivery(delivery *v1alpha1.WebhookDelivery, now time.Time) {
 	if value := RedeliveryAsked(delivery); value != "" {
-		delivery.Status.Redelivery = &v1alpha1.WebhookRedelivery{Value: value, At: metav1.NewTime(now.UTC().Truncate(time.Second))}
+		delivery.Status.Redelivery = &v1alpha1.WebhookRedelivery{Value: value, At: v1alpha1.NewTime(now.UTC().Truncate(time.Second))}
 	}
 }
 

@@ -2,12 +2,10 @@ package webhooks
 
 import (
 	"fmt"
+	"pgregory.net/rapid"
 	"strings"
 	"testing"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
@@ -23,9 +21,9 @@ func tried(outcomes ...v1alpha1.WebhookAttemptOutcome) *v1alpha1.WebhookDelivery
 	d := newDelivery("{}")
 	for i, outcome := range outcomes {
 		at := noon.Add(time.Duration(i+1-len(outcomes)) * time.Hour)
-		attempt := v1alpha1.WebhookAttempt{At: metav1.NewTime(at), Outcome: outcome}
+		attempt := v1alpha1.WebhookAttempt{At: v1alpha1.NewTime(at), Outcome: outcome}
 		if outcome != unknown {
-			attempt.EndedAt = &metav1.Time{Time: at.Add(15 * time.Second)}
+			attempt.EndedAt = &v1alpha1.Time{Time: at.Add(15 * time.Second)}
 		}
 		AddAttempt(&d.Status, attempt)
 	}
@@ -96,7 +94,7 @@ func TestTheScheduleIsAFunctionOfTheDelivery(t *testing.T) {
 		d.Spec.Event.ID = rapid.StringMatching(`d-[a-z2-7]{26}`).Draw(t, "id")
 		last := &d.Status.Attempts[len(outcomes)-1]
 		if rapid.Bool().Draw(t, "retry-after") {
-			last.RetryAt = &metav1.Time{Time: noon.Add(time.Duration(rapid.IntRange(-10, 100_000).Draw(t, "seconds")) * time.Second)}
+			last.RetryAt = &v1alpha1.Time{Time: noon.Add(time.Duration(rapid.IntRange(-10, 100_000).Draw(t, "seconds")) * time.Second)}
 		}
 		at, due := NextAttempt(d)
 		stored := d.DeepCopy()
@@ -213,7 +211,7 @@ func TestEachValueOfTheAnnotationIsOneRedelivery(t *testing.T) {
 		if !due() {
 			t.Fatalf("%q is forgotten before an attempt was made", value)
 		}
-		AddAttempt(&d.Status, v1alpha1.WebhookAttempt{At: metav1.NewTime(noon), Outcome: failed})
+		AddAttempt(&d.Status, v1alpha1.WebhookAttempt{At: v1alpha1.NewTime(noon), Outcome: failed})
 		if due() {
 			t.Fatalf("%q is taken up twice", value)
 		}
@@ -244,7 +242,7 @@ func TestARedeliveryBeginsTheScheduleAnew(t *testing.T) {
 				if (made == 0) != at.IsZero() {
 					t.Fatalf("attempt %d of round %d is due at %s", made+1, round+1, at)
 				}
-				AddAttempt(&d.Status, v1alpha1.WebhookAttempt{At: metav1.NewTime(noon), Outcome: failed})
+				AddAttempt(&d.Status, v1alpha1.WebhookAttempt{At: v1alpha1.NewTime(noon), Outcome: failed})
 				made++
 			}
 			if made != AttemptsPerRound || len(d.Status.Attempts) > v1alpha1.MaxWebhookAttempts {

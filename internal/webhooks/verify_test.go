@@ -1,12 +1,10 @@
 package webhooks
 
 import (
+	"pgregory.net/rapid"
 	"strings"
 	"testing"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
@@ -21,11 +19,11 @@ func sent(t testing.TB, d *v1alpha1.WebhookDelivery, at time.Time, outcome v1alp
 	if err != nil {
 		t.Fatal(err)
 	}
-	attempt := v1alpha1.WebhookAttempt{At: metav1.NewTime(at), Outcome: outcome}
+	attempt := v1alpha1.WebhookAttempt{At: v1alpha1.NewTime(at), Outcome: outcome}
 	for _, s := range signed {
 		entry := v1alpha1.WebhookSignature{Digest: s.Digest(), SecretID: s.Secret().ID()}
 		if end := s.Secret().ExpiresAt; end != nil {
-			moment := metav1.NewTime(*end)
+			moment := v1alpha1.NewTime(*end)
 			entry.ExpiresAt = &moment
 		}
 		attempt.Signatures = append(attempt.Signatures, entry)
@@ -131,10 +129,10 @@ func TestVerifyHoldsOverARedelivery(t *testing.T) {
 	verify(again, end, Verified)
 	verify(first+" "+again, end, Verified)
 	for len(d.Status.Attempts) < v1alpha1.MaxWebhookAttempts {
-		AddAttempt(&d.Status, v1alpha1.WebhookAttempt{At: metav1.NewTime(end), Outcome: v1alpha1.WebhookAttemptFailed})
+		AddAttempt(&d.Status, v1alpha1.WebhookAttempt{At: v1alpha1.NewTime(end), Outcome: v1alpha1.WebhookAttemptFailed})
 	}
 	verify(first, noon, Verified)
-	AddAttempt(&d.Status, v1alpha1.WebhookAttempt{At: metav1.NewTime(end), Outcome: v1alpha1.WebhookAttemptFailed})
+	AddAttempt(&d.Status, v1alpha1.WebhookAttempt{At: v1alpha1.NewTime(end), Outcome: v1alpha1.WebhookAttemptFailed})
 	verify(first, noon, SignatureMismatch)
 	verify(again, noon, Verified)
 }

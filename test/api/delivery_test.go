@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
@@ -20,7 +18,7 @@ const payload = `{"type":"finding.created","timestamp":"2026-03-01T08:30:00Z","d
 
 // delivery makes one that was sent once, signed with a secret that ends at expires, and
 // returns the signature.
-func (o *organization) delivery(name string, expires *metav1.Time) (signature string) {
+func (o *organization) delivery(name string, expires *v1alpha1.Time) (signature string) {
 	o.t.Helper()
 	at := time.Now().Truncate(time.Second)
 	secret, _ := signatures.NewSecret()
@@ -32,7 +30,7 @@ func (o *organization) delivery(name string, expires *metav1.Time) (signature st
 	o.create(delivery)
 	delivery.Status.Phase = v1alpha1.WebhookDeliveryDelivered
 	delivery.Status.Attempts = []v1alpha1.WebhookAttempt{{
-		At: metav1.Time{Time: at}, Outcome: v1alpha1.WebhookAttemptSucceeded, Code: 200,
+		At: v1alpha1.Time{Time: at}, Outcome: v1alpha1.WebhookAttemptSucceeded, Code: 200,
 		Signatures: []v1alpha1.WebhookSignature{{Digest: signed[0].Digest(), SecretID: secret.ID(), ExpiresAt: expires}},
 	}}
 	if err := controller.Status().Update(o.t.Context(), delivery); err != nil {
@@ -48,11 +46,11 @@ func (o *organization) sends(delivery *v1alpha1.WebhookDelivery, at time.Time, s
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	attempt := v1alpha1.WebhookAttempt{At: metav1.Time{Time: at}, Outcome: v1alpha1.WebhookAttemptFailed, Code: 500}
+	attempt := v1alpha1.WebhookAttempt{At: v1alpha1.Time{Time: at}, Outcome: v1alpha1.WebhookAttemptFailed, Code: 500}
 	for _, signature := range signed {
 		entry := v1alpha1.WebhookSignature{Digest: signature.Digest(), SecretID: signature.Secret().ID()}
 		if end := signature.Secret().ExpiresAt; end != nil {
-			entry.ExpiresAt = &metav1.Time{Time: *end}
+			entry.ExpiresAt = &v1alpha1.Time{Time: *end}
 		}
 		attempt.Signatures = append(attempt.Signatures, entry)
 	}
@@ -91,7 +89,7 @@ func TestADeliveryIsVerifiedAtTheMomentItIsSent(t *testing.T) {
 func TestADeliveryIsVerified(t *testing.T) {
 	o, other := newOrganization(t), newOrganization(t)
 	c := o.key("ci")
-	past := metav1.NewTime(time.Now().Add(-time.Hour))
+	past := v1alpha1.NewTime(time.Now().Add(-time.Hour))
 	good, old := o.delivery("d-good", nil), o.delivery("d-old", &past)
 	theirs := other.delivery("d-theirs", nil)
 	for _, test := range []struct {
@@ -146,7 +144,7 @@ func TestEachAttemptOfADeliveryIsVerified(t *testing.T) {
 	lost := o.sends(delivery, now.Add(-3*time.Hour), signatures.Expiring{Secret: first, ExpiresAt: &over})
 	overlapping := o.sends(delivery, now.Add(-2*time.Hour),
 		signatures.Expiring{Secret: second, ExpiresAt: &later}, signatures.Expiring{Secret: first, ExpiresAt: &over})
-	delivery.Status.Redelivery = &v1alpha1.WebhookRedelivery{Value: "1", At: metav1.Time{Time: now}}
+	delivery.Status.Redelivery = &v1alpha1.WebhookRedelivery{Value: "1", At: v1alpha1.Time{Time: now}}
 	again := o.sends(delivery, now, signatures.Expiring{Secret: third}, signatures.Expiring{Secret: second, ExpiresAt: &later})
 	newest, older, _ := strings.Cut(overlapping, " ")
 

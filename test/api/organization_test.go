@@ -90,8 +90,8 @@ func (o *organization) issue(name string, scopes ...v1alpha1.Scope) (token strin
 		o.t.Fatal(err)
 	}
 	key.Status.KeyID = claims.ID
-	key.Status.IssuedAt = &metav1.Time{Time: claims.IssuedAt}
-	key.Status.ExpiresAt = &metav1.Time{Time: claims.ExpiresAt}
+	key.Status.IssuedAt = &v1alpha1.Time{Time: claims.IssuedAt}
+	key.Status.ExpiresAt = &v1alpha1.Time{Time: claims.ExpiresAt}
 	if err := controller.Status().Update(o.t.Context(), key); err != nil {
 		o.t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
@@ -57,7 +56,7 @@ func TestRepositoriesAreSortedAndPaged(t *testing.T) {
 	c := o.key("ci")
 	for i, name := range []string{"b", "a", "c"} {
 		o.create(builder.Repository(name).In(o.namespace).Mutate(func(r *v1alpha1.Repository) {
-			r.Spec.LastCommit = &v1alpha1.Commit{CommittedAt: &metav1.Time{Time: time.Date(2026, 1, i+1, 0, 0, 0, 0, time.UTC)}}
+			r.Spec.LastCommit = &v1alpha1.Commit{CommittedAt: &v1alpha1.Time{Time: time.Date(2026, 1, i+1, 0, 0, 0, 0, time.UTC)}}
 		}).Build())
 	}
 	o.lists(c, "/v2/repos", 4)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
@@ -29,9 +28,9 @@ func (o *organization) review(name string, number int32, status v1alpha1.PullReq
 	review := b.Build()
 	o.create(review)
 	review.Status.ObservedGeneration = review.Generation
-	review.Status.UpdatedAt = &metav1.Time{Time: updated}
+	review.Status.UpdatedAt = &v1alpha1.Time{Time: updated}
 	if reviewed {
-		review.Status.LastReviewAt = &metav1.Time{Time: updated}
+		review.Status.LastReviewAt = &v1alpha1.Time{Time: updated}
 	}
 	if err := controller.Status().Update(o.t.Context(), review); err != nil {
 		o.t.Fatal(err)

@@ -15,9 +15,11 @@ func typeMeta(kind string) metav1.TypeMeta {
 }
 
 // Time is the moment, to the second as it is stored.
-func Time(at time.Time) metav1.Time { return metav1.NewTime(at.UTC().Truncate(time.Second)) }
+func Time(at time.Time) appsecv1alpha1.Time {
+	return appsecv1alpha1.NewTime(at.UTC().Truncate(time.Second))
+}
 
-func timePointer(at time.Time) *metav1.Time {
+func timePointer(at time.Time) *appsecv1alpha1.Time {
 	t := Time(at)
 	return &t
 }

@@ -122,9 +122,9 @@ func (g *generator) text(schema *apiextensionsv1.JSONSchemaProps, path string, i
 			g.t.Fatalf("%s: %v", path, err)
 		}
 		return value
-	case schema.Format == "date-time":
+	case isTime(schema):
 		return "2026-01-02T03:04:05Z"
-	case schema.Format == "duration":
+	case isDuration(schema):
 		return "24h"
 	case schema.Pattern == scorePattern:
 		return "10.0"
@@ -140,6 +140,19 @@ func (g *generator) text(schema *apiextensionsv1.JSONSchemaProps, path string, i
 
 // scorePattern is that of a score, which nothing made of one character matches.
 const scorePattern = `^(10\.0|[0-9]\.[0-9])$`
+
+// isTime and isDuration know strings of these forms by the rules that check them.
+func isTime(schema *apiextensionsv1.JSONSchemaProps) bool { return hasRule(schema, "timestamp(self") }
+
+func isDuration(schema *apiextensionsv1.JSONSchemaProps) bool {
+	return hasRule(schema, "duration(self)")
+}
+
+func hasRule(schema *apiextensionsv1.JSONSchemaProps, prefix string) bool {
+	return slices.ContainsFunc(schema.XValidations, func(rule apiextensionsv1.ValidationRule) bool {
+		return strings.HasPrefix(rule.Rule, prefix)
+	})
+}
 
 // shape is a beginning, and a character that the pattern takes any number of after it; "<"
 // where it may be, since that takes six bytes as stored.

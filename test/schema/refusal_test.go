@@ -26,7 +26,7 @@ func violations(schema *apiextensionsv1.JSONSchemaProps, path string) []violatio
 	add := func(bound string, value any) { out = append(out, violation{path, bound, value}) }
 	switch schema.Type {
 	case "string":
-		if schema.MaxLength != nil && schema.Format != "duration" {
+		if schema.MaxLength != nil {
 			add("maxLength", strings.Repeat("a", int(*schema.MaxLength)+1))
 		}
 		if schema.MinLength != nil && *schema.MinLength > 0 {
@@ -38,8 +38,8 @@ func violations(schema *apiextensionsv1.JSONSchemaProps, path string) []violatio
 		if schema.Pattern != "" {
 			add("pattern", "-")
 		}
-		if schema.Format == "date-time" || schema.Format == "duration" {
-			add("format", "yesterday")
+		for _, text := range notForms(schema) {
+			add("form "+text, text)
 		}
 	case "integer":
 		if schema.Minimum != nil {
@@ -67,6 +67,21 @@ func violations(schema *apiextensionsv1.JSONSchemaProps, path string) []violatio
 		}
 	}
 	return out
+}
+
+// notForms are texts that are no time, or no duration, though they look like one.
+func notForms(schema *apiextensionsv1.JSONSchemaProps) []string {
+	switch {
+	case isTime(schema):
+		return []string{
+			"2026-01-01T00:00:00+99:99", "2026-01-01T00:00:00+24:00", "2026-01-01T00:00:00,5Z", "2026-01-01T0:00:00Z",
+			"2026-01-01T00:00:60Z", "2026-02-30T00:00:00Z", "0000-12-31T23:59:59Z", "9999-12-31T23:59:59-05:00", "2026-01-01",
+		}
+	case isDuration(schema):
+		return []string{"365d", "90 days", "3 weeks", "-1h", "9999999999h", "yesterday"}
+	default:
+		return nil
+	}
 }
 
 // filler is any value of the type; whether it is valid beyond that is another bound's business.

@@ -18,9 +18,6 @@ const maxCharacters = 160_000
 // maxSelectableFields is what the API server takes for a version.
 const maxSelectableFields = 8
 
-// dateTimeLength is the longest RFC 3339 time with nanoseconds and a zone.
-const dateTimeLength = int64(len("2006-01-02T15:04:05.999999999+07:00"))
-
 // keyBound is how a CRD bounds the keys of a map, which a schema cannot.
 var keyBound = regexp.MustCompile(`^self\.all\(name, size\(name\) <= (\d+)\)$`)
 
@@ -60,8 +57,6 @@ func stringExtent(schema *apiextensionsv1.JSONSchemaProps, path string, unbounde
 		return longest
 	case schema.MaxLength != nil:
 		return *schema.MaxLength
-	case schema.Format == "date-time":
-		return dateTimeLength
 	default:
 		unbounded(path, "string without maxLength")
 		return 0

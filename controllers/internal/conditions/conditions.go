@@ -30,7 +30,7 @@ func Set(list *[]v1alpha1.Condition, verdict Verdict, generation int64, now time
 		Type:               v1alpha1.ConditionReady,
 		Status:             metav1.ConditionFalse,
 		ObservedGeneration: generation,
-		LastTransitionTime: metav1.NewTime(now),
+		LastTransitionTime: v1alpha1.NewTime(now),
 		Reason:             verdict.Reason,
 		Message:            verdict.Message,
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -16,8 +15,8 @@ import (
 )
 
 func TestStatusPatch(t *testing.T) {
-	noon := metav1.NewTime(time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC))
-	elsewhere := metav1.NewTime(noon.In(time.FixedZone("east", 3600)))
+	noon := v1alpha1.NewTime(time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC))
+	elsewhere := v1alpha1.NewTime(noon.In(time.FixedZone("east", 3600)))
 	cases := []struct {
 		reason        string
 		before, after v1alpha1.ProjectStatus

@@ -3,8 +3,6 @@ package removal
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
@@ -19,7 +17,7 @@ const (
 // said anew, however long somebody else's finalizer holds what is left.
 func Progress(before *v1alpha1.RemovalProgress, remaining int32, now time.Time) *v1alpha1.RemovalProgress {
 	if before == nil {
-		return &v1alpha1.RemovalProgress{ObservedAt: metav1.NewTime(now), Total: remaining, Remaining: remaining}
+		return &v1alpha1.RemovalProgress{ObservedAt: v1alpha1.NewTime(now), Total: remaining, Remaining: remaining}
 	}
 	change := before.Remaining - remaining
 	young := now.Sub(before.ObservedAt.Time) < tellEvery
@@ -27,6 +25,6 @@ func Progress(before *v1alpha1.RemovalProgress, remaining int32, now time.Time) 
 		return before
 	}
 	return &v1alpha1.RemovalProgress{
-		ObservedAt: metav1.NewTime(now), Total: max(before.Total, remaining), Remaining: remaining,
+		ObservedAt: v1alpha1.NewTime(now), Total: max(before.Total, remaining), Remaining: remaining,
 	}
 }

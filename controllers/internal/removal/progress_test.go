@@ -4,15 +4,13 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
 func TestProgressIsToldAtALowRate(t *testing.T) {
 	start := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 	at := func(after time.Duration, remaining, total int32) *v1alpha1.RemovalProgress {
-		return &v1alpha1.RemovalProgress{ObservedAt: metav1.NewTime(start.Add(after)), Remaining: remaining, Total: total}
+		return &v1alpha1.RemovalProgress{ObservedAt: v1alpha1.NewTime(start.Add(after)), Remaining: remaining, Total: total}
 	}
 	cases := []struct {
 		reason    string

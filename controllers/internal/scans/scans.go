@@ -4,8 +4,6 @@ package scans
 import (
 	"cmp"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
@@ -31,8 +29,8 @@ func compareStart(a, b *v1alpha1.Scan) int {
 }
 
 // LastSuccess is when the last scan that succeeded was completed; nil where none has.
-func LastSuccess(scans []v1alpha1.Scan) *metav1.Time {
-	var last *metav1.Time
+func LastSuccess(scans []v1alpha1.Scan) *v1alpha1.Time {
+	var last *v1alpha1.Time
 	for i := range scans {
 		spec := &scans[i].Spec
 		if spec.Outcome != v1alpha1.ScanSucceeded || spec.CompletedAt == nil {

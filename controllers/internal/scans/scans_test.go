@@ -2,12 +2,12 @@ package scans_test
 
 import (
 	"fmt"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"pgregory.net/rapid"
 
@@ -66,7 +66,7 @@ func TestLastSuccess(t *testing.T) {
 	}
 	for _, c := range cases {
 		got := scans.LastSuccess(c.scans)
-		if (got == nil) != (c.want == nil) || got != nil && !got.Equal(new(metav1.NewTime(noon.Add(*c.want)))) {
+		if (got == nil) != (c.want == nil) || got != nil && !got.Equal(new(v1alpha1.NewTime(noon.Add(*c.want)))) {
 			t.Errorf("%s: got %v", c.reason, got)
 		}
 	}

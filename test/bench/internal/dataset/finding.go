@@ -40,7 +40,7 @@ func declare(d *Data, i int) *v1alpha1.Finding {
 	f := &v1alpha1.Finding{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Finding"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: d.options.Namespace, CreationTimestamp: detected, Generation: 1,
+			Namespace: d.options.Namespace, CreationTimestamp: metav1.NewTime(detected.Time), Generation: 1,
 			Name: "f-" + fingerprints.Hash(repository, project.Name, s.tool, s.rule, path, content, fmt.Sprint(i)),
 		},
 		Spec: v1alpha1.FindingSpec{
@@ -98,14 +98,14 @@ func decide(r *rand.Rand, f *v1alpha1.Finding, detected time.Time) {
 		}
 	}
 	if chance(r, closedPercent) {
-		f.Spec.Closed = &v1alpha1.FindingClosure{At: metav1.NewTime(detected), ScanID: "scan-" + fingerprints.Hash(f.Name)}
+		f.Spec.Closed = &v1alpha1.FindingClosure{At: v1alpha1.NewTime(detected), ScanID: "scan-" + fingerprints.Hash(f.Name)}
 	}
 }
 
 // settleFinding gives it what its controller writes at its first look, with no endpoint that asks
 // for deliveries, and the managed fields of all who wrote it.
 func settleFinding(f *v1alpha1.Finding) {
-	at := f.CreationTimestamp
+	at := v1alpha1.NewTime(f.CreationTimestamp.Time)
 	facts, triage := f.Spec, f.Spec.Triage
 	facts.Triage = v1alpha1.FindingTriage{}
 	f.ManagedFields = []metav1.ManagedFieldsEntry{
@@ -129,7 +129,7 @@ func factsLikeness(facts *v1alpha1.FindingSpec) string {
 		len(facts.Details.SupportingFiles) > 0, len(facts.Details.EndpointLocations) > 0, facts.Closed != nil)
 }
 
-func ready(at metav1.Time, message string) []v1alpha1.Condition {
+func ready(at v1alpha1.Time, message string) []v1alpha1.Condition {
 	return []v1alpha1.Condition{{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: 1,
 		LastTransitionTime: at, Reason: v1alpha1.ReasonReconciled, Message: message,

@@ -19,15 +19,15 @@ type writer struct {
 	manager     string
 	operation   metav1.ManagedFieldsOperationType
 	subresource string
-	at          metav1.Time
+	at          v1alpha1.Time
 }
 
-func applied(manager string, at metav1.Time) writer {
+func applied(manager string, at v1alpha1.Time) writer {
 	return writer{manager: manager, operation: metav1.ManagedFieldsOperationApply, at: at}
 }
 
 // observed is the controllers' write of a status.
-func observed(at metav1.Time) writer {
+func observed(at v1alpha1.Time) writer {
 	return writer{manager: v1alpha1.ControllerFieldManager, operation: metav1.ManagedFieldsOperationUpdate, subresource: "status", at: at}
 }
 
@@ -35,7 +35,7 @@ func observed(at metav1.Time) writer {
 // all values that have the same members, whatever they hold; it saves most of the work.
 func (w writer) entry(part, likeness string, value any) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
-		Manager: w.manager, Operation: w.operation, APIVersion: v1alpha1.GroupVersion.String(), Time: &w.at,
+		Manager: w.manager, Operation: w.operation, APIVersion: v1alpha1.GroupVersion.String(), Time: &metav1.Time{Time: w.at.Time},
 		FieldsType: "FieldsV1", FieldsV1: fieldsOf(part, likeness, value), Subresource: w.subresource,
 	}
 }

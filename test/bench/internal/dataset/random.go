@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
 // dice fall the same for the same thing in every run.
@@ -39,9 +40,9 @@ func sha(r *rand.Rand) string {
 }
 
 // moment is a whole second within the span that ends with now.
-func moment(r *rand.Rand, now time.Time) metav1.Time {
+func moment(r *rand.Rand, now time.Time) v1alpha1.Time {
 	seconds := int64(Span / time.Second)
-	return metav1.NewTime(now.UTC().Truncate(time.Second).Add(-time.Duration(1+r.Int64N(seconds)) * time.Second))
+	return v1alpha1.NewTime(now.UTC().Truncate(time.Second).Add(-time.Duration(1+r.Int64N(seconds)) * time.Second))
 }
 
 // numbered is a name with a number.

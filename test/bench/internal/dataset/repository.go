@@ -21,11 +21,11 @@ func (d *Data) makeRepositories() {
 	}
 	d.count()
 	for _, repository := range d.Repositories {
-		repository.Status.Conditions = ready(repository.CreationTimestamp, "The status is that of the spec.")
+		repository.Status.Conditions = ready(v1alpha1.NewTime(repository.CreationTimestamp.Time), "The status is that of the spec.")
 		settle(&repository.ObjectMeta, repository.Spec, repository.Status)
 	}
 	for _, project := range d.Projects {
-		project.Status.Conditions = ready(project.CreationTimestamp, "The status is that of the spec.")
+		project.Status.Conditions = ready(v1alpha1.NewTime(project.CreationTimestamp.Time), "The status is that of the spec.")
 		settle(&project.ObjectMeta, project.Spec, project.Status)
 	}
 }
@@ -53,7 +53,7 @@ func (d *Data) repository(i int) *v1alpha1.Repository {
 func (d *Data) project(repository *v1alpha1.Repository, i int) *v1alpha1.Project {
 	d.projects++
 	r := dice("project", d.projects)
-	created, part := repository.CreationTimestamp, pick(r, "api", "worker", "web", "migrations")
+	created, part := v1alpha1.NewTime(repository.CreationTimestamp.Time), pick(r, "api", "worker", "web", "migrations")
 	assessment := v1alpha1.ProjectAssessment{
 		BusinessCriticality: pick(r, v1alpha1.BusinessCriticality("high"), "medium", "low"),
 		Exposure:            pick(r, v1alpha1.Exposure("public"), "internal", "private"),
@@ -107,16 +107,16 @@ func typeMeta(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind}
 }
 
-func (d *Data) meta(kind, name string, created metav1.Time) metav1.ObjectMeta {
+func (d *Data) meta(kind, name string, created v1alpha1.Time) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: d.options.Namespace, Name: name, UID: uid(d.options.Namespace, kind, name),
-		CreationTimestamp: created, Generation: 1,
+		CreationTimestamp: metav1.NewTime(created.Time), Generation: 1,
 	}
 }
 
 // settle adds what the API server and the controllers note beside spec and status.
 func settle(meta *metav1.ObjectMeta, spec, status any) {
-	at := meta.CreationTimestamp
+	at := v1alpha1.NewTime(meta.CreationTimestamp.Time)
 	meta.Finalizers = []string{v1alpha1.CleanupFinalizer}
 	meta.ManagedFields = []metav1.ManagedFieldsEntry{applied("kubectl", at).entry("spec", "", spec), observed(at).entry("status", "", status)}
 }

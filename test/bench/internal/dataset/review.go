@@ -61,7 +61,7 @@ func (d *Data) review(r *rand.Rand, i int) *v1alpha1.Review {
 	}
 	for j := range 2 + r.IntN(4) {
 		review.Spec.ReviewedCommits = append(review.Spec.ReviewedCommits, v1alpha1.ReviewedCommit{
-			SHA: sha(r), ReviewedAt: metav1.NewTime(created.Add(time.Duration(j) * time.Minute)),
+			SHA: sha(r), ReviewedAt: v1alpha1.NewTime(created.Add(time.Duration(j) * time.Minute)),
 		})
 	}
 	return review
@@ -83,7 +83,7 @@ func (d *Data) issue(r *rand.Rand, review *v1alpha1.Review, i, j int) *v1alpha1.
 	name := "i-" + fingerprints.Hash(review.Name, fmt.Sprint(j))
 	issue := &v1alpha1.ReviewIssue{
 		TypeMeta:   typeMeta("ReviewIssue"),
-		ObjectMeta: d.meta("ReviewIssue", name, review.CreationTimestamp),
+		ObjectMeta: d.meta("ReviewIssue", name, v1alpha1.NewTime(review.CreationTimestamp.Time)),
 		Spec: v1alpha1.ReviewIssueSpec{
 			ReviewRef: v1alpha1.ReviewReference{Name: v1alpha1.ResourceName(review.Name)},
 			Title:     s.title, Description: s.description, Severity: s.severity, File: path, Line: int32(line), CommitSHA: commits[0].SHA,
@@ -101,7 +101,7 @@ func (d *Data) issue(r *rand.Rand, review *v1alpha1.Review, i, j int) *v1alpha1.
 }
 
 func settleReview(review *v1alpha1.Review, counts reviewstate.Counts) {
-	at := review.CreationTimestamp
+	at := v1alpha1.NewTime(review.CreationTimestamp.Time)
 	review.ManagedFields = []metav1.ManagedFieldsEntry{applied("scanner/review", at).entry("spec", "", review.Spec)}
 	review.Status = reviewstate.ReviewStatus(review, counts, at.Time)
 	review.Status.EmittedSeq = lastSeq(review.Status.Transitions)
@@ -111,7 +111,7 @@ func settleReview(review *v1alpha1.Review, counts reviewstate.Counts) {
 }
 
 func settleIssue(issue *v1alpha1.ReviewIssue, review *v1alpha1.ReviewSpec) {
-	at := issue.CreationTimestamp
+	at := v1alpha1.NewTime(issue.CreationTimestamp.Time)
 	issue.ManagedFields = []metav1.ManagedFieldsEntry{applied("scanner/review", at).entry("spec", "", issue.Spec)}
 	issue.Status = reviewstate.IssueStatus(issue, review, at.Time)
 	issue.Status.EmittedSeq = lastSeq(issue.Status.Transitions)
