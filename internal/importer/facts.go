@@ -7,14 +7,30 @@ import (
 	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// sameFacts says whether two findings say the same. What depends on the scan alone, and
-// so changes at every commit, is not compared; nor is what no scanner's file says and
-// somebody else may have added, for it would look like a difference that no import settles.
-func sameFacts(a, b *appsecv1alpha1.FindingSpec) bool {
-	return bytes.Equal(comparedFacts(a), comparedFacts(b))
+// sameFacts reports whether a finding says what is reported. What depends on the scan alone, and
+// so changes at every commit, is not compared, but for a link where there was none; nor is what the
+// file does not say and somebody else may have added, for it would look like a difference that no
+// import settles.
+func sameFacts(reported, there *appsecv1alpha1.FindingSpec) bool {
+	return bytes.Equal(comparedFacts(reported, reported), comparedFacts(there, reported)) && !addsLink(reported, there)
 }
 
-func comparedFacts(spec *appsecv1alpha1.FindingSpec) []byte {
+// addsLink reports whether a place has a link now and had none: the commit, or the repository's page,
+// was not known then.
+func addsLink(reported, there *appsecv1alpha1.FindingSpec) bool {
+	a, b := reported.Details.Location, there.Details.Location
+	if a != nil && b != nil && a.URL != "" && b.URL == "" {
+		return true
+	}
+	for i, place := range reported.Details.SupportingFiles {
+		if i < len(there.Details.SupportingFiles) && place.URL != "" && there.Details.SupportingFiles[i].URL == "" {
+			return true
+		}
+	}
+	return false
+}
+
+func comparedFacts(spec, reported *appsecv1alpha1.FindingSpec) []byte {
 	c := spec.DeepCopy()
 	c.DetectedAt, c.CommitHash, c.Scan = nil, "", nil
 	c.Closed = nil
@@ -24,7 +40,10 @@ func comparedFacts(spec *appsecv1alpha1.FindingSpec) []byte {
 	}
 	d := &c.Details
 	d.ExploitFeasibility, d.ExploitWalkthrough, d.RemediationEffort = "", "", ""
-	d.EndpointLocations, d.ValidationEvidence = nil, nil
+	d.ValidationEvidence = nil
+	if len(reported.Details.EndpointLocations) == 0 {
+		d.EndpointLocations = nil
+	}
 	if d.Location != nil {
 		d.Location = &appsecv1alpha1.FileLocation{FilePath: d.Location.FilePath, LineNumber: d.Location.LineNumber}
 	}

@@ -36,11 +36,21 @@ const (
 	mostQuotes = 200
 )
 
-// literal finds in a line of code what may be the credential: a string, or a value that is
-// not quoted.
-var literal = regexp.MustCompile("[\"'`]([^\"'`]{4,})[\"'`]|[=:]\\s*([^\\s\"'`;,)]{6,})")
+// literal finds in a line of code what may be the credential, a string or a value that is not quoted,
+// and the name that it is given.
+var literal = regexp.MustCompile("(?:([A-Za-z_][\\w.-]{0,63})[\"']?\\s*(?::=|=>|[=:])\\s*)?" +
+	"(?:[\"'`]([^\"'`]{4,})[\"'`]|[=:]\\s*([^\\s\"'`;,)]{6,}))")
 
-// withoutQuotes takes out of a message what it quotes of the snippet: a line, or a value.
+var (
+	// credentialName is what programs call credentials; also what people call them in prose.
+	credentialName = regexp.MustCompile(`(?i)pass|pwd|secret|token|key|cred|auth|salt|private|login|conn`)
+	// plainWords are words as prose has them: no digit, no sign but a dash, no capital inside.
+	plainWords = regexp.MustCompile(`^[A-Za-z]?[a-z]+(?:[ -][a-z]+)*$`)
+)
+
+// withoutQuotes takes out of a message what it quotes of the snippet: a line, or a value. A word that
+// prose has too, as "text" of `type = "text"`, is taken for a quotation only where the message puts it
+// into quotation marks, unless the code calls it a credential.
 func withoutQuotes(message, snippet string) string {
 	quotes := 0
 	for quoted := range strings.Lines(snippet) {
@@ -50,12 +60,29 @@ func withoutQuotes(message, snippet string) string {
 		if quotes++; quotes > mostQuotes {
 			return ""
 		}
-		message = strings.ReplaceAll(message, quoted, notKept)
+		message = withoutValue(message, quoted, "")
 		for _, match := range literal.FindAllStringSubmatch(quoted, mostQuotes) {
-			if value := match[1] + match[2]; value != "" {
-				message = strings.ReplaceAll(message, value, notKept)
-			}
+			message = withoutValue(message, match[2]+match[3], match[1])
 		}
+	}
+	return message
+}
+
+// withoutValue takes a value out, which code calls by the name.
+func withoutValue(message, value, name string) string {
+	if value == "" {
+		return message
+	}
+	prose := plainWords.MatchString(value)
+	named := credentialName.MatchString(name)
+	switch {
+	case !prose:
+		return strings.ReplaceAll(message, value, notKept)
+	case named && !credentialName.MatchString(value):
+		return regexp.MustCompile(`\b`+regexp.QuoteMeta(value)+`\b`).ReplaceAllString(message, notKept)
+	}
+	for _, mark := range []string{`"`, "'", "`"} {
+		message = strings.ReplaceAll(message, mark+value+mark, mark+notKept+mark)
 	}
 	return message
 }

@@ -62,12 +62,20 @@ func (c *scanContext) details(r *sarif.Result) appsecv1alpha1.FindingDetails {
 		Severity:     r.Severity,
 		Score:        r.Score,
 		ToolSeverity: OneLine(r.ToolSeverity, maxToolSeverity),
-		Remediation:  cut(remediation(r, secret), maxRemediation),
+		Remediation:  cut(remediation(r, message, secret), maxRemediation),
 		Location:     c.location(r.Location),
 	}
 	if !secret {
 		details.Code = cut(block(firstOf(r.Location.Snippet, r.Location.Context)), maxCode)
 		details.FixedCode = cut(block(fixedCode(r.Fixes)), maxCode)
+	}
+	for _, e := range r.Endpoints {
+		if len(details.EndpointLocations) == maxEndpoints {
+			break
+		}
+		details.EndpointLocations = append(details.EndpointLocations, appsecv1alpha1.EndpointLocation{
+			Type: appsecv1alpha1.EndpointHTTP, Action: OneLine(e.Method, maxEndpointAction), Path: OneLine(e.Path, maxFilePath),
+		})
 	}
 	for _, place := range r.Related {
 		if len(details.SupportingFiles) == maxSupportingFiles {
@@ -81,7 +89,7 @@ func (c *scanContext) details(r *sarif.Result) appsecv1alpha1.FindingDetails {
 }
 
 func (c *scanContext) location(l sarif.Location) *appsecv1alpha1.FileLocation {
-	if l.Path == "" && l.Line == 0 {
+	if l.Path == "" && l.Line == 0 || l.Served() {
 		return nil
 	}
 	return &appsecv1alpha1.FileLocation{
@@ -91,11 +99,13 @@ func (c *scanContext) location(l sarif.Location) *appsecv1alpha1.FileLocation {
 	}
 }
 
+// class is a CWE, else the rule's id: by its class a finding is muted with all others like it, so it is
+// neither a sentence nor what some tools name rules after, the matcher that found it.
 func class(r *sarif.Result) string {
 	if len(r.CWEs) > 0 {
 		return r.CWEs[0]
 	}
-	return line(firstOf(r.Rule.Name, r.RuleID))
+	return line(r.RuleID)
 }
 
 func vulnerability(v *sarif.Vulnerability) *appsecv1alpha1.FindingVulnerability {
@@ -139,32 +149,12 @@ func confidence(precision string) appsecv1alpha1.Level {
 	return ""
 }
 
-func title(r *sarif.Result, message string) string {
-	return firstOf(line(r.Rule.ShortDescription), line(r.Rule.Name), line(message), line(r.RuleID), "Finding without a description")
-}
-
 func description(r *sarif.Result, message string) string {
 	parts := distinct(paragraph(message), paragraph(r.Rule.FullDescription))
 	if len(parts) == 0 {
 		parts = distinct(paragraph(r.Rule.ShortDescription), paragraph(r.RuleID))
 	}
 	return strings.Join(parts, "\n\n")
-}
-
-func remediation(r *sarif.Result, secret bool) string {
-	var parts []string
-	if help := paragraph(r.Rule.Help); help != paragraph(r.Rule.FullDescription) && help != paragraph(r.Rule.ShortDescription) {
-		parts = append(parts, help)
-	}
-	if !secret {
-		for _, fix := range r.Fixes {
-			parts = append(parts, paragraph(fix.Description))
-		}
-	}
-	if uri := line(r.Rule.HelpURI); uri != "" && !strings.Contains(r.Rule.Help, uri) {
-		parts = append(parts, "See "+uri)
-	}
-	return strings.Join(distinct(parts...), "\n\n")
 }
 
 // fixedCode is known where the tool offers one fix that is one replacement.

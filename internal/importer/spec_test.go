@@ -33,7 +33,7 @@ func TestSpecSaysWhatTheFileSays(t *testing.T) {
 	got := c.spec(&sarif.Result{
 		RuleID: "go/sql", Severity: appsecv1alpha1.LevelHigh, CWEs: []string{"CWE-89", "CWE-1"},
 		Message: "query built from [user input](1)",
-		Rule: &sarif.Rule{ID: "go/sql", Name: "sql", ShortDescription: "SQL injection\nmore", FullDescription: "Never do.",
+		Rule: &sarif.Rule{ID: "go/sql", Name: "sql", ShortDescription: "SQL injection in the\nquery. Bad.", FullDescription: "Never do.",
 			Help: "Use parameters.", HelpURI: "https://example.com/sql", Precision: "very-high"},
 		Location:     sarif.Location{Path: "src/a b.go", Line: 7, Column: 3, Snippet: "\n\tdb.Query(s)\n"},
 		Related:      []sarif.Location{{Path: "src/in.go", Line: 2}},
@@ -46,7 +46,7 @@ func TestSpecSaysWhatTheFileSays(t *testing.T) {
 		Agent: &appsecv1alpha1.FindingAgent{Name: "lint"}, Confidence: appsecv1alpha1.LevelHigh, CommitHash: commit,
 		Fingerprints: []appsecv1alpha1.Fingerprint{{Name: "primaryLocationLineHash", Value: "h:1"}},
 		Details: appsecv1alpha1.FindingDetails{
-			Title: "SQL injection", Description: "query built from user input\n\nNever do.", Severity: appsecv1alpha1.LevelHigh,
+			Title: "SQL injection in the query.", Description: "query built from user input\n\nNever do.", Severity: appsecv1alpha1.LevelHigh,
 			Code: "\tdb.Query(s)", FixedCode: "db.Query(q, s)",
 			Remediation: "Use parameters.\n\nUse a parameter\n\nSee https://example.com/sql",
 			Location: &appsecv1alpha1.FileLocation{FilePath: "src/a b.go", LineNumber: 7,

@@ -31,6 +31,8 @@ const (
 	maxFilePath        = 1024
 	maxURL             = 1536
 	maxSupportingFiles = 10
+	maxEndpoints       = 10
+	maxEndpointAction  = 128
 	maxScanMessage     = 4096
 )
 

@@ -12,6 +12,55 @@ const (
 	mostLines = 64
 )
 
+// labelled returns the labels of the rule's help, read once: a rule may have many results.
+func (r *Rule) labelled() map[string]string {
+	if r.labels == nil {
+		r.labels = labelsOf(r.Help)
+		for label, value := range labelsOf(r.helpMarkdown) {
+			if _, there := r.labels[label]; !there {
+				r.labels[label] = value
+			}
+		}
+		addFixedVersions(r.labels, firstOf(r.helpMarkdown, r.Help))
+	}
+	return r.labels
+}
+
+// fixedVersionsTable is how osv-scanner begins the table of fixed versions.
+const fixedVersionsTable = "| Vulnerability ID | Package Name | Fixed Version |"
+
+// fixedLabel is the label under which the fixed versions of a package are kept; no text has it, for
+// labels end at the first colon.
+func fixedLabel(name string) string { return "fixed:" + name }
+
+// addFixedVersions reads osv-scanner's table: a package may have a fixed version for each range.
+func addFixedVersions(labels map[string]string, help string) {
+	_, table, found := strings.Cut(help, fixedVersionsTable)
+	if !found {
+		return
+	}
+	lines := 0
+	for line := range strings.Lines(table) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if lines++; lines > mostLines || len(cells) != 3 {
+			if lines > 1 {
+				return
+			}
+			continue // the rest of the header's line
+		}
+		name, version := strings.TrimSpace(cells[1]), strings.TrimSpace(cells[2])
+		if strings.Trim(version, "- ") == "" {
+			continue
+		}
+		label := fixedLabel(name)
+		if known := labels[label]; known == "" {
+			labels[label] = version
+		} else if !strings.Contains(", "+known+", ", ", "+version+", ") && len(known) < longestValue {
+			labels[label] = known + ", " + version
+		}
+	}
+}
+
 // labelsOf returns the values by label in lower case, the first of each. Lines that are no label with
 // a value are left out.
 func labelsOf(text string) map[string]string {

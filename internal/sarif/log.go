@@ -94,6 +94,8 @@ type Result struct {
 	Vulnerability *Vulnerability `json:"-"`
 	// Package that the result is about; nil where it is about none.
 	Package *Package `json:"-"`
+	// Endpoints that a dynamic scanner tried, each once.
+	Endpoints []Endpoint `json:"-"`
 	// Logical locations of the first location, in the order of the file.
 	Logical []Logical `json:"-"`
 }
@@ -114,6 +116,12 @@ type Rule struct {
 	level            string
 	securitySeverity string
 	messages         map[string]string
+	// helpMarkdown is the help in Markdown, where Help is not it.
+	helpMarkdown string
+	// advice is what Advice has found once advised, labels what labelled has.
+	advice  string
+	advised bool
+	labels  map[string]string
 	// cvss are the scores that the rule gives beside securitySeverity, the newest version first.
 	cvss []string
 	// severityWord and problemSeverity are the rule's own words for the severity.

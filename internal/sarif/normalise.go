@@ -22,6 +22,7 @@ func normalise(run *wireRun, sourceRoot string, unfolded *budget) Run {
 		rules:    newRuleBook(run),
 		paths:    newPathBook(run, sourceRoot, unfolded),
 		notes:    map[string]int{},
+		ratings:  ratingsOf(string(run.tool.Driver.Name)),
 		unfolded: unfolded,
 	}
 	out := Run{
@@ -77,6 +78,8 @@ type normaliser struct {
 	rules *ruleBook
 	paths *pathBook
 	notes map[string]int
+	// ratings are how the tool's levels are read.
+	ratings ratings
 	// unfolded bounds what paths and messages grow to.
 	unfolded *budget
 }
@@ -106,7 +109,6 @@ func (n *normaliser) result(index int) (Result, SkipReason) {
 		n.notes[note]++
 	}
 	out.Level = n.rules.level(wire, rule, id)
-	out.Severity = severity(out.Level, string(wire.Properties.SecuritySeverity), rule.securitySeverity)
 	out.Location, out.Related = n.places(wire)
 	if out.Location.Path == "" {
 		n.notes[NoteNoLocation]++
@@ -123,7 +125,13 @@ func (n *normaliser) result(index int) (Result, SkipReason) {
 func (n *normaliser) said(out *Result, wire *wireResult) {
 	rule := out.Rule
 	out.Score = score(slices.Concat([]string{string(wire.Properties.SecuritySeverity), rule.securitySeverity}, rule.cvss)...)
-	out.ToolSeverity = toolSeverity(wire, rule, out.Message, n.rules.given(wire, rule, out.RuleID))
+	word, given := toolSeverity(wire, rule, out.Message), n.rules.given(wire, rule, out.RuleID)
+	out.ToolSeverity = firstOf(word, given)
+	out.Severity = n.ratings.severity(rated{
+		securitySeverities: []string{string(wire.Properties.SecuritySeverity), rule.securitySeverity},
+		word:               word, score: out.Score, given: given, level: out.Level,
+	})
+	out.Endpoints = n.endpoints(wire, out.Message)
 	out.Package = packageOf(wire, rule, out.RuleID, out.Message)
 	out.Vulnerability = vulnerabilityOf(rule, out.RuleID, out.Message, out.Package)
 	if len(wire.Locations) > 0 {

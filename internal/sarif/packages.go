@@ -40,7 +40,7 @@ var (
 // packageOf returns the package that a result is about, or nil. What the result itself says comes
 // before what its rule says: a rule is often described by the first of its results alone.
 func packageOf(wire *wireResult, rule *Rule, ruleID, message string) *Package {
-	help := labelsOf(rule.Help)
+	help := rule.labelled()
 	for _, read := range []func() *Package{
 		func() *Package { return labelledPackage(labelsOf(message)) },
 		func() *Package { return packageInMessage(message) },
@@ -128,6 +128,7 @@ func (p *Package) complete(rule *Rule, help map[string]string) {
 		p.FixedVersion = firstOf(p.FixedVersion, described.FixedVersion)
 		p.Ecosystem = firstOf(p.Ecosystem, described.Ecosystem)
 	}
+	p.FixedVersion = firstOf(p.FixedVersion, help[fixedLabel(p.Name)])
 	if p.PURL == "" {
 		p.PURL = p.among(rule.purls)
 	}

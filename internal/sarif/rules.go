@@ -61,9 +61,13 @@ func newRule(w *wireRule) *Rule {
 		Precision:        string(w.Properties.Precision),
 		level:            string(w.DefaultConfiguration.Level),
 		securitySeverity: string(w.Properties.SecuritySeverity),
-		severityWord:     firstOf(string(w.Properties.Severity), string(w.Properties.IssueSeverity)),
-		problemSeverity:  string(w.Properties.ProblemSeverity),
-		messages:         make(map[string]string, len(w.MessageStrings)),
+		severityWord: firstOf(string(w.Properties.Severity), string(w.Properties.IssueSeverity), string(w.Properties.CVSS4Severity),
+			string(w.Properties.CVSS3Severity), string(w.Properties.CVSS2Severity)),
+		problemSeverity: string(w.Properties.ProblemSeverity),
+		messages:        make(map[string]string, len(w.MessageStrings)),
+	}
+	if rule.helpMarkdown = string(w.Help.Markdown); rule.helpMarkdown == rule.Help {
+		rule.helpMarkdown = ""
 	}
 	for _, tag := range w.Properties.Tags {
 		rule.Tags = append(rule.Tags, string(tag))

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
 // member writes a JSON member, with a comma before it, or nothing for an empty value.
@@ -146,5 +148,70 @@ func TestScoreAndTheToolsOwnWord(t *testing.T) {
 				t.Errorf("score %q and word %q, want %q and %q: %s", got.Score, got.ToolSeverity, tc.score, tc.word, tc.reason)
 			}
 		})
+	}
+}
+
+func TestSeverityIsTheToolsOwn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason, tool, rule, result string
+		want                       appsecv1alpha1.Level
+	}{
+		"gosec":               {"its level is error for MEDIUM", "gosec", `"properties":{"tags":["security","MEDIUM"]},"help":{"text":"x\nSeverity: MEDIUM"}`, `"level":"error"`, "medium"},
+		"a score over a word": {"a score is finer", "Trivy", `"properties":{"security-severity":"9.8","tags":["MEDIUM"]}`, `"level":"warning"`, "high"},
+		"dependency-check":    {"its level is no rating", "dependency-check", `"properties":{"cvssv3_baseScore":5.3,"cvssv3_baseSeverity":"MEDIUM"}`, `"level":"error"`, "medium"},
+		"CVSS alone":          {"it is better than the level", "x", `"properties":{"cvssv3_baseScore":3.1}`, `"level":"error"`, "low"},
+		"Checkov":             {"it writes error for everything", "Checkov", ``, `"level":"error"`, "medium"},
+		"Checkov, rated":      {"its platform rates", "checkov", `"properties":{"security-severity":"8.0"}`, `"level":"error"`, "high"},
+		"Polyspace":           {"it writes error for everything", "Polyspace Bug Finder", ``, `"level":"error"`, "medium"},
+		"gitleaks":            {"it rates nothing", "gitleaks", ``, ``, "high"},
+		"another tool":        {"SARIF's default", "x", ``, ``, "medium"},
+		"a word without use":  {"CodeQL's is about quality", "CodeQL", `"properties":{"problem.severity":"recommendation"}`, `"level":"note"`, "low"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rule, result := `{"id":"R"`, `{"ruleId":"R"`
+			if tc.rule != "" {
+				rule += "," + tc.rule
+			}
+			if tc.result != "" {
+				result += "," + tc.result
+			}
+			got := parseResult(t, file(`"tool":{"driver":{"name":"`+tc.tool+`","rules":[`+rule+`}]}},"results":[`+result+`}]`))
+			if got.Severity != tc.want {
+				t.Errorf("severity %s, want %s: %s", got.Severity, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+func TestWhatADynamicScannerTried(t *testing.T) {
+	location := func(uri string) string {
+		return `"locations":[{"physicalLocation":{"artifactLocation":{"uri":"` + uri + `"}}}]`
+	}
+	for name, tc := range map[string]struct {
+		reason, result string
+		want           []Endpoint
+	}{
+		"a request":      {"SARIF has a member for it", `"webRequest":{"method":"post","target":"https://a.example/x?q=1"},` + location("https://a.example/x?q=1"), []Endpoint{{"POST", "/x"}}},
+		"an address":     {"it is no file", location("https://a.example"), []Endpoint{{"", "/"}}},
+		"labels":         {"ZAP, converted", `"message":{"text":"Uri: http://a.example/b\nMethod: GET\nParam: x"},` + location("file:///"), []Endpoint{{"GET", "/b"}}},
+		"labels, a file": {"the finding is in the file", `"message":{"text":"Url: http://a.example/b"},` + location("a.js"), nil},
+		"a file":         {"most are", location("a.js"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := parseResult(t, file(`"results":[{"ruleId":"R0",`+tc.result+`}]`))
+			if d := cmp.Diff(tc.want, got.Endpoints); d != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, d)
+			}
+		})
+	}
+}
+
+func TestFixedVersionsInATable(t *testing.T) {
+	help := `"help":{"markdown":"## Remediation\nUpdate.\n| Vulnerability ID | Package Name | Fixed Version |\n| --- | --- | --- |\n` +
+		`| GHSA-1 | lodash | 4.17.21 |\n| GHSA-1 | lodash-es | 9 |\n| GHSA-2 | lodash | 5.0.1 |\n| GHSA-3 | lodash | --- |\nmore"}`
+	got := parseResult(t, file(`"tool":{"driver":{"name":"osv-scanner","rules":[{"id":"R",`+help+`}]}},"results":[{"ruleId":"R",`+
+		`"message":{"text":"Package 'lodash@4.17.15' is vulnerable to 'x'."}}]`))
+	if got.Package == nil || got.Package.FixedVersion != "4.17.21, 5.0.1" {
+		t.Errorf("package %+v, want the fixed versions 4.17.21, 5.0.1", got.Package)
 	}
 }

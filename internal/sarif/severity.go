@@ -2,25 +2,77 @@ package sarif
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// severity takes the first of the security severities, which are a score from 0 to 10 or
-// a word, that says anything, else the level. Anything may stand there: "undefined",
-// "null" and 0 say nothing.
-func severity(level string, securitySeverities ...string) appsecv1alpha1.Level {
-	for _, s := range securitySeverities {
+// ratings are how a tool rates where it rates otherwise than by SARIF's levels.
+type ratings struct {
+	// sameForAll is the level that the tool writes for every result, so that it says nothing.
+	sameForAll string
+	// unrated is the severity of a result of which the tool says nothing; medium where empty.
+	unrated appsecv1alpha1.Level
+}
+
+// toolRatings are the tools whose levels mislead, by how their names begin in lower case. A score or a
+// word of the tool's own comes before any of it.
+var toolRatings = []struct {
+	tool string
+	ratings
+}{
+	// Without its platform Checkov rates nothing, and writes error; so does Polyspace.
+	{"checkov", ratings{sameForAll: "error"}},
+	{"polyspace", ratings{sameForAll: "error"}},
+	// Scanners of secrets rate nothing: what each finds opens a door, until somebody has looked.
+	{"gitleaks", ratings{unrated: appsecv1alpha1.LevelHigh}},
+	{"trufflehog", ratings{unrated: appsecv1alpha1.LevelHigh}},
+	{"detect-secrets", ratings{unrated: appsecv1alpha1.LevelHigh}},
+	{"noseyparker", ratings{unrated: appsecv1alpha1.LevelHigh}},
+	{"nosey parker", ratings{unrated: appsecv1alpha1.LevelHigh}},
+	{"kingfisher", ratings{unrated: appsecv1alpha1.LevelHigh}},
+}
+
+func ratingsOf(tool string) ratings {
+	tool = strings.ToLower(strings.TrimSpace(tool))
+	for _, known := range toolRatings {
+		if strings.HasPrefix(tool, known.tool) {
+			return known.ratings
+		}
+	}
+	return ratings{}
+}
+
+// rated is all that a file says of how bad a result is.
+type rated struct {
+	// securitySeverities of the result and its rule: a score from 0 to 10, or a word.
+	securitySeverities []string
+	// word is the tool's own; score is that of securitySeverities, else a CVSS base score.
+	word, score string
+	// given is the level that the file gives, empty where it gives none; level is what SARIF derives.
+	given, level string
+}
+
+// severity takes the first that says anything: the security severities, the tool's own word, the CVSS
+// score, the level. Anything may stand there: "undefined", "null" and 0 say nothing.
+func (t ratings) severity(r rated) appsecv1alpha1.Level {
+	for _, s := range append(slices.Clone(r.securitySeverities), r.word, r.score) {
 		if severity, ok := securitySeverity(s); ok {
 			return severity
 		}
 	}
-	switch level {
-	case "error":
+	unrated := t.unrated
+	if unrated == "" {
+		unrated = appsecv1alpha1.LevelMedium
+	}
+	switch {
+	case r.given != "" && r.given == t.sameForAll, r.given == "" && r.level == "warning":
+		return unrated
+	case r.level == "error":
 		return appsecv1alpha1.LevelHigh
-	case "warning":
+	case r.level == "warning":
 		return appsecv1alpha1.LevelMedium
 	default:
 		return appsecv1alpha1.LevelLow
@@ -41,11 +93,11 @@ func securitySeverity(s string) (appsecv1alpha1.Level, bool) {
 		return "", false
 	}
 	switch s {
-	case "critical", "high", "important":
+	case "critical", "high", "important", "blocker", "severe":
 		return appsecv1alpha1.LevelHigh, true
-	case "medium", "moderate":
+	case "medium", "moderate", "major":
 		return appsecv1alpha1.LevelMedium, true
-	case "low", "minor", "negligible":
+	case "low", "minor", "negligible", "info", "informational":
 		return appsecv1alpha1.LevelLow, true
 	}
 	return "", false
@@ -75,19 +127,19 @@ var (
 const longestWord = 64
 
 // toolSeverity returns the tool's own word for the severity of a result: a property, what the message
-// or the rule's help say, a tag; else the level.
-func toolSeverity(wire *wireResult, rule *Rule, message, level string) string {
+// or the rule's help say, a tag; empty where it has none.
+func toolSeverity(wire *wireResult, rule *Rule, message string) string {
 	words := []string{
 		string(wire.Properties.Severity), string(wire.Properties.IssueSeverity), notNumber(string(wire.Properties.SecuritySeverity)),
 		labelsOf(message)["severity"], submatch(severityInSentence, message), submatch(severityInTitle, rule.ShortDescription),
-		rule.severityWord, labelsOf(rule.Help)["severity"],
+		rule.severityWord, rule.labelled()["severity"],
 	}
 	for _, tag := range rule.Tags {
 		if severityTag.MatchString(tag) {
 			words = append(words, tag)
 		}
 	}
-	for _, word := range append(words, notNumber(rule.securitySeverity), rule.problemSeverity, level) {
+	for _, word := range append(words, notNumber(rule.securitySeverity), rule.problemSeverity) {
 		if word = strings.TrimSpace(word); word != "" && len(word) <= longestWord {
 			return word
 		}

@@ -68,6 +68,9 @@ type wireProperties struct {
 	CVSS4            text    `json:"cvssv4_baseScore"`
 	CVSS3            text    `json:"cvssv3_baseScore"`
 	CVSS2            text    `json:"cvssv2_score"`
+	CVSS4Severity    text    `json:"cvssv4_baseSeverity"`
+	CVSS3Severity    text    `json:"cvssv3_baseSeverity"`
+	CVSS2Severity    text    `json:"cvssv2_severity"`
 	// Severity and what follows it are the words that tools have for it.
 	Severity        text `json:"severity"`
 	IssueSeverity   text `json:"issue_severity"`
@@ -128,6 +131,7 @@ type wireResult struct {
 	BaselineState       text              `json:"baselineState"`
 	Fixes               []wireFix         `json:"fixes"`
 	Taxa                []wireReference   `json:"taxa"`
+	WebRequest          wireWebRequest    `json:"webRequest"`
 	Properties          wireProperties    `json:"properties"`
 
 	// notAnObject marks an entry that could not be read at all, tooLarge one that was not.
@@ -191,6 +195,11 @@ type wireRegion struct {
 	StartLine   *integer        `json:"startLine"`
 	StartColumn *integer        `json:"startColumn"`
 	Snippet     wireMultiformat `json:"snippet"`
+}
+
+type wireWebRequest struct {
+	Method text `json:"method"`
+	Target text `json:"target"`
 }
 
 type wireCodeFlow struct {

@@ -1,0 +1,103 @@
+package sarif
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Advice is the part of the rule's help that says what to do; empty where the help only says
+// what is wrong, which the descriptions do. It is found once per rule.
+func (r *Rule) Advice() string {
+	if !r.advised {
+		r.advice, r.advised = r.findAdvice(), true
+	}
+	return r.advice
+}
+
+func (r *Rule) findAdvice() string {
+	for _, help := range []string{r.helpMarkdown, r.Help} {
+		if section := adviceSection(help); section != "" {
+			return section
+		}
+	}
+	if headings.MatchString(r.Help) {
+		return "" // a help with headings has none for it
+	}
+	rest := strings.Trim(withoutLabels(r.Help), " \t\r\n\"")
+	for _, known := range []string{r.FullDescription, r.ShortDescription, r.Name} {
+		if known = strings.TrimSpace(known); known != "" {
+			rest = strings.TrimSpace(strings.TrimPrefix(rest, known))
+		}
+	}
+	for _, known := range []string{r.FullDescription, r.ShortDescription} {
+		if strings.Contains(strings.Join(strings.Fields(known), " "), strings.Join(strings.Fields(rest), " ")) {
+			return ""
+		}
+	}
+	return rest
+}
+
+var (
+	headings = regexp.MustCompile(`(?m)^#{1,6} `)
+	// heading reads "## Remediation", and scorecard's "**Remediation (click "Show more" below)**:".
+	heading = regexp.MustCompile(`^(#{1,6}|\*\*) *([^#*]{1,80}?) *(?:\*\*:?|#*:?)\s*$`)
+	// boldLabel is a bold word with its value behind it, which ends a section under a bold heading.
+	boldLabel = regexp.MustCompile(`^\*\*[^*]{1,80}\*\*:`)
+	// advises tells the headings of advice.
+	advises = regexp.MustCompile(`(?i)^(?:how (?:to|do i|can i) (?:fix|remediate|resolve|solve)\b.*|(?:remediations?|recommendations?|solutions?` +
+		`|recommended (?:fix|action|actions|solution)|mitigations?|resolution|fix|advice)(?: \(.*\))?)[:?]?$`)
+)
+
+// adviceSection returns what stands under the first heading of advice, until the next heading that is
+// no lower.
+func adviceSection(help string) string {
+	var section strings.Builder
+	level, inside := "", false
+	for line := range strings.Lines(help) {
+		trimmed := strings.TrimSpace(line)
+		m := heading.FindStringSubmatch(trimmed)
+		switch {
+		case !inside && m != nil && advises.MatchString(strings.TrimSpace(m[2])):
+			level, inside = m[1], true
+			continue
+		case inside && (m != nil && endsSection(level, m[1]) || level == "**" && boldLabel.MatchString(trimmed)):
+			return strings.TrimSpace(section.String())
+		}
+		if inside {
+			section.WriteString(line)
+		}
+	}
+	return strings.TrimSpace(section.String())
+}
+
+func endsSection(level, next string) bool {
+	if level == "**" || next == "**" {
+		return level == next || next != "**"
+	}
+	return len(next) <= len(level)
+}
+
+// facts are labels of which the value is stored elsewhere, or says nothing about what to do.
+var facts = map[string]bool{
+	"severity": true, "confidence": true, "package": true, "installed version": true, "version": true, "fixed version": true,
+	"fix version": true, "type": true, "location": true, "data namespace": true, "link": true, "check": true, "message": true,
+	"resource": true, "vulnerability": true, "package manager": true, "vulnerable module": true, "module": true,
+	"introduced through": true, "artifact": true, "match": true, "secret": true, "category": true, "cvss": true, "license": true,
+}
+
+// subject is the first line that Trivy and grype write: "Vulnerability CVE-2019-1549".
+var subject = regexp.MustCompile(`^(?:Vulnerability|Misconfiguration|Secret|License) \S+$`)
+
+// withoutLabels leaves out the lines that state a fact.
+func withoutLabels(help string) string {
+	var rest strings.Builder
+	for line := range strings.Lines(help) {
+		label, _, found := strings.Cut(line, ":")
+		label = strings.ToLower(strings.Trim(label, " \t*-_"))
+		if found && facts[label] || subject.MatchString(strings.TrimSpace(line)) {
+			continue
+		}
+		rest.WriteString(line)
+	}
+	return rest.String()
+}

@@ -1,0 +1,60 @@
+package sarif
+
+import (
+	"net/url"
+	"strings"
+)
+
+// Endpoint is a way in that a dynamic scanner tried.
+type Endpoint struct {
+	// Method of HTTP in capitals; empty where the file does not say it.
+	Method string
+	// Path of the URL; never empty. Host and query are left out: they differ from one deployment and
+	// one try to the next, and a query may hold a credential.
+	Path string
+}
+
+// endpoints of a result: its request, the locations that are URLs, else the URL that its message
+// labels, as OWASP ZAP's reports do that another tool converted.
+func (n *normaliser) endpoints(wire *wireResult, message string) []Endpoint {
+	var out []Endpoint
+	add := func(method, target string) {
+		u, err := url.Parse(strings.TrimSpace(target))
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" && !(u.Scheme == "" && strings.HasPrefix(u.Path, "/")) {
+			return
+		}
+		e := Endpoint{Method: strings.ToUpper(strings.TrimSpace(method)), Path: u.EscapedPath()}
+		if e.Path == "" {
+			e.Path = "/"
+		}
+		for _, known := range out {
+			if known.Path == e.Path && (known.Method == e.Method || e.Method == "") {
+				return
+			}
+		}
+		out = append(out, e)
+	}
+	add(string(wire.WebRequest.Method), string(wire.WebRequest.Target))
+	file := false
+	for _, l := range wire.Locations {
+		path := n.paths.path(l.PhysicalLocation.ArtifactLocation)
+		if isURL(path) {
+			add(string(wire.WebRequest.Method), path)
+		}
+		file = file || path != "" && !isURL(path)
+	}
+	if len(out) == 0 && !file {
+		if labels := labelsOf(message); isURL(firstOf(labels["uri"], labels["url"])) {
+			add(labels["method"], firstOf(labels["uri"], labels["url"]))
+		}
+	}
+	return out
+}
+
+// isURL reports whether a path is the address of something that is served.
+func isURL(path string) bool {
+	return strings.HasPrefix(path, "https://") || strings.HasPrefix(path, "http://")
+}
+
+// Served reports whether the location is the address of something that is served, and no file.
+func (l *Location) Served() bool { return isURL(l.Path) }
