@@ -13,8 +13,15 @@ type list struct {
 	// binding is what the list's cursors hold for.
 	binding cursor.List
 	token   string
-	size    int
+	limit   readmodel.Limit
 }
+
+// maxPageBytes bounds the body of a list, as openapi.yaml states: a finding can take 335 KB, and a
+// page of 1,000 such would fill the memory of whoever sends or receives it.
+const maxPageBytes = 8 << 20
+
+// envelopeBytes is more than a page takes beside its items: a cursor, most of all.
+const envelopeBytes = cursor.MaxLength + 1<<10
 
 // newList reads a request. filters are the names of the parameters that leave rows out.
 func newList(endpoint string, request Request, filters ...string) list {
@@ -33,7 +40,7 @@ func newList(endpoint string, request Request, filters ...string) list {
 			Filters:      given,
 		},
 		token: request.Query.Get("cursor"),
-		size:  request.Query.Int("size"),
+		limit: readmodel.Limit{Size: request.Query.Int("size"), Bytes: maxPageBytes - envelopeBytes},
 	}
 }
 

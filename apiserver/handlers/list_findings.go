@@ -27,8 +27,8 @@ func (b *Backend) listFindings(ctx context.Context, id string, request Request, 
 	}
 	page, err := tracing.Do(ctx, "read model: list findings", func() (readmodel.Page[*readmodel.Item], error) {
 		return b.Model.ListFindings(request.Organization, readmodel.FindingQuery{
-			Sort: list.sort(), Order: list.order(), Size: list.size, After: after,
-			Filter: findingFilter(request.Query),
+			Sort: list.sort(), Order: list.order(), Limit: list.limit, After: after,
+			Shape: shape, Filter: findingFilter(request.Query),
 		})
 	})
 	if err != nil {

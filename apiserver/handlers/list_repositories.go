@@ -17,7 +17,7 @@ func (b *Backend) ListRepositories(ctx context.Context, request Request) (Respon
 	}
 	page, err := tracing.Do(ctx, "read model: list repositories", func() (readmodel.Page[content.Part], error) {
 		return b.Model.ListRepositories(request.Organization, readmodel.RepositoryQuery{
-			Sort: list.sort(), Order: list.order(), Size: list.size, After: after,
+			Sort: list.sort(), Order: list.order(), Limit: list.limit, After: after,
 		})
 	})
 	if err != nil {

@@ -27,7 +27,7 @@ func (b *Backend) ListReviews(ctx context.Context, request Request) (Response, e
 	}
 	page, err := tracing.Do(ctx, "read model: list reviews", func() (readmodel.Page[content.Part], error) {
 		return b.Model.ListReviews(request.Organization, readmodel.ReviewQuery{
-			Sort: list.sort(), Order: list.order(), Size: list.size, After: after, Filter: filter,
+			Sort: list.sort(), Order: list.order(), Limit: list.limit, After: after, Filter: filter,
 		})
 	})
 	if err != nil {

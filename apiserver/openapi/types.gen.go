@@ -863,7 +863,7 @@ type FindingV1 struct {
 
 // FindingV1List A page of findings.
 type FindingV1List struct {
-	// HasMore Whether more items exist.
+	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's findings.
@@ -957,7 +957,7 @@ type FindingV2 struct {
 
 // FindingV2List A page of findings.
 type FindingV2List struct {
-	// HasMore Whether more items exist.
+	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's findings.
@@ -1200,7 +1200,7 @@ type Repository struct {
 
 // RepositoryList A page of repositories.
 type RepositoryList struct {
-	// HasMore Whether more items exist.
+	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's repositories.
@@ -1461,7 +1461,7 @@ type ReviewIssueStatus string
 
 // ReviewList A page of reviews.
 type ReviewList struct {
-	// HasMore Whether more items exist.
+	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's reviews.
@@ -1633,7 +1633,8 @@ type ListFindingsV1Params struct {
 	// Order The direction to sort in.
 	Order *ListFindingsV1ParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most.
+	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
+	// `has_more` true; it holds one item at least.
 	Size *Size `form:"size,omitempty" json:"size,omitempty"`
 
 	// Status Only findings of this status.
@@ -1680,7 +1681,8 @@ type ListReviewsParams struct {
 	// Order The direction to sort in.
 	Order *ListReviewsParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most.
+	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
+	// `has_more` true; it holds one item at least.
 	Size *ReviewSize `form:"size,omitempty" json:"size,omitempty"`
 
 	// StartTime Only reviews whose `updated_at` is this time or later; RFC 3339.
@@ -1719,7 +1721,8 @@ type ListFindingsV2Params struct {
 	// Order The direction to sort in.
 	Order *ListFindingsV2ParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most.
+	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
+	// `has_more` true; it holds one item at least.
 	Size *Size `form:"size,omitempty" json:"size,omitempty"`
 
 	// Status Only findings of this status.
@@ -1782,7 +1785,8 @@ type ListRepositoriesParams struct {
 	// Order The direction to sort in.
 	Order *ListRepositoriesParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most.
+	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
+	// `has_more` true; it holds one item at least.
 	Size *Size `form:"size,omitempty" json:"size,omitempty"`
 }
 

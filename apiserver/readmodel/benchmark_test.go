@@ -84,7 +84,7 @@ func BenchmarkListFindings(b *testing.B) {
 	for _, c := range cases {
 		for _, place := range []string{"first", "middle"} {
 			b.Run(c.name+"/"+place, func(b *testing.B) {
-				q := FindingQuery{Size: 100, Filter: c.filter}
+				q := FindingQuery{Limit: Limit{Size: 100}, Filter: c.filter}
 				if place == "middle" {
 					q.After = &Position{Value: epoch.Add(500_000 * time.Second).Format(time.RFC3339)}
 				}

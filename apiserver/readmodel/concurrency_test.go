@@ -83,7 +83,7 @@ func walkOnce(m *Model, stable int) error {
 	var after *Position
 	seen := map[string]int{}
 	for {
-		page, err := m.ListFindings(acme, FindingQuery{Size: 17, After: after, Sort: SortUpdatedAt})
+		page, err := m.ListFindings(acme, FindingQuery{Limit: Limit{Size: 17}, After: after, Sort: SortUpdatedAt})
 		if err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ func TestOrganizationComesAndGoes(t *testing.T) {
 	reader.Go(func() {
 		for ctx.Err() == nil {
 			for _, name := range []string{acme, "next"} {
-				page, err := m.ListFindings(name, FindingQuery{Size: 100})
+				page, err := m.ListFindings(name, FindingQuery{Limit: Limit{Size: 100}})
 				if err != nil {
 					continue
 				}
@@ -150,7 +150,7 @@ func TestOrganizationComesAndGoes(t *testing.T) {
 		owner.UID = freshUID(i)
 		feed(t, m, organizations, owner)
 		g.Eventually(func() (int, error) {
-			page, err := m.ListFindings(owner.Name, FindingQuery{Size: 1})
+			page, err := m.ListFindings(owner.Name, FindingQuery{Limit: Limit{Size: 1}})
 			return page.Total, err
 		}, "10s", "1ms").Should(gomega.Equal(50))
 		gone := owner.DeepCopy()

@@ -1,5 +1,7 @@
 package readmodel
 
+import "github.com/appsec-dev/findings-operator/apiserver/content"
+
 // The fields by which findings are kept apart.
 const (
 	anyValue field = iota + 1
@@ -41,8 +43,11 @@ type FindingQuery struct {
 	Sort Sort
 	// Order is the direction; empty means desc.
 	Order Order
-	// Size is how many items the page holds at most; less than 1 counts as 1.
-	Size int
+	// Limit is how much the page holds at most.
+	Limit Limit
+	// Shape is the JSON of an item, of which the page's Limit counts the bytes. It may be nil
+	// where they have no bound.
+	Shape func(*Item) content.Part
 	// After is where the page before ended; nil for the first page.
 	After *Position
 	// Filter leaves out findings that do not match.
@@ -74,7 +79,11 @@ func (m *Model) ListFindings(organization string, q FindingQuery) (Page[*Item], 
 }
 
 func listFindings(x *index[*Item], q FindingQuery) Page[*Item] {
-	return x.list(findingLayout.query(q.Sort, q.Order, q.Size, q.After), q.Filter.choose(x))
+	length := func(i *Item) int { return q.Shape(i).Len() }
+	if q.Limit.Bytes == 0 {
+		length = func(*Item) int { return 0 }
+	}
+	return x.list(findingLayout.query(q.Sort, q.Order, q.Limit, q.After), q.Filter.choose(x), length)
 }
 
 func matches(want *string, value string) bool { return want == nil || *want == value }

@@ -74,13 +74,13 @@ func TestReadersTakeNoLock(t *testing.T) {
 	read := make(chan string)
 	go func() {
 		defer close(read)
-		if page, err := m.ListFindings(acme, FindingQuery{Size: 1}); err != nil || page.Total != 1 {
+		if page, err := m.ListFindings(acme, FindingQuery{Limit: Limit{Size: 1}}); err != nil || page.Total != 1 {
 			read <- "findings"
 		}
-		if page, err := m.ListReviews(acme, ReviewQuery{Size: 1}); err != nil || page.Total != 1 {
+		if page, err := m.ListReviews(acme, ReviewQuery{Limit: Limit{Size: 1}}); err != nil || page.Total != 1 {
 			read <- "reviews"
 		}
-		if page, err := m.ListRepositories(acme, RepositoryQuery{Size: 1}); err != nil || page.Total != 1 {
+		if page, err := m.ListRepositories(acme, RepositoryQuery{Limit: Limit{Size: 1}}); err != nil || page.Total != 1 {
 			read <- "repositories"
 		}
 		if _, ok := m.Finding(acme, "f-1"); !ok {

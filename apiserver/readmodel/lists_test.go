@@ -23,7 +23,7 @@ type sortedList struct {
 	name  string
 	sort  Sort
 	order Order
-	page  func(m *Model, size int, after *Position) (Page[content.Part], error)
+	page  func(m *Model, limit Limit, after *Position) (Page[content.Part], error)
 	// keeps is the filter's rule on the JSON shown; nil where there is no filter.
 	keeps func(shownRow) bool
 }
@@ -50,15 +50,15 @@ func allLists() []sortedList {
 	for _, order := range []Order{OrderAsc, OrderDesc} {
 		for _, by := range findingLayout.sorts {
 			lists = append(lists, sortedList{name: "findings", sort: by, order: order,
-				page: func(m *Model, size int, after *Position) (Page[content.Part], error) {
-					page, err := m.ListFindings(acme, FindingQuery{Sort: by, Order: order, Size: size, After: after})
+				page: func(m *Model, limit Limit, after *Position) (Page[content.Part], error) {
+					page, err := m.ListFindings(acme, FindingQuery{Sort: by, Order: order, Limit: limit, Shape: (*Item).V2, After: after})
 					return ready(page, (*Item).V2), err
 				}})
 		}
 		for _, by := range repositoryLayout.sorts {
 			lists = append(lists, sortedList{name: "repositories", sort: by, order: order,
-				page: func(m *Model, size int, after *Position) (Page[content.Part], error) {
-					return m.ListRepositories(acme, RepositoryQuery{Sort: by, Order: order, Size: size, After: after})
+				page: func(m *Model, limit Limit, after *Position) (Page[content.Part], error) {
+					return m.ListRepositories(acme, RepositoryQuery{Sort: by, Order: order, Limit: limit, After: after})
 				}})
 		}
 		for _, by := range reviewLayout.sorts {
@@ -71,8 +71,8 @@ func allLists() []sortedList {
 func reviewList(by Sort, order Order, filter ReviewFilter) sortedList {
 	return sortedList{name: fmt.Sprintf("reviews %+v", filter), sort: by, order: order,
 		keeps: func(row shownRow) bool { return keepsReview(filter, row) },
-		page: func(m *Model, size int, after *Position) (Page[content.Part], error) {
-			return m.ListReviews(acme, ReviewQuery{Sort: by, Order: order, Size: size, After: after, Filter: filter})
+		page: func(m *Model, limit Limit, after *Position) (Page[content.Part], error) {
+			return m.ListReviews(acme, ReviewQuery{Sort: by, Order: order, Limit: limit, After: after, Filter: filter})
 		}}
 }
 
@@ -112,21 +112,32 @@ func compareValues(a, b any) int {
 	return strings.Compare(text, other)
 }
 
+// keptBy reports whether a page is within the limit, and ends early for its bytes alone.
+func (l Limit) keptBy(page Page[content.Part]) bool {
+	bytes := 0
+	for _, part := range page.Items {
+		bytes += part.Len() + 1
+	}
+	within := len(page.Items) <= l.Size && (l.Bytes == 0 || bytes <= l.Bytes || len(page.Items) == 1)
+	early := page.HasMore && len(page.Items) < l.Size
+	return within && !(early && l.Bytes == 0) && !(page.HasMore && len(page.Items) == 0)
+}
+
 // read walks all pages, and checks each envelope.
-func (l sortedList) read(t fatal, m *Model, size func() int, between func()) []shownRow {
+func (l sortedList) read(t fatal, m *Model, limit func() Limit, between func()) []shownRow {
 	t.Helper()
 	var (
 		rows  []shownRow
 		after *Position
 	)
 	for {
-		wanted := size()
+		wanted := limit()
 		page, err := l.page(m, wanted, after)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(page.Items) > wanted || page.HasMore && len(page.Items) != wanted || !page.HasMore && page.Next != (Position{}) {
-			t.Fatal(fmt.Sprintf("%s by %s: a page of %d items for size %d, has_more %t, next %v",
+		if !wanted.keptBy(page) || !page.HasMore && page.Next != (Position{}) {
+			t.Fatal(fmt.Sprintf("%s by %s: a page of %d items for %+v, has_more %t, next %v",
 				l.name, l.sort, len(page.Items), wanted, page.HasMore, page.Next))
 		}
 		for _, part := range page.Items {
@@ -399,12 +410,14 @@ func checkList(t *rapid.T, m *Model, want *reference, l sortedList) {
 		}
 	}
 	slices.SortFunc(rows, l.compareShown)
-	size := func() int { return rapid.IntRange(1, 3).Draw(t, "size") }
-	got := l.read(t, m, size, func() {})
+	limit := func() Limit {
+		return Limit{Size: rapid.IntRange(1, 3).Draw(t, "size"), Bytes: rapid.SampledFrom([]int{0, 1, 1500, 3000}).Draw(t, "bytes")}
+	}
+	got := l.read(t, m, limit, func() {})
 	if fmt.Sprint(got) != fmt.Sprint(rows) {
 		t.Fatalf("%s by %s %s:\ngot  %v\nwant %v", l.name, l.sort, l.order, got, rows)
 	}
-	if page, err := l.page(m, 1, nil); err != nil || page.Total != len(rows) {
+	if page, err := l.page(m, Limit{Size: 1}, nil); err != nil || page.Total != len(rows) {
 		t.Fatalf("%s by %s: total is %d, want %d (%v)", l.name, l.sort, page.Total, len(rows), err)
 	}
 }
@@ -452,7 +465,7 @@ func TestBothWaysThroughASpanAgree(t *testing.T) {
 		}
 		filter := drawReviewFilter(t)
 		filter.Custom = ""
-		q := reviewLayout.query(SortPRTitle, rapid.SampledFrom([]Order{OrderAsc, OrderDesc}).Draw(t, "order"), 5, nil)
+		q := reviewLayout.query(SortPRTitle, rapid.SampledFrom([]Order{OrderAsc, OrderDesc}).Draw(t, "order"), Limit{Size: 5}, nil)
 		if rapid.Bool().Draw(t, "not the first page") {
 			q.after = &Position{Value: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "after"), ID: fmt.Sprintf("r%02d", rapid.IntRange(0, 60).Draw(t, "id"))}
 		}
@@ -488,6 +501,37 @@ func TestBothWaysThroughASpanAgree(t *testing.T) {
 		}
 		if !slices.Equal(bounded, filtered) {
 			t.Fatalf("by updated_at: bounded %v, want %v", bounded, filtered)
+		}
+	})
+}
+
+// A page takes rows for as long as they fit, and at least one, and the next goes on where it ended.
+func TestAPageEndsWhereTheNextRowWouldPassItsBytes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := newIndex(reviewLayout)
+		rows := rapid.IntRange(1, 40).Draw(t, "rows")
+		for i := range rows {
+			id := fmt.Sprintf("r%02d", i)
+			x.put(id, &reviewItem{
+				prTitle: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "title"),
+				json:    make(content.Bytes, rapid.IntRange(1, 100).Draw(t, "length")),
+			})
+		}
+		limit := Limit{Size: rapid.IntRange(1, 10).Draw(t, "size"), Bytes: rapid.IntRange(1, 400).Draw(t, "bytes")}
+		order := rapid.SampledFrom([]Order{OrderAsc, OrderDesc}).Draw(t, "order")
+		all := x.list(reviewLayout.query(SortPRTitle, order, Limit{Size: rows}, nil), x.pick(everything, "", anyFacet), (*reviewItem).length).Items
+		var after *Position
+		for read := 0; read < rows; {
+			page := x.list(reviewLayout.query(SortPRTitle, order, limit, after), x.pick(everything, "", anyFacet), (*reviewItem).length)
+			fit, bytes := 0, 0
+			for fit < min(limit.Size, rows-read) && (fit == 0 || bytes+all[read+fit].json.Len()+1 <= limit.Bytes) {
+				bytes += all[read+fit].json.Len() + 1
+				fit++
+			}
+			if !slices.Equal(page.Items, all[read:read+fit]) || page.HasMore != (read+fit < rows) || page.Total != rows {
+				t.Fatalf("%+v after %d of %d: %d items, has_more %t, total %d; want %d items", limit, read, rows, len(page.Items), page.HasMore, page.Total, fit)
+			}
+			read, after = read+fit, &page.Next
 		}
 	})
 }

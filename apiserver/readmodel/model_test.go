@@ -35,19 +35,19 @@ func TestOnlyNamespacesOfOrganizationsAreVisible(t *testing.T) {
 	m, _ := newTestModel(t)
 	feed(t, m, findings, finding("f-1", 10))
 	settle(t, m)
-	if _, err := m.ListFindings(acme, FindingQuery{Size: 10}); !errors.Is(err, ErrNoOrganization) {
+	if _, err := m.ListFindings(acme, FindingQuery{Limit: Limit{Size: 10}}); !errors.Is(err, ErrNoOrganization) {
 		t.Fatalf("an organization that is not there: got %v", err)
 	}
 
 	feed(t, m, organizations, organization(acme, "", 11))
 	settle(t, m)
-	if _, err := m.ListFindings(acme, FindingQuery{Size: 10}); !errors.Is(err, ErrNoOrganization) {
+	if _, err := m.ListFindings(acme, FindingQuery{Limit: Limit{Size: 10}}); !errors.Is(err, ErrNoOrganization) {
 		t.Fatalf("an organization without a namespace: got %v", err)
 	}
 
 	feed(t, m, organizations, organization(acme, acmeNamespace, 12))
 	settle(t, m)
-	page, err := m.ListFindings(acme, FindingQuery{Size: 10})
+	page, err := m.ListFindings(acme, FindingQuery{Limit: Limit{Size: 10}})
 	if err != nil || page.Total != 1 {
 		t.Fatalf("the namespace is in status: got %d findings, %v", page.Total, err)
 	}
@@ -56,7 +56,7 @@ func TestOnlyNamespacesOfOrganizationsAreVisible(t *testing.T) {
 	}
 
 	feedDeletion(t, m, organizations, organization(acme, acmeNamespace, 13))
-	if _, err := m.ListFindings(acme, FindingQuery{Size: 10}); !errors.Is(err, ErrNoOrganization) {
+	if _, err := m.ListFindings(acme, FindingQuery{Limit: Limit{Size: 10}}); !errors.Is(err, ErrNoOrganization) {
 		t.Errorf("a removed organization is visible before anything was published: got %v", err)
 	}
 	if _, ok := m.Finding(acme, "f-1"); ok {
@@ -107,7 +107,7 @@ func TestOrganizationsAreApart(t *testing.T) {
 	if _, ok := m.Finding(acme, "f-2"); ok {
 		t.Error("acme sees another organization's finding")
 	}
-	page, err := m.ListFindings("other", FindingQuery{Size: 10})
+	page, err := m.ListFindings("other", FindingQuery{Limit: Limit{Size: 10}})
 	if diff := cmp.Diff([]string{"f-2"}, ids(page.Items)); diff != "" || err != nil {
 		t.Errorf("other sees: %s, %v", diff, err)
 	}
@@ -186,7 +186,7 @@ func TestRelistKeepsWhatIsNewer(t *testing.T) {
 		t.Fatal(err)
 	}
 	settle(t, m)
-	page, err := m.ListFindings(acme, FindingQuery{Size: 10, Order: OrderAsc})
+	page, err := m.ListFindings(acme, FindingQuery{Limit: Limit{Size: 10}, Order: OrderAsc})
 	if diff := cmp.Diff([]string{"changed", "late", "new"}, ids(page.Items)); diff != "" || err != nil {
 		t.Errorf("after the list: %s, %v", diff, err)
 	}

@@ -35,10 +35,10 @@ func TestNoListRepeatsOrHidesRowsUnderConcurrentWriters(t *testing.T) {
 	feedStableRows(t, m)
 	settle(t, m)
 	lists := listsUnderTest()
-	size := func() int { return 1 + rand.IntN(25) }
+	limit := func() Limit { return Limit{Size: 1 + rand.IntN(25), Bytes: rand.IntN(3) * 8000} }
 	want := map[int][]string{}
 	for i, l := range lists {
-		want[i] = stableIDs(l.read(t, m, size, func() {}))
+		want[i] = stableIDs(l.read(t, m, limit, func() {}))
 	}
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -65,7 +65,7 @@ func TestNoListRepeatsOrHidesRowsUnderConcurrentWriters(t *testing.T) {
 						continue
 					}
 					pages := 0
-					got := stableIDs(l.read(failure{}, m, size, func() { pages++ }))
+					got := stableIDs(l.read(failure{}, m, limit, func() { pages++ }))
 					if !slices.Equal(got, want[i]) {
 						return fmt.Errorf("%s by %s %s, over %d pages:\ngot  %v\nwant %v", l.name, l.sort, l.order, pages, got, want[i])
 					}
@@ -92,9 +92,9 @@ func TestNoListRepeatsOrHidesRowsUnderConcurrentWriters(t *testing.T) {
 		rows["reviews"] += len(w.live[reviews])
 	}
 	for _, l := range lists {
-		page, err := l.page(m, 1, nil)
+		page, err := l.page(m, Limit{Size: 1}, nil)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
-		all := l.read(t, m, size, func() {})
+		all := l.read(t, m, limit, func() {})
 		g.Expect(page.Total).To(gomega.Equal(len(all)), "%s by %s", l.name, l.sort)
 		g.Expect(slices.IsSortedFunc(all, l.compareShown)).To(gomega.BeTrue(), "%s by %s is not in order", l.name, l.sort)
 		if n, ok := rows[l.name]; ok {

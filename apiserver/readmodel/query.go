@@ -44,6 +44,15 @@ func (p Position) compare(other Position) int {
 	return cmp.Or(cmp.Compare(p.Value, other.Value), cmp.Compare(p.ID, other.ID))
 }
 
+// Limit is how much a page holds at most.
+type Limit struct {
+	// Size is how many items; less than 1 counts as 1.
+	Size int
+	// Bytes is how much JSON they come to, a comma after each counted. The first item is there
+	// however long it is. 0 is no bound.
+	Bytes int
+}
+
 // Page is a part of a list.
 type Page[T any] struct {
 	Items []T
@@ -61,15 +70,23 @@ type query struct {
 	sort       int
 	descending bool
 	size       int
-	after      *Position
+	// bytes bounds what the items take together, each with a comma; 0 is no bound.
+	bytes int
+	after *Position
+}
+
+// fits reports whether an item goes on a page after others that are there.
+func (q query) fits(items, bytes, length int) bool {
+	return items < q.size && (q.bytes == 0 || items == 0 || bytes+length <= q.bytes)
 }
 
 // query settles what a caller left open. A field that the list is not sorted by counts as none.
-func (l *layout[T]) query(by Sort, order Order, size int, after *Position) query {
+func (l *layout[T]) query(by Sort, order Order, limit Limit, after *Position) query {
 	return query{
 		sort:       max(slices.Index(l.sorts, by), 0),
 		descending: order != OrderAsc,
-		size:       max(size, 1),
+		size:       max(limit.Size, 1),
+		bytes:      limit.Bytes,
 		after:      after,
 	}
 }
@@ -86,9 +103,10 @@ type selection[T any] struct {
 	count int
 }
 
-// list answers a query from an index that does not change meanwhile. Its cost is that of the
-// page, unless rows are left out by only, or by a span of another field than that sorted by.
-func (x *index[T]) list(q query, s selection[T]) Page[T] {
+// list answers a query from an index that does not change meanwhile. length is that of an item's
+// JSON. Its cost is that of the page, unless rows are left out by only, or by a span of another
+// field than that sorted by.
+func (x *index[T]) list(q query, s selection[T], length func(T) int) Page[T] {
 	page := Page[T]{Total: s.count, Items: make([]T, 0, min(q.size, s.count))}
 	if s.count == 0 {
 		return page
@@ -102,16 +120,18 @@ func (x *index[T]) list(q query, s selection[T]) Page[T] {
 		rows = x.collect(q, s)
 	}
 	var last *row[T]
+	bytes := 0
 	for r := range rows {
 		if !s.span.holds(r.values[s.spanSort]) || s.only != nil && !s.only(r.item) {
 			continue
 		}
-		if len(page.Items) == q.size {
+		takes := length(r.item) + 1
+		if !q.fits(len(page.Items), bytes, takes) {
 			page.HasMore, page.Next = true, last.position(q.sort)
 			break
 		}
 		page.Items = append(page.Items, r.item)
-		last = r
+		last, bytes = r, bytes+takes
 	}
 	return page
 }

@@ -94,13 +94,13 @@ func drawQuery(t *rapid.T) FindingQuery {
 // walk reads all pages, with sizes that change on the way, and checks each envelope.
 func walk(t *rapid.T, m *Model, q FindingQuery, between func()) (all []string) {
 	for {
-		q.Size = rapid.IntRange(1, 4).Draw(t, "size")
+		q.Limit.Size = rapid.IntRange(1, 4).Draw(t, "size")
 		page, err := m.ListFindings(acme, q)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(page.Items) > q.Size || page.HasMore && len(page.Items) != q.Size || !page.HasMore && page.Next != (Position{}) {
-			t.Fatalf("a page of %d items for size %d, has_more %t, next %v", len(page.Items), q.Size, page.HasMore, page.Next)
+		if len(page.Items) > q.Limit.Size || page.HasMore && len(page.Items) != q.Limit.Size || !page.HasMore && page.Next != (Position{}) {
+			t.Fatalf("a page of %d items for size %d, has_more %t, next %v", len(page.Items), q.Limit.Size, page.HasMore, page.Next)
 		}
 		all = append(all, ids(page.Items)...)
 		if !page.HasMore {
@@ -140,7 +140,7 @@ func TestListsAgreeWithANaiveReference(t *testing.T) {
 			if got := walk(t, m, q, func() {}); !slices.Equal(got, want) {
 				t.Fatalf("%+v: got %v, want %v", q, got, want)
 			}
-			q.Size = 1
+			q.Limit.Size = 1
 			if page, _ := m.ListFindings(acme, q); page.Total != len(want) {
 				t.Fatalf("%+v: total is %d, want %d", q, page.Total, len(want))
 			}
@@ -194,7 +194,7 @@ func TestWalkRepeatsAndHidesNothing(t *testing.T) {
 		}
 		settle(t, m)
 		q := drawQuery(t)
-		q.Size = 1000
+		q.Limit.Size = 1000
 		page, _ := m.ListFindings(acme, q)
 		want := ids(page.Items)
 
@@ -229,8 +229,8 @@ func findingIndex(items ...*Item) *index[*Item] {
 func TestAbsentValueComesBeforeAll(t *testing.T) {
 	x := findingIndex(testItem("dated", "2026-03-01T12:00:00Z", "", ""), testItem("undated", "", "", ""))
 	for order, want := range map[Order][]string{OrderAsc: {"undated", "dated"}, OrderDesc: {"dated", "undated"}} {
-		first := listFindings(x, FindingQuery{Order: order, Size: 1})
-		second := listFindings(x, FindingQuery{Order: order, Size: 1, After: &first.Next})
+		first := listFindings(x, FindingQuery{Order: order, Limit: Limit{Size: 1}})
+		second := listFindings(x, FindingQuery{Order: order, Limit: Limit{Size: 1}, After: &first.Next})
 		if diff := cmp.Diff(want, append(ids(first.Items), ids(second.Items)...)); diff != "" {
 			t.Errorf("%s: %s", order, diff)
 		}
@@ -254,7 +254,7 @@ func TestSnapshotStaysAsItWas(t *testing.T) {
 		x.put(id, testItem(id, "", "", "open"))
 	}
 	before := x.snapshot()
-	queries := []FindingQuery{{Size: 1000, Sort: SortCreatedAt}, {Size: 1000, Sort: SortUpdatedAt}}
+	queries := []FindingQuery{{Limit: Limit{Size: 1000}, Sort: SortCreatedAt}, {Limit: Limit{Size: 1000}, Sort: SortUpdatedAt}}
 	want := ids(listFindings(before, queries[0]).Items)
 	for i := range 500 {
 		if id := fmt.Sprintf("%03d", i); i%2 == 0 {

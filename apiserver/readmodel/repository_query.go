@@ -8,6 +8,8 @@ type repositoryItem struct {
 	json                                  content.Bytes
 }
 
+func (i *repositoryItem) length() int { return i.json.Len() }
+
 // repositoryLayout is how repositories are listed.
 var repositoryLayout = &layout[*repositoryItem]{
 	sorts: []Sort{SortCreatedAt, SortUpdatedAt, SortLastCommittedAt},
@@ -24,8 +26,8 @@ type RepositoryQuery struct {
 	Sort Sort
 	// Order is the direction; empty means desc.
 	Order Order
-	// Size is how many items the page holds at most; less than 1 counts as 1.
-	Size int
+	// Limit is how much the page holds at most.
+	Limit Limit
 	// After is where the page before ended; nil for the first page.
 	After *Position
 }
@@ -39,7 +41,7 @@ func (m *Model) ListRepositories(organization string, q RepositoryQuery) (Page[c
 		return Page[content.Part]{}, err
 	}
 	x := snapshot.repositories
-	page := x.list(repositoryLayout.query(q.Sort, q.Order, q.Size, q.After), x.pick(everything, "", anyFacet))
+	page := x.list(repositoryLayout.query(q.Sort, q.Order, q.Limit, q.After), x.pick(everything, "", anyFacet), (*repositoryItem).length)
 	return ready(page, func(i *repositoryItem) content.Part { return &i.json }), nil
 }
 

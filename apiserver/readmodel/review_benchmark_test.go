@@ -80,7 +80,7 @@ func BenchmarkListReviews(b *testing.B) {
 			b.Run(fmt.Sprintf("%d/%s", size, c.name), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, err := m.ListReviews(acme, ReviewQuery{Size: size, Sort: c.sort, Filter: c.filter}); err != nil {
+					if _, err := m.ListReviews(acme, ReviewQuery{Limit: Limit{Size: size}, Sort: c.sort, Filter: c.filter}); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -16,6 +16,8 @@ type reviewItem struct {
 	json                        content.Bytes
 }
 
+func (i *reviewItem) length() int { return i.json.Len() }
+
 // What the second and third value of a review's facet are, beside "".
 const (
 	withIssues = "open issues"
@@ -74,8 +76,8 @@ type ReviewQuery struct {
 	Sort Sort
 	// Order is the direction; empty means desc.
 	Order Order
-	// Size is how many items the page holds at most; less than 1 counts as 1.
-	Size int
+	// Limit is how much the page holds at most.
+	Limit Limit
 	// After is where the page before ended; nil for the first page.
 	After *Position
 	// Filter leaves out reviews that do not match.
@@ -104,7 +106,7 @@ func (m *Model) ListReviews(organization string, q ReviewQuery) (Page[content.Pa
 		return Page[content.Part]{}, err
 	}
 	x := snapshot.reviews
-	page := x.list(reviewLayout.query(q.Sort, q.Order, q.Size, q.After), q.Filter.choose(x))
+	page := x.list(reviewLayout.query(q.Sort, q.Order, q.Limit, q.After), q.Filter.choose(x), (*reviewItem).length)
 	return ready(page, func(i *reviewItem) content.Part { return &i.json }), nil
 }
 

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
@@ -348,6 +349,79 @@ func TestPagination_ACursorHoldsForItsOwnFilters(t *testing.T) {
 	for _, query := range []string{"", "status=closed&", "status=open&severity=low&", "severity=low&"} {
 		o.get("/v1/findings?" + query + cursor).badQuery("with " + query)
 	}
+}
+
+func TestPagination_ACursorHoldsForTheValueOfATimeHoweverItIsWritten(t *testing.T) {
+	o := populated(t)
+	spelled := func(at, rest string) string { return "/v1/reviews?size=1&start_time=" + url.QueryEscape(at) + rest }
+	next := o.get(spelled("2020-01-01T00:00:00Z", "")).page().NextCursor
+	want := o.get(spelled("2020-01-01T00:00:00Z", "&cursor="+url.QueryEscape(next))).page()
+	for _, same := range []string{"2020-01-01T02:00:00+02:00", "2019-12-31T23:30:00-00:30", "2020-01-01T00:00:00.000Z"} {
+		if diff := cmp.Diff(want, o.get(spelled(same, "&end_time=&cursor="+url.QueryEscape(next))).page()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", same, diff)
+		}
+	}
+	o.get(spelled("2020-01-01T00:00:00.001Z", "&cursor="+url.QueryEscape(next))).badQuery("another instant")
+}
+
+const maxPageBytes = 8 << 20
+
+func TestPagination_APageThatWouldPass8MiBEndsEarly(t *testing.T) {
+	o := newOrganization(t)
+	findings, repositories := o.heavy()
+	for _, test := range []struct {
+		path string
+		want []string
+		// row is more than a row takes.
+		row int
+	}{{"/v1/findings", findings, 300 << 10}, {"/v2/findings", findings, 300 << 10}, {"/v2/repos", repositories, 1300 << 10}} {
+		path := with(test.path, "size=1000&sort=created_at&order=asc")
+		for range 2 { // a page that is asked for again may be sent as it was kept
+			a := o.get(path, apiclient.Header("Accept-Encoding", "identity"))
+			page := a.page()
+			if len(a.Body) > maxPageBytes || len(a.Body) < maxPageBytes-test.row || !page.HasMore || page.Total != len(test.want) {
+				t.Errorf("%s: %d bytes in %d rows, has_more %v, total %d of %d", path, len(a.Body), len(page.Items), page.HasMore, page.Total, len(test.want))
+			}
+			got := idsOf(o.walk(path))
+			slices.Sort(got)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("%s: not every row once (-want +got):\n%s", path, diff)
+			}
+		}
+	}
+}
+
+// heavy makes findings and repositories, more of each than fit on a page by their bytes, and returns
+// the ids of each.
+func (o *organization) heavy() (findings, repositories []string) {
+	o.t.Helper()
+	text := func(characters int) string { return strings.Repeat("😀", characters) }
+	for i := range 42 {
+		findings = append(findings, fmt.Sprintf("f-%02d", i))
+		o.create(builder.Finding(findings[i]).In(o.namespace).Mutate(func(f *v1alpha1.Finding) {
+			d := &f.Spec.Details
+			d.Description, d.Code, d.FixedCode, d.Remediation, d.ExploitWalkthrough = text(16_000), text(9_000), text(9_000), text(9_000), text(9_000)
+		}).Build())
+	}
+	repositories = []string{"repo"}
+	for i := range 9 {
+		name := fmt.Sprintf("repo-%d", i)
+		repositories = append(repositories, name)
+		o.create(builder.Repository(name).In(o.namespace).Build())
+		for j := range 9 {
+			o.create(builder.Project(fmt.Sprintf("%s-%d", name, j)).Repository(name).In(o.namespace).Mutate(func(p *v1alpha1.Project) {
+				p.Spec.Purpose, p.Spec.Evidence = text(4096), text(4096)
+				p.Spec.Scanner.Summary, p.Spec.User.Summary = text(8192), text(8192)
+			}).Build())
+		}
+	}
+	eventually(o.t, patience, func(g Gomega) {
+		g.Expect(o.get("/v1/findings?size=1").page().Total).To(Equal(len(findings)))
+		for _, name := range repositories[1:] {
+			g.Expect(o.get(projectPath(name, name+"-8")).Status).To(Equal(200))
+		}
+	})
+	return findings, repositories
 }
 
 func TestPagination_ATamperedCursorIsRefused(t *testing.T) {
