@@ -53,13 +53,25 @@ func (m *Model) Apply(object *v1alpha1.Finding) (*Item, error) {
 	if p == nil || p.view == nil {
 		return nil, fmt.Errorf("%w: none owns the namespace %s", ErrNoOrganization, object.Namespace)
 	}
+	item := p.applied(prepared)
 	if p.dirty() {
 		p.publish()
 	}
-	if item := p.findings[object.Name]; item != nil && item.resourceVersion == object.ResourceVersion {
-		return item, nil
+	return item, nil
+}
+
+// applied is the item of a state that was written. Where a newer one is held already, that does not
+// show an earlier time than the item returned.
+func (p *partition) applied(object *preparedFinding) *Item {
+	held := p.findings[object.Name]
+	if held != nil && held.resourceVersion == object.ResourceVersion {
+		return held
 	}
-	return p.joined(prepared.stored, prepared.updatedAt), nil
+	item := p.joined(object.stored, render.Timestamp(object.updatedAt.at))
+	if held != nil && held.uid == item.uid && !held.recorded && held.UpdatedAt < item.UpdatedAt {
+		p.showFinding(p.joined(held.stored, item.UpdatedAt))
+	}
+	return item
 }
 
 func (m *Model) takeFinding(p *partition, object *preparedFinding, name string) {
@@ -76,9 +88,9 @@ func (m *Model) takeFinding(p *partition, object *preparedFinding, name string) 
 		p.hideFinding(name)
 		return
 	}
-	updatedAt := object.updatedAt
-	// As long as the object is the same, the time shown does not go back.
-	if before := p.findings[name]; before != nil && before.uid == object.stored.uid {
+	updatedAt := render.Timestamp(object.updatedAt.at)
+	// As long as the object is the same, the time shown does not go back, unless to the recorded one.
+	if before := p.findings[name]; before != nil && before.uid == object.stored.uid && !object.updatedAt.recorded {
 		updatedAt = max(updatedAt, before.UpdatedAt)
 	}
 	p.showFinding(p.joined(object.stored, updatedAt))

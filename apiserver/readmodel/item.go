@@ -44,8 +44,10 @@ type stored struct {
 	namespace       string
 	uid             types.UID
 	resourceVersion string
-	comments        string
-	rendered        *render.Finding
+	// recorded says that the time of the last change is that in status.
+	recorded bool
+	comments string
+	rendered *render.Finding
 }
 
 // Object is as much of the resource as a decision about it needs: its name, UID and

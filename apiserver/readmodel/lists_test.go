@@ -154,12 +154,11 @@ func (l sortedList) read(t fatal, m *Model, limit func() Limit, between func()) 
 
 // reference is what was written last, and what the API is to show of it.
 type reference struct {
-	objects   map[kind]map[string]metav1.Object
-	updatedAt map[string]time.Time // by UID
+	objects map[kind]map[string]metav1.Object
 }
 
 func newReference() *reference {
-	s := &reference{objects: map[kind]map[string]metav1.Object{}, updatedAt: map[string]time.Time{}}
+	s := &reference{objects: map[kind]map[string]metav1.Object{}}
 	for k := range kinds {
 		s.objects[k] = map[string]metav1.Object{}
 	}
@@ -168,29 +167,22 @@ func newReference() *reference {
 
 func (s *reference) put(k kind, object metav1.Object) {
 	s.objects[k][object.GetName()] = object
-	at := statusTime(object)
-	if before, uid := s.updatedAt[string(object.GetUID())], string(object.GetUID()); at != nil && at.After(before) {
-		s.updatedAt[uid] = at.Time
-	}
 }
 
-func statusTime(object metav1.Object) *v1alpha1.Time {
+// shownAt is the time in status, which is of the object's generation throughout.
+func shownAt(object metav1.Object) time.Time {
 	switch o := object.(type) {
 	case *v1alpha1.Repository:
-		return o.Status.UpdatedAt
+		return o.Status.UpdatedAt.Time
 	case *v1alpha1.Project:
-		return o.Status.UpdatedAt
+		return o.Status.UpdatedAt.Time
 	case *v1alpha1.Review:
-		return o.Status.UpdatedAt
+		return o.Status.UpdatedAt.Time
 	case *v1alpha1.ReviewIssue:
-		return o.Status.UpdatedAt
+		return o.Status.UpdatedAt.Time
 	default:
-		return nil
+		return time.Time{}
 	}
-}
-
-func (s *reference) shownAt(object metav1.Object) time.Time {
-	return s.updatedAt[string(object.GetUID())]
 }
 
 func (s *reference) repositoryOf(name v1alpha1.ResourceName) *render.Repository {
@@ -218,12 +210,12 @@ func (s *reference) json(t fatal, object metav1.Object) []byte {
 		for _, name := range slices.Sorted(keysOf(s.objects[projects])) {
 			project := s.objects[projects][name].(*v1alpha1.Project)
 			if string(project.Spec.RepositoryRef.Name) == o.Name {
-				within = append(within, render.DatedProject{Project: project, UpdatedAt: s.shownAt(project)})
+				within = append(within, render.DatedProject{Project: project, UpdatedAt: shownAt(project)})
 			}
 		}
-		content, err = render.RepositoryJSON(acme, o, s.shownAt(o), within)
+		content, err = render.RepositoryJSON(acme, o, shownAt(o), within)
 	case *v1alpha1.Project:
-		content, err = render.ProjectJSON(acme, o, s.shownAt(o), s.repositoryOf(o.Spec.RepositoryRef.Name))
+		content, err = render.ProjectJSON(acme, o, shownAt(o), s.repositoryOf(o.Spec.RepositoryRef.Name))
 	case *v1alpha1.Review:
 		var specs []v1alpha1.ReviewIssueSpec
 		for _, object := range s.objects[reviewIssues] {
@@ -232,7 +224,7 @@ func (s *reference) json(t fatal, object metav1.Object) []byte {
 			}
 		}
 		counts := reviewstate.Count(specs, o.Spec.ReviewedCommits)
-		content, err = render.ReviewJSON(o, s.shownAt(o), counts, s.repositoryOf(o.Spec.RepositoryRef.Name))
+		content, err = render.ReviewJSON(o, shownAt(o), counts, s.repositoryOf(o.Spec.RepositoryRef.Name))
 	case *v1alpha1.ReviewIssue:
 		review := s.review(o.Spec.ReviewRef.Name)
 		var reviewSpec *v1alpha1.ReviewSpec
@@ -241,7 +233,7 @@ func (s *reference) json(t fatal, object metav1.Object) []byte {
 			reviewSpec, repository = &review.Spec, s.repositoryOf(review.Spec.RepositoryRef.Name)
 		}
 		status := reviewstate.IssueStatus(o, reviewSpec, epoch)
-		content, err = render.ReviewIssueJSON(o, &status, s.shownAt(o), review, repository)
+		content, err = render.ReviewIssueJSON(o, &status, shownAt(o), review, repository)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -290,16 +290,24 @@ func TestUpdatedAt(t *testing.T) {
 
 	clock.SetTime(epoch.Add(20 * time.Second))
 	feed(t, m, findings, finding("f-1", 12, generation(2), observed(1, 5)))
-	expect("it has not seen this one, and no field tells when it was written", "2026-03-01T12:00:20Z")
+	expect("it has not seen this one, and no field tells when it was written: it stays", "2026-03-01T12:00:05Z")
 
-	clock.SetTime(epoch.Add(40 * time.Second))
-	feed(t, m, findings, finding("f-1", 12, generation(2), observed(1, 5)))
-	expect("the same state is not computed anew", "2026-03-01T12:00:20Z")
+	written := func(second int) func(*v1alpha1.Finding) {
+		return func(f *v1alpha1.Finding) {
+			at := metav1.NewTime(epoch.Add(time.Duration(second) * time.Second))
+			f.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", Time: &at}}
+		}
+	}
+	feed(t, m, findings, finding("f-1", 13, generation(3), observed(1, 5), written(18)))
+	expect("a field tells", "2026-03-01T12:00:18Z")
 
-	feed(t, m, findings, finding("f-1", 13, generation(2), observed(2, 19)))
-	expect("what was shown never goes back", "2026-03-01T12:00:20Z")
+	feed(t, m, findings, finding("f-1", 14, generation(4), observed(1, 5)))
+	expect("what was shown does not go back", "2026-03-01T12:00:18Z")
 
-	feed(t, m, findings, finding("f-1", 14, observed(1, 3), func(f *v1alpha1.Finding) { f.UID = types.UID("second") }))
+	feed(t, m, findings, finding("f-1", 15, generation(4), observed(4, 17)))
+	expect("what is recorded is shown by all", "2026-03-01T12:00:17Z")
+
+	feed(t, m, findings, finding("f-1", 16, observed(1, 3), func(f *v1alpha1.Finding) { f.UID = types.UID("second") }))
 	expect("another object of the same name has its own times", "2026-03-01T12:00:03Z")
 }
 

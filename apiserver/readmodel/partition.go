@@ -66,13 +66,15 @@ type heldIssue struct {
 type stamp struct {
 	uid types.UID
 	at  time.Time
+	// recorded says that the time is that in status, which all replicas show.
+	recorded bool
 }
 
-// after returns the stamp for a new state of an object: as long as the object is the same, it
-// does not go back.
+// after returns the stamp for a new state of an object: as long as the object is the same, what
+// is shown does not go back, unless to the time that is recorded.
 func (s stamp) after(before stamp) stamp {
-	if s.uid == before.uid && s.at.Before(before.at) {
-		return before
+	if s.uid == before.uid && !s.recorded && s.at.Before(before.at) {
+		s.at = before.at
 	}
 	return s
 }

@@ -19,7 +19,7 @@ type preparedFinding struct {
 	metav1.ObjectMeta
 
 	stored    *stored
-	updatedAt string
+	updatedAt stamp
 	// err says why it cannot be rendered.
 	err error
 	// raw is the object itself where it was no news, and so not worth rendering.
@@ -56,7 +56,7 @@ func (m *Model) isNews(kind kind, object metav1.Object) bool {
 func (m *Model) renderFinding(object *v1alpha1.Finding) *preparedFinding {
 	prepared := &preparedFinding{
 		ObjectMeta: trimmed(&object.ObjectMeta),
-		updatedAt:  render.Timestamp(m.stamp(object, object.Status.ObservedGeneration, object.Status.UpdatedAt).at),
+		updatedAt:  m.stamp(object, object.Status.ObservedGeneration, object.Status.UpdatedAt),
 	}
 	prepared.Namespace = shared(object.Namespace)
 	rendered, err := render.NewFinding(object)
@@ -77,6 +77,7 @@ func (m *Model) renderFinding(object *v1alpha1.Finding) *preparedFinding {
 		namespace:       prepared.Namespace,
 		uid:             object.UID,
 		resourceVersion: object.ResourceVersion,
+		recorded:        prepared.updatedAt.recorded,
 		comments:        spec.Triage.Comments,
 		rendered:        rendered,
 	}

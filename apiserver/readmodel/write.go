@@ -116,14 +116,15 @@ func (m *Model) takeOrganization(organization *v1alpha1.Organization, name strin
 }
 
 // stamp is the time to show for the last change of an object's spec, by its status or, where
-// that is of an older generation, by the rule that the controller will follow.
+// that is of an older generation, by what the object tells of it.
 //
 // It takes no account of what a controller has yet to find out about a review or an issue, the
 // counters and the state: it will record them with a later time than any that could be given
 // here, and a client that asks for what has changed since its last visit then gets them.
 func (m *Model) stamp(object metav1.Object, generation int64, updatedAt *v1alpha1.Time) stamp {
 	observed := lastwrite.Observed{Generation: generation, UpdatedAt: updatedAt}
-	return stamp{uid: object.GetUID(), at: lastwrite.UpdatedAt(object, observed, m.clock.Now()).Time}
+	at, recorded := lastwrite.Shown(object, observed, m.clock.Now())
+	return stamp{uid: object.GetUID(), at: at, recorded: recorded}
 }
 
 // trimmed are the metadata that are shown, or that a patch is decided by.

@@ -20,6 +20,7 @@ var made = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 func running() *v1alpha1.Scan {
 	scan := builder.Scan("s", made).Build()
 	scan.Spec.Tool = "gosec"
+	scan.Generation = 1
 	scan.CreationTimestamp = metav1.NewTime(made)
 	return scan
 }
@@ -27,6 +28,7 @@ func running() *v1alpha1.Scan {
 // end is what the importer does last.
 func end(scan *v1alpha1.Scan, at time.Time, outcome v1alpha1.ScanOutcome) {
 	moment := v1alpha1.NewTime(at)
+	scan.Generation++
 	scan.Spec.Outcome = outcome
 	scan.ManagedFields = []metav1.ManagedFieldsEntry{
 		{Manager: "scanner/gosec", Time: &metav1.Time{Time: moment.Time}},

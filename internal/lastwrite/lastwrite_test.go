@@ -22,72 +22,78 @@ func write(manager, subresource string, when *v1alpha1.Time) metav1.ManagedField
 	return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, Time: &metav1.Time{Time: when.Time}}
 }
 
-func TestUpdatedAt(t *testing.T) {
+func observed(generation int64, when *v1alpha1.Time) lastwrite.Observed {
+	return lastwrite.Observed{Generation: generation, UpdatedAt: when}
+}
+
+func TestWhatIsRecordedAndWhatIsShownBefore(t *testing.T) {
 	cases := []struct {
-		name, reason string
-		generation   int64
-		writes       []metav1.ManagedFieldsEntry
-		observed     lastwrite.Observed
-		now, want    *v1alpha1.Time
-	}{{
-		name: "first", reason: "before the first reconcile the write's own time counts, not the clock",
-		generation: 1, writes: []metav1.ManagedFieldsEntry{write("scanner/gosec", "", at(3))},
-		now: at(9), want: at(3),
-	}, {
-		name: "unchanged", reason: "metadata writes move managedFields but not the generation",
-		generation: 2, writes: []metav1.ManagedFieldsEntry{write("kubectl-label", "", at(8))},
-		observed: lastwrite.Observed{Generation: 2, UpdatedAt: at(5)},
-		now:      at(9), want: at(5),
-	}, {
-		name: "changed", reason: "the newest write after the time observed is the change",
-		generation: 3, writes: []metav1.ManagedFieldsEntry{
-			write("scanner/gosec", "", at(2)), write("kubectl-patch", "", at(7)),
-		},
-		observed: lastwrite.Observed{Generation: 2, UpdatedAt: at(5)},
-		now:      at(9), want: at(7),
-	}, {
-		name: "removed field", reason: "a removal moves no managedFields time, so the clock counts",
-		generation: 3, writes: []metav1.ManagedFieldsEntry{write("scanner/gosec", "", at(2))},
-		observed: lastwrite.Observed{Generation: 2, UpdatedAt: at(5)},
-		now:      at(9), want: at(9),
-	}, {
-		name: "forged", reason: "a replace may carry a time in the future, which is not believed",
-		generation: 3, writes: []metav1.ManagedFieldsEntry{write("kubectl-replace", "", at(5000))},
-		observed: lastwrite.Observed{Generation: 2, UpdatedAt: at(5)},
-		now:      at(9), want: at(9),
-	}, {
-		name: "status", reason: "a status write is no change of the spec",
-		generation: 3, writes: []metav1.ManagedFieldsEntry{
-			write("kubectl-patch", "", at(6)), write("findings-api", "status", at(8)),
-		},
-		observed: lastwrite.Observed{Generation: 2, UpdatedAt: at(5)},
-		now:      at(9), want: at(6),
-	}, {
-		name: "controllers", reason: "a controller's finalizer is no change of the spec",
-		generation: 3, writes: []metav1.ManagedFieldsEntry{
-			write("kubectl-patch", "", at(6)), write(v1alpha1.ControllerFieldManager, "", at(8)),
-		},
-		observed: lastwrite.Observed{Generation: 2, UpdatedAt: at(5)},
-		now:      at(9), want: at(6),
-	}, {
-		name: "clock behind", reason: "a clock that went back must not move the time back",
-		generation: 3,
-		observed:   lastwrite.Observed{Generation: 2, UpdatedAt: at(5)},
-		now:        at(1), want: at(5),
-	}}
+		reason     string
+		generation int64
+		writes     []metav1.ManagedFieldsEntry
+		observed   lastwrite.Observed
+		// now is everybody's clock.
+		now, recorded, shown *v1alpha1.Time
+	}{
+		{"what has not changed since its creation was written then, whatever was written but its spec",
+			1, []metav1.ManagedFieldsEntry{write("scanner/gosec", "", at(0)), write("kubectl-label", "", at(3))},
+			observed(0, nil), at(9), at(0), at(0)},
+		{"an empty spec is owned by nobody",
+			1, nil, observed(0, nil), at(9), at(0), at(0)},
+		{"clocks behind the API server's do not make it older than its creation",
+			1, nil, observed(0, nil), at(-9), at(0), at(0)},
+		{"before the first reconcile a write's own time counts",
+			2, []metav1.ManagedFieldsEntry{write("kubectl-patch", "", at(3))}, observed(0, nil), at(9), at(3), at(3)},
+		{"a write in the second of the creation is told too",
+			2, []metav1.ManagedFieldsEntry{write("kubectl-patch", "", at(0))}, observed(0, nil), at(9), at(0), at(0)},
+		{"a change that the object does not tell waits for the controllers' clock, as it was",
+			2, nil, observed(0, nil), at(9), at(9), at(0)},
+		{"metadata writes move managedFields but not the generation",
+			2, []metav1.ManagedFieldsEntry{write("kubectl-label", "", at(8))}, observed(2, at(5)), at(9), at(5), at(5)},
+		{"the newest write after the time observed is the change",
+			3, []metav1.ManagedFieldsEntry{write("scanner/gosec", "", at(2)), write("kubectl-patch", "", at(7))},
+			observed(2, at(5)), at(9), at(7), at(7)},
+		{"a removal moves no time",
+			3, []metav1.ManagedFieldsEntry{write("scanner/gosec", "", at(2))}, observed(2, at(5)), at(9), at(9), at(5)},
+		{"a replace may carry a time in the future, which is not believed",
+			3, []metav1.ManagedFieldsEntry{write("kubectl-replace", "", at(5000))}, observed(2, at(5)), at(9), at(9), at(5)},
+		{"a forged time hides no other",
+			3, []metav1.ManagedFieldsEntry{write("kubectl-replace", "", at(5000)), write("kubectl-patch", "", at(7))},
+			observed(2, at(5)), at(9), at(7), at(7)},
+		{"the API server's clock may be ahead of everybody's",
+			3, []metav1.ManagedFieldsEntry{write("kubectl-patch", "", at(11))}, observed(2, at(5)), at(9), at(11), at(11)},
+		{"ahead by more is for the controllers to believe",
+			3, []metav1.ManagedFieldsEntry{write("kubectl-patch", "", at(200))}, observed(2, at(5)), at(9), at(200), at(5)},
+		{"a status write is no change of the spec",
+			3, []metav1.ManagedFieldsEntry{write("kubectl-patch", "", at(6)), write("findings-api", "status", at(8))},
+			observed(2, at(5)), at(9), at(6), at(6)},
+		{"a controller's finalizer is no change of the spec",
+			3, []metav1.ManagedFieldsEntry{write("kubectl-patch", "", at(6)), write(v1alpha1.ControllerFieldManager, "", at(8))},
+			observed(2, at(5)), at(9), at(6), at(6)},
+		{"a clock that went back does not move the time back",
+			3, nil, observed(2, at(5)), at(1), at(5), at(5)},
+	}
 	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			object := &metav1.ObjectMeta{Generation: c.generation, ManagedFields: c.writes}
-			if got := lastwrite.UpdatedAt(object, c.observed, c.now.Time); !got.Equal(c.want) {
-				t.Errorf("%s: got %s, want %s", c.reason, got, c.want)
+		object := &metav1.ObjectMeta{Generation: c.generation, ManagedFields: c.writes, CreationTimestamp: metav1.NewTime(at(0).Time)}
+		recorded := lastwrite.UpdatedAt(object, c.observed, c.now.Time)
+		if !recorded.Equal(c.recorded) {
+			t.Errorf("%s: recorded %s, want %s", c.reason, recorded, c.recorded)
+		}
+		if shown, _ := lastwrite.Shown(object, c.observed, c.now.Time); !shown.Equal(c.shown.Time) {
+			t.Errorf("%s: shown %s, want %s", c.reason, shown, c.shown)
+		}
+		for _, offset := range []time.Duration{-time.Hour, 0, time.Hour} {
+			shown, settled := lastwrite.Shown(object, observed(c.generation, &recorded), c.now.Add(offset))
+			if !settled || !shown.Equal(recorded.Time) {
+				t.Errorf("%s: once %s is recorded, a clock that is off by %s shows %s", c.reason, recorded, offset, shown)
 			}
-		})
+		}
 	}
 }
 
-func TestUpdatedAtNeverGoesBackAndNeverLeavesTheFuture(t *testing.T) {
+func TestARecordedTimeNeverGoesBackNorComesFromTheFuture(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		second := rapid.IntRange(0, 100)
+		second := rapid.IntRange(-500, 500)
 		var writes []metav1.ManagedFieldsEntry
 		for range rapid.IntRange(0, 4).Draw(t, "writes") {
 			writes = append(writes, write(
@@ -96,16 +102,44 @@ func TestUpdatedAtNeverGoesBackAndNeverLeavesTheFuture(t *testing.T) {
 				at(second.Draw(t, "at")),
 			))
 		}
-		object := &metav1.ObjectMeta{Generation: rapid.Int64Range(1, 3).Draw(t, "generation"), ManagedFields: writes}
-		observed := lastwrite.Observed{Generation: rapid.Int64Range(0, 3).Draw(t, "observed"), UpdatedAt: at(second.Draw(t, "before"))}
+		object := &metav1.ObjectMeta{
+			Generation: rapid.Int64Range(1, 3).Draw(t, "generation"), ManagedFields: writes,
+			CreationTimestamp: metav1.NewTime(at(second.Draw(t, "created")).Time),
+		}
+		before := observed(rapid.Int64Range(0, 3).Draw(t, "observed"), at(second.Draw(t, "before")))
 		now := at(second.Draw(t, "now"))
 
-		got := lastwrite.UpdatedAt(object, observed, now.Time)
-		if got.Before(observed.UpdatedAt) {
-			t.Fatalf("went back from %s to %s", observed.UpdatedAt, got)
+		got := lastwrite.UpdatedAt(object, before, now.Time)
+		if got.Before(before.UpdatedAt) {
+			t.Fatalf("went back from %s to %s", before.UpdatedAt, got)
 		}
-		if got.After(now.Time) && !got.Equal(observed.UpdatedAt) {
-			t.Fatalf("%s is later than now, %s", got, now)
+		believed := now.Add(5 * time.Minute)
+		if got.After(believed) && !got.Equal(before.UpdatedAt) && !got.Time.Equal(object.CreationTimestamp.Time) {
+			t.Fatalf("%s is far later than now, %s", got, now)
+		}
+	})
+}
+
+// What a facade shows is what the controllers record or earlier, unless its clock is ahead of theirs by
+// nearly five minutes.
+func TestNothingIsShownThatIsNotRecorded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		second := rapid.IntRange(-500, 500)
+		var writes []metav1.ManagedFieldsEntry
+		for range rapid.IntRange(0, 4).Draw(t, "writes") {
+			writes = append(writes, write("kubectl", "", at(second.Draw(t, "at"))))
+		}
+		object := &metav1.ObjectMeta{
+			Generation: rapid.Int64Range(1, 3).Draw(t, "generation"), ManagedFields: writes,
+			CreationTimestamp: metav1.NewTime(at(second.Draw(t, "created")).Time),
+		}
+		before := observed(rapid.Int64Range(0, 3).Draw(t, "observed"), at(second.Draw(t, "before")))
+		controllers := second.Draw(t, "the controllers' clock")
+		facade := controllers + rapid.IntRange(-10_000, 298).Draw(t, "the facade's clock")
+
+		recorded := lastwrite.UpdatedAt(object, before, at(controllers).Time)
+		if shown, _ := lastwrite.Shown(object, before, at(facade).Time); shown.After(recorded.Time) {
+			t.Fatalf("shown %s, recorded %s", shown, recorded)
 		}
 	})
 }

@@ -11,9 +11,11 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
 
-// written is the metadata of an object of that generation whose spec was last written then.
+// written is the metadata of an object of that generation whose spec was last written then. It was
+// made in the fifth minute.
 func written(generation int64, minute int) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Generation: generation, ManagedFields: []metav1.ManagedFieldsEntry{
+	created := metav1.NewTime(at(5).Time)
+	return metav1.ObjectMeta{Generation: generation, CreationTimestamp: created, ManagedFields: []metav1.ManagedFieldsEntry{
 		{Manager: "scanner/review", Time: &metav1.Time{Time: at(minute).Time}},
 		{Manager: v1alpha1.ControllerFieldManager, Subresource: "status", Time: &metav1.Time{Time: at(minute + 50).Time}},
 	}}

@@ -1,0 +1,399 @@
+package readmodel
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
+	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/lastwrite"
+	"github.com/appsec-dev/findings-operator/internal/reviewstate"
+)
+
+// dated is an object with the time of its last change in status.
+type dated interface {
+	metav1.Object
+	DeepCopyDated() dated
+	// Reconcile does with the status what the kind's controller does.
+	Reconcile(now time.Time)
+	Observed() lastwrite.Observed
+}
+
+type (
+	datedFinding     struct{ *v1alpha1.Finding }
+	datedRepository  struct{ *v1alpha1.Repository }
+	datedProject     struct{ *v1alpha1.Project }
+	datedReview      struct{ *v1alpha1.Review }
+	datedReviewIssue struct{ *v1alpha1.ReviewIssue }
+)
+
+func (o datedFinding) DeepCopyDated() dated     { return datedFinding{o.DeepCopy()} }
+func (o datedRepository) DeepCopyDated() dated  { return datedRepository{o.DeepCopy()} }
+func (o datedProject) DeepCopyDated() dated     { return datedProject{o.DeepCopy()} }
+func (o datedReview) DeepCopyDated() dated      { return datedReview{o.DeepCopy()} }
+func (o datedReviewIssue) DeepCopyDated() dated { return datedReviewIssue{o.DeepCopy()} }
+
+func (o datedFinding) Observed() lastwrite.Observed {
+	return lastwrite.Observed{Generation: o.Status.ObservedGeneration, UpdatedAt: o.Status.UpdatedAt}
+}
+
+func (o datedRepository) Observed() lastwrite.Observed {
+	return lastwrite.Observed{Generation: o.Status.ObservedGeneration, UpdatedAt: o.Status.UpdatedAt}
+}
+
+func (o datedProject) Observed() lastwrite.Observed {
+	return lastwrite.Observed{Generation: o.Status.ObservedGeneration, UpdatedAt: o.Status.UpdatedAt}
+}
+
+func (o datedReview) Observed() lastwrite.Observed {
+	return lastwrite.Observed{Generation: o.Status.ObservedGeneration, UpdatedAt: o.Status.UpdatedAt}
+}
+
+func (o datedReviewIssue) Observed() lastwrite.Observed {
+	return lastwrite.Observed{Generation: o.Status.ObservedGeneration, UpdatedAt: o.Status.UpdatedAt}
+}
+
+func (o datedFinding) Reconcile(now time.Time) { o.Status = findingstate.Observe(o.Finding, now) }
+
+func (o datedReview) Reconcile(now time.Time) {
+	o.Status = reviewstate.ReviewStatus(o.Review, reviewstate.Counts{}, now)
+}
+
+func (o datedReviewIssue) Reconcile(now time.Time) {
+	o.Status = reviewstate.IssueStatus(o.ReviewIssue, nil, now)
+}
+
+func (o datedRepository) Reconcile(now time.Time) {
+	at := lastwrite.UpdatedAt(o, o.Observed(), now)
+	o.Status.ObservedGeneration, o.Status.UpdatedAt = o.Generation, &at
+}
+
+func (o datedProject) Reconcile(now time.Time) {
+	at := lastwrite.UpdatedAt(o, o.Observed(), now)
+	o.Status.ObservedGeneration, o.Status.UpdatedAt = o.Generation, &at
+}
+
+// datedKinds make an object of each kind that shows a time of its last change, with an empty spec
+// where the API server takes one.
+var datedKinds = map[kind]func() dated{
+	findings:     func() dated { return datedFinding{finding("x", 0)} },
+	repositories: func() dated { return datedRepository{&v1alpha1.Repository{ObjectMeta: meta(acmeNamespace, "x", 0)}} },
+	projects:     func() dated { return datedProject{project("x", 0)} },
+	reviews:      func() dated { return datedReview{review("x", 0)} },
+	reviewIssues: func() dated { return datedReviewIssue{issue("x", 0)} },
+}
+
+// resource is what a read model is fed with of a state.
+func resource(state dated) metav1.Object {
+	switch o := state.(type) {
+	case datedFinding:
+		return o.Finding
+	case datedRepository:
+		return o.Repository
+	case datedProject:
+		return o.Project
+	case datedReview:
+		return o.Review
+	case datedReviewIssue:
+		return o.ReviewIssue
+	default:
+		panic("no such kind")
+	}
+}
+
+// server is the API server with one object, and all states that this ever had.
+type server struct {
+	kind   kind
+	now    time.Time
+	states []dated
+	// seen is, for each state, what managedFields were when the controllers recorded its time.
+	seen [][]metav1.ManagedFieldsEntry
+	// known are the times that any state, or its creation, ever told.
+	known map[string]bool
+	// forged says that somebody replaced managedFields; they may hold anything since.
+	forged bool
+	// controllers is how far the controllers' clock is ahead of the API server's.
+	controllers time.Duration
+}
+
+func newServer(t *rapid.T) *server {
+	begun := time.Duration(rapid.IntRange(0, 999).Draw(t, "ms")) * time.Millisecond
+	s := &server{now: epoch.Add(begun), known: map[string]bool{}}
+	s.kind = rapid.SampledFrom(slices.Sorted(maps.Keys(datedKinds))).Draw(t, "kind")
+	object := datedKinds[s.kind]()
+	object.SetCreationTimestamp(metav1.NewTime(s.now.Truncate(time.Second)))
+	if rapid.Bool().Draw(t, "fields owned") {
+		object.SetManagedFields([]metav1.ManagedFieldsEntry{s.entry("scanner/x")})
+	}
+	s.store(object, nil)
+	return s
+}
+
+func (s *server) latest() dated { return s.states[len(s.states)-1] }
+
+func (s *server) store(object dated, seen []metav1.ManagedFieldsEntry) {
+	object.SetResourceVersion(fmt.Sprint(len(s.states) + 10))
+	s.states = append(s.states, object)
+	s.seen = append(s.seen, seen)
+	s.known[timeShown(object.GetCreationTimestamp().Time)] = true
+	for _, entry := range object.GetManagedFields() {
+		s.known[timeShown(entry.Time.Time)] = true
+	}
+	if at := object.Observed().UpdatedAt; at != nil {
+		s.known[timeShown(at.Time)] = true
+	}
+}
+
+func timeShown(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+func (s *server) entry(manager string) metav1.ManagedFieldsEntry {
+	at := metav1.NewTime(s.now.Truncate(time.Second))
+	return metav1.ManagedFieldsEntry{Manager: manager, Time: &at}
+}
+
+// stamp gives a manager's entry the time of now, as a write does that sets a field.
+func (s *server) stamp(object dated, manager string) {
+	object.SetManagedFields(append(without(object, manager), s.entry(manager)))
+}
+
+// without are the entries of all but one manager.
+func without(object dated, manager string) []metav1.ManagedFieldsEntry {
+	return slices.DeleteFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == manager })
+}
+
+// write changes the object in one of the ways in which it may be changed.
+func (s *server) write(t *rapid.T) {
+	object := s.latest().DeepCopyDated()
+	manager := rapid.SampledFrom([]string{"kubectl", "findings-api", "scanner/x"}).Draw(t, "manager")
+	how := rapid.SampledFrom([]string{"set", "set", "remove", "remove the last", "label", "replace"}).Draw(t, "how")
+	if how != "label" {
+		object.SetGeneration(object.GetGeneration() + 1)
+	}
+	switch how {
+	case "set", "label":
+		s.stamp(object, manager)
+	case "remove the last": // of an owner's fields: nothing tells that it ever wrote
+		object.SetManagedFields(without(object, manager))
+	case "replace":
+		s.forged = true
+		var fields []metav1.ManagedFieldsEntry
+		for range rapid.IntRange(0, 2).Draw(t, "entries") {
+			ahead := rapid.SampledFrom([]int{-86400, -3, -1, 1, 3, 60, 290, 310, 86400, 2_000_000_000}).Draw(t, "ahead")
+			forged := metav1.NewTime(s.now.Truncate(time.Second).Add(time.Duration(ahead) * time.Second))
+			fields = append(fields, metav1.ManagedFieldsEntry{Manager: fmt.Sprint(manager, len(fields)), Time: &forged})
+		}
+		object.SetManagedFields(fields)
+	}
+	s.store(object, s.seen[len(s.seen)-1])
+}
+
+// reconcile is what the controllers do, by a clock of their own. The API server refuses what they
+// decide on an older state.
+func (s *server) reconcile(t *rapid.T) {
+	before := s.latest()
+	after := before.DeepCopyDated()
+	after.Reconcile(s.now.Add(s.controllers))
+	if was := before.Observed().UpdatedAt; was != nil && after.Observed().UpdatedAt.Before(was) {
+		t.Fatalf("status went back from %s to %s", was, after.Observed().UpdatedAt)
+	}
+	seen := before.GetManagedFields()
+	if before.Observed().Covers(before) {
+		seen = s.seen[len(s.seen)-1]
+	}
+	s.store(after, seen)
+}
+
+// replica is a facade with a clock of its own.
+type replica struct {
+	name  string
+	model *Model
+	clock *testingclock.FakeClock
+	// offset is how far its clock is ahead of the API server's.
+	offset time.Duration
+	// at is the newest state that it has got; -1 at first.
+	at int
+	// last is what it showed last.
+	last string
+}
+
+func newReplica(t *rapid.T, name string, offset time.Duration) *replica {
+	r := &replica{name: name, offset: offset}
+	r.restart(t)
+	return r
+}
+
+func (r *replica) restart(t *rapid.T) {
+	r.clock = testingclock.NewFakeClock(epoch)
+	model, err := New(Options{Sources: &Sources{}, Log: logr.Discard(), Clock: r.clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.model, r.at, r.last = model, -1, ""
+	feed(t, r.model, organizations, organization(acme, acmeNamespace, 1))
+}
+
+// get lets the replica get a state in one of the ways in which it may: by a watch, by a list, or as
+// the result of a patch; a late one and one that it has got before too.
+func (r *replica) get(t *rapid.T, s *server, n int) {
+	r.clock.SetTime(s.now.Add(r.offset))
+	object := resource(s.states[n].DeepCopyDated())
+	how := rapid.SampledFrom([]string{"watch", "list", "patch"}).Draw(t, "by")
+	switch finding, ok := object.(*v1alpha1.Finding); {
+	case how == "patch" && ok:
+		if _, err := r.model.Apply(finding); err != nil {
+			t.Fatal(err)
+		}
+	case how == "list":
+		if err := r.model.replace(s.kind, []metav1.Object{object}, object.GetResourceVersion()); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		feed(t, r.model, s.kind, object)
+	}
+	settle(t, r.model)
+	r.at = max(r.at, n)
+	r.check(t, s)
+}
+
+// check compares what the replica shows with what it may show.
+func (r *replica) check(t *rapid.T, s *server) {
+	state, got := s.states[r.at], r.shown(t, s.kind)
+	observed := state.Observed()
+	recorded := observed.Covers(state)
+	switch {
+	case recorded && got != timeShown(observed.UpdatedAt.Time):
+		t.Fatalf("replica %s shows %s where the controllers have recorded %s", r.name, got, observed.UpdatedAt)
+	case !s.known[got]:
+		t.Fatalf("replica %s shows %s, which is nobody's but its clock's", r.name, got)
+	case got < r.last && !recorded:
+		t.Fatalf("replica %s went back from %s to %s", r.name, r.last, got)
+	case got < r.last && !r.mayGoBack(s):
+		t.Fatalf("replica %s went back from %s to the recorded %s", r.name, r.last, got)
+	}
+	r.last = got
+}
+
+// mayGoBack reports whether nobody can keep what was shown from being later than what is recorded: the
+// time was gone from managedFields before the controllers looked, because the field was removed whose
+// write it was, or it was replaced; or it was forged, and this clock alone is so far ahead that it
+// believed it.
+func (r *replica) mayGoBack(s *server) bool {
+	told := slices.ContainsFunc(s.seen[r.at], func(e metav1.ManagedFieldsEntry) bool {
+		return timeShown(e.Time.Time) == r.last
+	})
+	return !told || s.forged && r.offset > 2*time.Minute
+}
+
+func (r *replica) shown(t *rapid.T, k kind) string {
+	var row struct {
+		UpdatedAt string `json:"updated_at"`
+	}
+	var content []byte
+	switch k {
+	case findings:
+		item, ok := r.model.Finding(acme, "x")
+		if !ok {
+			t.Fatal("the finding is not shown")
+		}
+		content = jsonOf(item.V2())
+	case repositories:
+		page, err := r.model.ListRepositories(acme, RepositoryQuery{Size: 1})
+		if err != nil || len(page.Items) != 1 {
+			t.Fatalf("the repository is not shown: %v", err)
+		}
+		content = jsonOf(page.Items[0])
+	case projects:
+		content, _ = r.model.Project(acme, "shop", "x")
+	case reviews:
+		page, err := r.model.ListReviews(acme, ReviewQuery{Size: 1})
+		if err != nil || len(page.Items) != 1 {
+			t.Fatalf("the review is not shown: %v", err)
+		}
+		content = jsonOf(page.Items[0])
+	case reviewIssues:
+		content, _ = r.model.ReviewIssue(acme, "x")
+	}
+	if err := json.Unmarshal(content, &row); err != nil {
+		t.Fatal(err)
+	}
+	return row.UpdatedAt
+}
+
+// Whatever is written, seen and missed, in whatever order, by whatever clocks: no replica shows a
+// time of its own clock, or goes back, and all show what the controllers have recorded.
+func TestAllReplicasAndTheStatusAgreeOnTheLastChange(t *testing.T) {
+	seconds := func(t *rapid.T, name string, from, to int) time.Duration {
+		return time.Duration(rapid.IntRange(from*1000, to*1000).Draw(t, name)) * time.Millisecond
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		s := newServer(t)
+		s.controllers = seconds(t, "the controllers' clock", -90, 90)
+		replicas := []*replica{
+			newReplica(t, "a", seconds(t, "the clock of a", -90, 90)),
+			newReplica(t, "b", seconds(t, "the clock of b", -100_000, 100_000)),
+		}
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			s.now = s.now.Add(time.Duration(rapid.IntRange(0, 1500).Draw(t, "ms later")) * time.Millisecond)
+			switch rapid.IntRange(0, 5).Draw(t, "step") {
+			case 0, 1:
+				s.write(t)
+			case 2:
+				s.reconcile(t)
+			default:
+				r := rapid.SampledFrom(replicas).Draw(t, "replica")
+				if rapid.IntRange(0, 9).Draw(t, "restart") == 0 {
+					r.restart(t)
+				}
+				n := rapid.IntRange(max(0, r.at-2), len(s.states)-1).Draw(t, "state")
+				r.get(t, s, n)
+			}
+		}
+		s.reconcile(t)
+		for _, r := range replicas {
+			r.get(t, s, len(s.states)-1)
+			if want := timeShown(s.latest().Observed().UpdatedAt.Time); r.last != want {
+				t.Fatalf("replica %s shows %s, and %s is recorded", r.name, r.last, want)
+			}
+		}
+	})
+}
+
+// A patch's result may come after the states that others made since: the time of its answer is then
+// the least that is shown from here on, until one is recorded.
+func TestALateResultOfAPatchIsNotFollowedByAnEarlierTime(t *testing.T) {
+	m, clock := newTestModel(t)
+	clock.SetTime(epoch.Add(time.Hour))
+	at := func(second int) time.Time { return epoch.Add(time.Duration(second) * time.Second) }
+	state := func(rv int, generation int64, writes ...metav1.ManagedFieldsEntry) *v1alpha1.Finding {
+		return finding("f-1", rv, func(f *v1alpha1.Finding) {
+			f.Generation, f.ManagedFields = generation, writes
+			f.Status.ObservedGeneration, f.Status.UpdatedAt = 1, new(v1alpha1.NewTime(at(0)))
+		})
+	}
+	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
+	feed(t, m, findings, state(12, 3)) // what the patch has set was removed by somebody else
+	item, err := m.Apply(state(11, 2, metav1.ManagedFieldsEntry{Manager: "findings-api", Time: new(metav1.NewTime(at(5)))}))
+	if err != nil || item.UpdatedAt != timeShown(at(5)) {
+		t.Fatalf("the answer has %s, %v", item.UpdatedAt, err)
+	}
+	if held, _ := m.Finding(acme, "f-1"); held.UpdatedAt != item.UpdatedAt || held.resourceVersion != "12" {
+		t.Errorf("then version %s with %s is shown", held.resourceVersion, held.UpdatedAt)
+	}
+	again := state(13, 3)
+	again.UID = types.UID("another")
+	feed(t, m, findings, again)
+	settle(t, m)
+	if held, _ := m.Finding(acme, "f-1"); held.UpdatedAt != timeShown(epoch) {
+		t.Errorf("another finding of the name is shown with %s", held.UpdatedAt)
+	}
+}
