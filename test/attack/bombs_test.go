@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // bomb is a file that stands for far more than it is.
@@ -100,10 +103,7 @@ func TestBombs_AreRefusedOrCountedWithinBounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubeconfig, err := target.kubeconfig("scanner", config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig := testenv.WriteKubeconfig(t, config, o.namespace)
 	size := 4 << 20
 	if full {
 		size = 48 << 20
@@ -114,7 +114,7 @@ func TestBombs_AreRefusedOrCountedWithinBounds(t *testing.T) {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		command := exec.CommandContext(t.Context(), filepath.Join(target.folder, "kubectl-findings"), "import", path, "--dry-run", "--kubeconfig="+kubeconfig,
+		command := exec.CommandContext(t.Context(), filepath.Join(target.programs, "kubectl-findings"), "import", path, "--dry-run", "--kubeconfig="+kubeconfig,
 			"--namespace="+o.namespace, "--repository="+o.ids["repository"], "--project="+o.ids["project"])
 		output, used, err := measured(command)
 		if b.says == "" {
@@ -135,7 +135,7 @@ func TestBombs_AreRefusedOrCountedWithinBounds(t *testing.T) {
 // measured runs a command and returns what it wrote, and the most memory that it had, in MiB: 0 where
 // the system does not say. What the kernel counts for a child that has ended holds what its parent had.
 func measured(command *exec.Cmd) (output string, peak float64, err error) {
-	var out lockedBuffer
+	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
 	if err := command.Start(); err != nil {
 		return "", 0, err

@@ -13,8 +13,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 )
 
 // mostAnswer bounds what is read of an answer, in bytes.
@@ -68,11 +66,11 @@ func (f *facade) send(t *testing.T, token string, s shot) *answer {
 
 func (f *facade) try(t *testing.T, token string, s shot) (*answer, error) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), s.method, "http://"+f.address, strings.NewReader(s.body))
+	request, err := http.NewRequestWithContext(t.Context(), s.method, "http://"+f.Address, strings.NewReader(s.body))
 	if err != nil {
 		return nil, err
 	}
-	request.URL = &url.URL{Scheme: "http", Host: f.address, Opaque: s.path}
+	request.URL = &url.URL{Scheme: "http", Host: f.Address, Opaque: s.path}
 	request.Header.Set("X-Forwarded-For", someAddress())
 	if s.body != "" {
 		request.Header.Set("Content-Type", "application/json")
@@ -130,10 +128,4 @@ func (a *answer) page(t *testing.T) page {
 		t.Fatalf("no page: %s (%v)", a, err)
 	}
 	return p
-}
-
-// eventually waits for what controllers have yet to do.
-func eventually(t *testing.T, check func(Gomega)) {
-	t.Helper()
-	NewWithT(t).Eventually(check).WithContext(t.Context()).WithTimeout(patience).WithPolling(interval).Should(Succeed())
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -70,7 +71,7 @@ func (o *tenant) members(t *testing.T) []member {
 		{"owner", as(owner)},
 	}
 	for _, m := range all {
-		eventually(t, func(g Gomega) {
+		harness.Eventually(t, func(g Gomega) {
 			allowed, err := m.may(t.Context(), authorizationv1.ResourceAttributes{Namespace: o.namespace, Verb: "get", Group: v1alpha1.GroupName, Resource: "findings"})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(allowed).To(BeTrue(), "%s must reach its own namespace, else nothing is proven", m.role)
@@ -315,23 +316,23 @@ func TestCluster_ANamespaceThatATenantMadeIsNotAdopted(t *testing.T) {
 	for _, annotated := range []bool{false, true} {
 		name := "taken-" + letters(6)
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.NamespacePrefix + name, Labels: map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedBy}}}
-		eventually(t, func(g Gomega) {
+		harness.Eventually(t, func(g Gomega) {
 			g.Expect(client.IgnoreAlreadyExists(c.Create(t.Context(), namespace.DeepCopy()))).To(Succeed())
 		})
 		made := builder.Organization(name).RequestsPerMinute(plenty).Build()
-		create(t, made)
+		target.env.Create(t, made)
 		if annotated {
 			// Now the UID is known, and is copied.
 			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1alpha1.OrganizationUIDAnnotation+`":"`+string(made.UID)+`"}}}`))
 			err := c.Patch(t.Context(), namespace.DeepCopy(), patch)
 			attempt(t, cluster, apierrors.IsForbidden(err), "a tenant put the organization's UID on its namespace: %v", err)
 		}
-		eventually(t, func(g Gomega) {
+		harness.Eventually(t, func(g Gomega) {
 			g.Expect(target.admin.Get(t.Context(), client.ObjectKeyFromObject(made), made)).To(Succeed())
 			g.Expect(made.Status.Conditions).To(ContainElement(And(HaveField("Type", v1alpha1.ConditionReady), HaveField("Reason", v1alpha1.ReasonNamespaceConflict))))
 		})
 		attempt(t, cluster, made.Status.Namespace == "", "the namespace of another was adopted: %s", made.Status.Namespace)
-		create(t, builder.APIKey("trap").In(namespace.Name).Build())
+		target.env.Create(t, builder.APIKey("trap").In(namespace.Name).Build())
 		// A round of the controllers that comes after all of it.
 		newOrganization(t, "after-"+letters(6), plenty)
 		nothingIn(t, namespace.Name)
@@ -349,7 +350,7 @@ func allowToMakeNamespaces(t *testing.T, user string) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}
-	create(t, role, binding)
+	target.env.Create(t, role, binding)
 }
 
 // nothingIn wants nothing of ours in the namespace.

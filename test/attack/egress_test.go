@@ -17,6 +17,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
@@ -173,7 +174,7 @@ func TestEgress_NothingPrivateIsReached(t *testing.T) {
 func firstAttempts(t *testing.T, o *tenant, laid map[string]lure) map[string]v1alpha1.WebhookAttempt {
 	t.Helper()
 	firsts := map[string]v1alpha1.WebhookAttempt{}
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		list := &v1alpha1.WebhookDeliveryList{}
 		g.Expect(target.admin.List(t.Context(), list, client.InNamespace(o.namespace))).To(Succeed())
 		for _, d := range list.Items {
@@ -205,7 +206,7 @@ func TestEgress_RedirectsLeadNowhere(t *testing.T) {
 			})
 			name := fmt.Sprintf("redirect-%d-%d", i, status)
 			laid[name] = lure{fmt.Sprintf("%d to %q", status, to), receiver.URL, []string{redirected}}
-			create(t, builder.WebhookEndpoint(name).In(o.namespace).URL(receiver.URL).Events("webhook.ping").Build())
+			target.env.Create(t, builder.WebhookEndpoint(name).In(o.namespace).URL(receiver.URL).Events("webhook.ping").Build())
 			if !full {
 				break
 			}
@@ -240,9 +241,9 @@ func TestEgress_NamesThatTurnAreCheckedWhenDialled(t *testing.T) {
 
 	name := resolves("turning", addresses(allowedReceiver), addresses("127.0.0.1"))
 	at := url.URL{Scheme: "http", Host: net.JoinHostPort(name, p.port)}
-	create(t, builder.WebhookEndpoint("turning").In(o.namespace).URL(at.String()).Events("webhook.ping").Build())
+	target.env.Create(t, builder.WebhookEndpoint("turning").In(o.namespace).URL(at.String()).Events("webhook.ping").Build())
 	var second v1alpha1.WebhookAttempt
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		list := &v1alpha1.WebhookDeliveryList{}
 		g.Expect(target.admin.List(t.Context(), list, client.InNamespace(o.namespace))).To(Succeed())
 		g.Expect(list.Items).To(HaveLen(1))

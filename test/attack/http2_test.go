@@ -66,7 +66,7 @@ type h2 struct {
 
 func (f *facade) http2(t *testing.T, config *tls.Config) *h2 {
 	t.Helper()
-	conn, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", f.address)
+	conn, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", f.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestInput_HTTP2(t *testing.T) {
 		}, true},
 		{"a table that is too large", func(c *h2, i int) error { return opening(c, i, []byte{0x3f, 0xff, 0xff, 0xff, 0xff, 0x0f}, true) }, true},
 	} {
-		watcher := standBy(t, good, "https://"+f.address, tenants(t)[1])
+		watcher := standBy(t, good, "https://"+f.Address, tenants(t)[1])
 		memory := follow(t, f)
 		c := f.http2(t, config)
 		go c.drain()

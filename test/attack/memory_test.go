@@ -50,7 +50,7 @@ func (g *gauge) bounded(t *testing.T, class string, most float64, what string) {
 	g.stop()
 	<-g.done
 	t.Logf("%s: memory has grown by at most %.1f MiB", what, grown/(1<<20))
-	attempt(t, class, g.facade.alive() && grown <= most, "%s: memory has grown by %.0f MiB, want at most %.0f", what, grown/(1<<20), most/(1<<20))
+	attempt(t, class, g.facade.Running() && grown <= most, "%s: memory has grown by %.0f MiB, want at most %.0f", what, grown/(1<<20), most/(1<<20))
 }
 
 // bystander is a good client that goes on asking while others attack.

@@ -53,7 +53,7 @@ func (o *tenant) receive(t *testing.T) message {
 		}
 		once.Do(func() { got <- message{r.Header.Get("Webhook-Id"), string(body), r.Header.Get("Webhook-Signature")} })
 	})
-	create(t, builder.WebhookEndpoint(o.ids["endpoint"]).In(o.namespace).URL(receiver.URL).Events("webhook.ping").Build())
+	target.env.Create(t, builder.WebhookEndpoint(o.ids["endpoint"]).In(o.namespace).URL(receiver.URL).Events("webhook.ping").Build())
 	select {
 	case m := <-got:
 		return m

@@ -25,7 +25,7 @@ const (
 
 func bystand(t *testing.T) *bystander {
 	t.Helper()
-	return standBy(t, direct, "http://"+target.facade.address, tenants(t)[1])
+	return standBy(t, direct, "http://"+target.facade.Address, tenants(t)[1])
 }
 
 // crowd opens n connections, at most some at a time, and sends the head on each.
@@ -38,7 +38,7 @@ func crowd(t *testing.T, n int, head string) []net.Conn {
 		slots <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-slots }()
-			conn, err := (&net.Dialer{Timeout: patience}).DialContext(t.Context(), "tcp", target.facade.address)
+			conn, err := (&net.Dialer{Timeout: patience}).DialContext(t.Context(), "tcp", target.facade.Address)
 			if err != nil {
 				t.Errorf("connection %d: %v", i, err)
 				return

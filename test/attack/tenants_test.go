@@ -14,6 +14,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // tenant is an organization with everything in it that the REST API shows, and with keys.
@@ -80,8 +81,8 @@ func newOrganization(t *testing.T, name string, requestsPerMinute int32) *tenant
 	t.Helper()
 	o := &tenant{name: name, marker: "zq" + letters(14), mark: letters(10), ids: map[string]string{}}
 	made := builder.Organization(name).RequestsPerMinute(requestsPerMinute).Build()
-	create(t, made)
-	eventually(t, func(g Gomega) {
+	target.env.Create(t, made)
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(target.admin.Get(t.Context(), client.ObjectKeyFromObject(made), made)).To(Succeed())
 		g.Expect(made.Status.Namespace).NotTo(BeEmpty())
 	})
@@ -90,22 +91,13 @@ func newOrganization(t *testing.T, name string, requestsPerMinute int32) *tenant
 	return o
 }
 
-func create(t *testing.T, objects ...client.Object) {
-	t.Helper()
-	for _, object := range objects {
-		if err := target.admin.Create(t.Context(), object); err != nil {
-			t.Fatalf("create %T %s: %v", object, object.GetName(), err)
-		}
-	}
-}
-
 // key makes an API key and returns its token, once the facade knows it.
 func (o *tenant) key(t *testing.T, name string, scopes ...v1alpha1.Scope) string {
 	t.Helper()
 	key := builder.APIKey(name).Scopes(scopes...).In(o.namespace).Mutate(func(k *v1alpha1.APIKey) { k.Spec.Description = o.marker }).Build()
-	create(t, key)
+	target.env.Create(t, key)
 	var token string
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(target.admin.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
 		g.Expect(v1alpha1.IsConditionTrue(key.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
 		secret := &corev1.Secret{}
@@ -125,13 +117,13 @@ func (o *tenant) seed(t *testing.T) {
 	for _, what := range []string{"repository", "project", "finding", "review", "issue", "scan", "endpoint"} {
 		o.ids[what] = what[:2] + "-" + o.mark
 	}
-	create(t, o.repository(), o.project(), o.scan(), o.review(), o.reviewIssue())
+	target.env.Create(t, o.repository(), o.project(), o.scan(), o.review(), o.reviewIssue())
 	for i := range 3 {
-		create(t, o.finding(i))
+		target.env.Create(t, o.finding(i))
 	}
 	o.sent = o.receive(t)
 	o.ids["delivery"] = o.sent.id
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		for _, path := range []string{"/v1/findings", "/v2/repos", "/v1/reviews", o.findingPath(), o.projectPath(), "/v2/issues/" + o.ids["issue"]} {
 			a := target.facade.send(t, o.token, shot{method: "GET", path: path})
 			g.Expect(a.status).To(Equal(200), path)
@@ -148,7 +140,7 @@ func (o *tenant) seed(t *testing.T) {
 // verify asks for what was delivered, until the facade knows it.
 func (o *tenant) verify(t *testing.T) {
 	t.Helper()
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		a := target.facade.send(t, o.token, shot{method: "POST", path: "/v2/webhook-deliveries/" + o.sent.id + "/verify", body: o.sent.verification()})
 		g.Expect(string(a.body)).To(ContainSubstring(`"verified"`))
 	})

@@ -8,6 +8,8 @@ import (
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // texts are all strings of a JSON value, names of members of maps apart, by where they are.
@@ -40,7 +42,7 @@ func collect(out map[string]string, path string, value any) {
 // refusedSoon waits until a token is good no longer.
 func refusedSoon(t *testing.T, token string) {
 	t.Helper()
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(target.facade.send(t, token, shot{method: "GET", path: "/v1/findings?size=1"}).status).To(Equal(401))
 	})
 }

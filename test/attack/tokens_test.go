@@ -151,7 +151,7 @@ func rawly(t *testing.T, parts ...string) (status int, closed bool) {
 
 func dial(t *testing.T, f *facade) net.Conn {
 	t.Helper()
-	conn, err := (&net.Dialer{Timeout: patience}).DialContext(t.Context(), "tcp", f.address)
+	conn, err := (&net.Dialer{Timeout: patience}).DialContext(t.Context(), "tcp", f.Address)
 	if err != nil {
 		t.Fatal(err)
 	}

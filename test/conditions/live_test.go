@@ -19,6 +19,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // organizationKind has to be there before the others, which live in its namespace.
@@ -28,8 +29,7 @@ const organizationKind = "Organization"
 // it, its tables are those of the pages, and once all is settled nothing is written or told again.
 func TestTheExamplesBecomeReadyAndStayQuiet(t *testing.T) {
 	all := kinds(t)
-	binary := operator(t)
-	running := start(t, binary)
+	running := start(t)
 	objects := createExamples(t, all)
 	for _, object := range objects {
 		t.Run(object.GetKind(), func(t *testing.T) { checkReady(t, object) })
@@ -55,9 +55,10 @@ func TestTheExamplesBecomeReadyAndStayQuiet(t *testing.T) {
 		}
 	}
 	running.waitUntilIdle(t, all)
-	running.stop()
+	harness.Must(t, running.Stop())
 	// New controllers look at everything once more, and remember nothing of what they have told.
-	start(t, binary).waitUntilIdle(t, all)
+	harness.Must(t, running.StartReady(t.Context()))
+	running.waitUntilIdle(t, all)
 	for name, event := range fence(t, "after") {
 		if _, before := told[name]; !before && event.Regarding.Namespace != fenceNamespace {
 			t.Errorf("nothing has changed, and there is a new Event for %s %s: %s: %s",
@@ -195,9 +196,9 @@ func fence(t *testing.T, name string) map[string]eventsv1.Event {
 		t.Fatal(err)
 	}
 	scan := builder.Scan(name, time.Now()).In(fenceNamespace).Ended(time.Now(), v1alpha1.ScanFailed).Build()
-	create(t, scan)
+	env.Create(t, scan)
 	events := map[string]eventsv1.Event{}
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		list := &eventsv1.EventList{}
 		g.Expect(env.Client.List(t.Context(), list)).To(Succeed())
 		var arrived bool

@@ -14,6 +14,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // hindered is an object that cannot become ready, and why.
@@ -28,8 +29,8 @@ type hindered struct {
 // hindrances are one for each kind; the controllers' own tests try all.
 func hindrances(t *testing.T, namespace string) map[string]hindered {
 	t.Helper()
-	create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-taken"}})
-	create(t, builder.Repository("repo").In(namespace).Build())
+	env.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-taken"}})
+	env.Create(t, builder.Repository("repo").In(namespace).Build())
 	return map[string]hindered{
 		"Organization": {builder.Organization("taken").Build(), v1alpha1.ReasonNamespaceConflict, true, "remove the namespace"},
 		"Repository":   {held(t, namespace), v1alpha1.ReasonDeleting, false, "its projects are being removed"},
@@ -55,7 +56,7 @@ func held(t *testing.T, namespace string) *v1alpha1.Repository {
 		p.Spec.RepositoryRef.Name = "leaving"
 		p.Finalizers = []string{"example.com/held"}
 	}).Build()
-	create(t, project)
+	env.Create(t, project)
 	t.Cleanup(func() {
 		release := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
 		if err := env.Client.Patch(context.Background(), project, release); client.IgnoreNotFound(err) != nil {
@@ -67,10 +68,10 @@ func held(t *testing.T, namespace string) *v1alpha1.Repository {
 
 func TestWhatIsNotReadySaysWhyAndWhatToDo(t *testing.T) {
 	all := kinds(t)
-	start(t, operator(t))
+	start(t)
 	organization := builder.Organization("hindered").Build()
-	create(t, organization)
-	eventually(t, func(g Gomega) {
+	env.Create(t, organization)
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(organization), organization)).To(Succeed())
 		g.Expect(organization.Status.Namespace).NotTo(BeEmpty())
 	})
@@ -81,7 +82,7 @@ func TestWhatIsNotReadySaysWhyAndWhatToDo(t *testing.T) {
 			if !tried {
 				t.Fatal("nothing is tried that keeps this kind from being ready")
 			}
-			create(t, hindrance.object)
+			env.Create(t, hindrance.object)
 			if hindrance.reason == v1alpha1.ReasonDeleting {
 				deleteOnceKnown(t, hindrance.object)
 			}
@@ -93,7 +94,7 @@ func TestWhatIsNotReadySaysWhyAndWhatToDo(t *testing.T) {
 // deleteOnceKnown waits for the finalizer, without which the object would be gone at once.
 func deleteOnceKnown(t *testing.T, object client.Object) {
 	t.Helper()
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)).To(Succeed())
 		g.Expect(object.GetFinalizers()).To(ContainElement(v1alpha1.CleanupFinalizer))
 	})
@@ -109,7 +110,7 @@ func checkHindered(t *testing.T, kind string, want hindered) {
 	object.SetNamespace(want.object.GetNamespace())
 	object.SetName(want.object.GetName())
 	var ready, stalled *v1alpha1.Condition
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		reread(t, object)
 		is := statusOf(t, object)
 		ready = v1alpha1.FindCondition(is.Conditions, v1alpha1.ConditionReady)

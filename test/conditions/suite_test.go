@@ -4,36 +4,28 @@
 package conditions_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 var env *testenv.Environment
 
 func TestMain(m *testing.M) { testenv.Main(m, &env) }
-
-// patience is how long a condition may take on a busy machine.
-const patience = 2 * time.Minute
 
 // kinds are those of the scheme that are objects of ours, in order.
 func kinds(t *testing.T) []string {
@@ -73,22 +65,6 @@ func read(t *testing.T, path ...string) string {
 	return string(content)
 }
 
-func eventually(t *testing.T, assertions func(g Gomega)) {
-	t.Helper()
-	NewWithT(t).Eventually(assertions).WithContext(t.Context()).
-		WithTimeout(patience).WithPolling(100 * time.Millisecond).Should(Succeed())
-}
-
-// create makes objects as an administrator.
-func create(t *testing.T, objects ...client.Object) {
-	t.Helper()
-	for _, object := range objects {
-		if err := env.Client.Create(t.Context(), object); err != nil {
-			t.Fatalf("create %T %s: %v", object, object.GetName(), err)
-		}
-	}
-}
-
 // kubectl runs the real one as an administrator.
 func kubectl(t *testing.T, arguments ...string) string {
 	t.Helper()
@@ -101,86 +77,31 @@ func kubectl(t *testing.T, arguments ...string) string {
 	return string(output)
 }
 
-// operator builds the real program, with all of its controllers.
-func operator(t *testing.T) string {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), "findings-operator")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/findings-operator")
-	build.Dir = testenv.RepositoryRoot()
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build findings-operator: %v\n%s", err, output)
-	}
-	return binary
-}
-
 // controllers are `findings-operator controller` in a process of its own.
-type controllers struct {
-	metrics string
-	stop    func()
-}
+type controllers struct{ *harness.Component }
 
-// start runs the controllers as the service account that they have in a cluster, until stop is
-// called or the test ends. Receivers on this machine may be sent to.
-func start(t *testing.T, binary string) *controllers {
+// start builds the real program and runs all of its controllers as the service account that they
+// have in a cluster, until Stop is called or the test ends.
+func start(t *testing.T) controllers {
 	t.Helper()
-	config, err := env.Controller(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &controllers{metrics: freeAddress(t)}
-	//nolint:gosec // just built
-	command := exec.CommandContext(context.Background(), binary, "controller",
-		"--kubeconfig="+testenv.WriteKubeconfig(t, config, testenv.SystemNamespace),
-		"--namespace="+testenv.SystemNamespace,
-		"--metrics-bind-address="+c.metrics, "--health-probe-bind-address=0",
-		"--webhook-allow-cidr=127.0.0.0/8")
-	var log bytes.Buffer
-	command.Stdout, command.Stderr = &log, &log
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	stopped := false
-	c.stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		_ = command.Process.Signal(syscall.SIGTERM)
-		if err := command.Wait(); err != nil || t.Failed() {
-			t.Logf("the controllers ended with %v and said last:\n%s", err, log.String()[max(0, log.Len()-2000):])
-		}
-	}
-	t.Cleanup(c.stop)
-	return c
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close() //nolint:errcheck // nobody called
-	return listener.Addr().String()
+	programs, err := harness.Build(t.Context())
+	harness.Must(t, err)
+	controller, _, err := env.Operator(t.Context(), harness.Operator{
+		Binary: filepath.Join(programs, "findings-operator"), Folder: t.TempDir(), Namespace: testenv.SystemNamespace,
+	})
+	harness.Must(t, err)
+	controller.Run(t)
+	return controllers{controller}
 }
 
 // samples returns the values of a metric by the label "controller" or "name".
-func (c *controllers) samples(ctx context.Context, metric string) (map[string]int, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.metrics+"/metrics", http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close() //nolint:errcheck // only read from
-	body, err := io.ReadAll(response.Body)
+func (c controllers) samples(ctx context.Context, metric string) (map[string]int, error) {
+	body, err := harness.Get(ctx, nil, "http://"+c.MetricsAddress+"/metrics")
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]int{}
-	for line := range strings.Lines(string(body)) {
+	for line := range strings.Lines(body) {
 		labels, found := strings.CutPrefix(line, metric+"{")
 		if !found {
 			continue
@@ -198,9 +119,9 @@ func (c *controllers) samples(ctx context.Context, metric string) (map[string]in
 }
 
 // waitUntilIdle waits until each kind's controller has looked at something and none is at work.
-func (c *controllers) waitUntilIdle(t *testing.T, kinds []string) {
+func (c controllers) waitUntilIdle(t *testing.T, kinds []string) {
 	t.Helper()
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		done, err := c.samples(t.Context(), "controller_runtime_reconcile_total")
 		g.Expect(err).NotTo(HaveOccurred())
 		for _, kind := range kinds {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // revocationDelay is how long a key may work after it was disabled, deleted or has expired;
@@ -162,7 +163,7 @@ func TestAuth_ADisabledKeyIsRefusedAtOnceAndMayComeBack(t *testing.T) {
 	o.patchResource(key, `{"spec":{"disabled":true}}`)
 	c.refusedSoon("disabled")
 	o.patchResource(key, `{"spec":{"disabled":false}}`)
-	eventually(t, patience, func(g Gomega) { g.Expect(c.get("/v1/findings?size=1").Status).To(Equal(200)) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(c.get("/v1/findings?size=1").Status).To(Equal(200)) })
 }
 
 func TestAuth_ADeletedKeyIsRefusedAtOnce(t *testing.T) {
@@ -187,13 +188,13 @@ func TestAuth_ARotatedKeysOldTokenIsRefused(t *testing.T) {
 	c := o.key("ci")
 	key := builder.APIKey("ci").In(o.namespace).Build()
 	o.patchResource(key, `{"spec":{"rotation":{"serial":1}}}`)
-	eventually(t, patience, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(theDeployment.cluster.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
 		g.Expect(key.Status.RotationSerial).To(BeEquivalentTo(1))
 	})
 	c.refusedSoon("rotated")
 	c.Token = o.token(key)
-	eventually(t, patience, func(g Gomega) { g.Expect(c.get("/v1/findings?size=1").Status).To(Equal(200)) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(c.get("/v1/findings?size=1").Status).To(Equal(200)) })
 }
 
 func TestAuth_AKeyIsLimitedToItsScopes(t *testing.T) {

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
-
 	"github.com/appsec-dev/findings-operator/test/apiclient"
 )
 
@@ -244,10 +242,4 @@ func (c *caller) walk(path string) []record {
 	}
 	c.t.Fatalf("%s: the list has no end", path)
 	return nil
-}
-
-// eventually waits for what controllers or another replica have yet to do.
-func eventually(t *testing.T, within time.Duration, check func(Gomega)) {
-	t.Helper()
-	NewWithT(t).Eventually(check).WithContext(t.Context()).WithTimeout(within).WithPolling(interval).Should(Succeed())
 }

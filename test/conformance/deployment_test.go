@@ -21,6 +21,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -153,7 +154,7 @@ func emptyOrganization(t *testing.T, requestsPerMinute int32) *organization {
 	made := b.Build()
 	o.create(made)
 	theDeployment.organizations = append(theDeployment.organizations, name)
-	eventually(t, patience, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(theDeployment.cluster.Get(t.Context(), client.ObjectKeyFromObject(made), made)).To(Succeed())
 		g.Expect(made.Status.Namespace).NotTo(BeEmpty(), "are the deployment's controllers running?")
 		o.namespace = made.Status.Namespace
@@ -194,7 +195,7 @@ func (o *organization) keyOf(b *builder.APIKeyBuilder) *caller {
 func (o *organization) token(key *v1alpha1.APIKey) string {
 	o.t.Helper()
 	var token string
-	eventually(o.t, patience, func(g Gomega) {
+	harness.Eventually(o.t, func(g Gomega) {
 		ctx := o.t.Context()
 		g.Expect(theDeployment.cluster.Get(ctx, client.ObjectKeyFromObject(key), key)).To(Succeed())
 		g.Expect(v1alpha1.IsConditionTrue(key.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
@@ -211,7 +212,7 @@ func (o *organization) finding(b *builder.FindingBuilder) *v1alpha1.Finding {
 	o.t.Helper()
 	finding := b.In(o.namespace).Build()
 	o.create(finding)
-	eventually(o.t, patience, func(g Gomega) {
+	harness.Eventually(o.t, func(g Gomega) {
 		g.Expect(theDeployment.cluster.Get(o.t.Context(), client.ObjectKeyFromObject(finding), finding)).To(Succeed())
 		g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))
 		shown := o.get(pathOf(finding))
@@ -239,7 +240,7 @@ func (o *organization) findings(n int) []string {
 // settled waits until all findings of the organization are listed, and none will change again.
 func (o *organization) settled(n int) {
 	o.t.Helper()
-	eventually(o.t, patience, func(g Gomega) {
+	harness.Eventually(o.t, func(g Gomega) {
 		list := &v1alpha1.FindingList{}
 		g.Expect(theDeployment.cluster.List(o.t.Context(), list, client.InNamespace(o.namespace))).To(Succeed())
 		want := map[string]string{}

@@ -52,7 +52,7 @@ func TestErrors_UnknownPathsAre404(t *testing.T) {
 	c := anyKey(t)
 	for _, path := range []string{
 		"/", "/v1", "/v2", "/v3/findings", "/v1/findings/", "/v2/findings/", "//v1/findings", "/v1//findings", "/V1/findings", "/v1/Findings",
-		"/v1/findings/f-1/x", "/v1/%66indings", "/v1%2Ffindings", "/v1/repos", "/v1/webhooks", "/healthz", "/readyz", "/metrics", "/debug/pprof/", "/api",
+		"/v1/findings/f-1/x", "/v1/./findings", "/v1/findings/../findings", "/v1/%66indings", "/v1%2Ffindings", "/v1/repos", "/v1/webhooks", "/healthz", "/readyz", "/metrics", "/debug/pprof/", "/api",
 		"/v2/repos//projects/p/findings/f", findingPath("r", "p", ""), findingPath("r", "p", "f") + "/",
 	} {
 		a := c.get(path).notFound(path)
@@ -91,9 +91,16 @@ func TestErrors_AnIDThatIsNoneIs400(t *testing.T) {
 		"a line feed":          "f-%0a",
 		"the delete character": "f-%7f",
 		"invalid UTF-8":        "f-%ff",
+		"half a character":     "f-%c3",
+		"a C1 character":       "f-%c2%85",
+		"254 bytes in 127":     strings.Repeat("%c3%a9", 127),
 	} {
 		c.patch("/v1/findings/"+id, `{"user_status":"open"}`).badRequest(reason)
 		c.patch("/v2/findings/"+id, `{"user_status":"open"}`).badRequest(reason)
+		c.patch("/v2/findings/f-1?finding_id="+id, `{"user_status":"open"}`).badQuery(reason)
+		c.get(projectPath("r", id)).badQuery(reason)
+		c.get("/v2/issues/" + id).badQuery(reason)
+		c.post("/v2/webhook-deliveries/"+id+"/verify", `{"payload":"x","signature":"y"}`).badRequest(reason)
 		c.get(findingPath(id, "p", "f")).badQuery(reason)
 		c.get(findingPath("r", id, "f")).badQuery(reason)
 		c.get(findingPath("r", "p", id)).badQuery(reason)

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -43,7 +44,9 @@ func TestFindings_FiltersLeaveOutWhatDoesNotMatch(t *testing.T) {
 			{"project_id=other", []string{"f-closed"}},
 			{"repo_id=repo&project_id=proj", []string{"f-active", "f-high", "f-low", "f-muted"}},
 			{"class=CWE-22", []string{"f-high"}},
+			{"class=", []string{"f-active", "f-closed", "f-high", "f-low", "f-muted", "f-other"}},
 			{"repo_id=none", nil},
+			{"status=open&user_status=muted", nil},
 			{"status=open&severity=low&project_id=proj", []string{"f-low", "f-other"}},
 		} {
 			page := o.get(with(path, test.query)).page()
@@ -61,7 +64,7 @@ func TestFindings_UnknownFilterValuesAreRefused(t *testing.T) {
 	for _, path := range []string{"/v1/findings", "/v2/findings"} {
 		for _, query := range []string{
 			"status=muted", "status=OPEN", "status=%20", "user_status=closed", "severity=critical",
-			"repo_id=%00", "project_id=%ff", "status=open&status=closed",
+			"repo_id=%00", "project_id=%ff", "class=%ff", "repo_id=" + strings.Repeat("a", 254), "status=open&status=closed",
 		} {
 			c.get(with(path, query)).badQuery(query)
 		}

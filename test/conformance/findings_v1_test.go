@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // listed returns the finding of that id out of a list.
@@ -196,7 +197,7 @@ func TestFindingsV1_PatchIsSeenByLists(t *testing.T) {
 	o := newOrganization(t)
 	o.finding(builder.Finding("f-1"))
 	want := o.patch("/v1/findings/f-1", `{"user_status":"muted"}`).wants(200, "a patch").object()
-	eventually(t, replicaDelay, func(g Gomega) { g.Expect(o.listed("/v1/findings", "f-1")).To(Equal(want)) })
+	harness.Within(t, replicaDelay, func(g Gomega) { g.Expect(o.listed("/v1/findings", "f-1")).To(Equal(want)) })
 }
 
 func TestFindingsV1_PatchMovesUpdatedAtAndOneThatChangesNothingDoesNot(t *testing.T) {
@@ -208,7 +209,7 @@ func TestFindingsV1_PatchMovesUpdatedAtAndOneThatChangesNothingDoesNot(t *testin
 		t.Errorf("updated_at went from %s to %s, and nothing has changed", before, got)
 	}
 	// The resolution is a second, so that it takes some patches for the time to move.
-	eventually(t, patience, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		o.patch("/v1/findings/f-1", `{"user_status":"active"}`)
 		got := o.patch("/v1/findings/f-1", `{"user_status":"muted"}`).object()
 		g.Expect(got.text("updated_at") > before).To(BeTrue())
@@ -275,7 +276,7 @@ func TestFindingsV1_PatchLeavesTheCommentsAlone(t *testing.T) {
 	finding := o.finding(builder.Finding("f-1"))
 	o.patch("/v2/findings/f-1", `{"comments":"why"}`).wants(200, "comments")
 	o.patch("/v1/findings/f-1", `{"user_status":"muted"}`).wants(200, "a status")
-	eventually(t, replicaDelay, func(g Gomega) {
+	harness.Within(t, replicaDelay, func(g Gomega) {
 		got := o.get(pathOf(finding)).object()
 		g.Expect(got["comments"]).To(Equal("why"))
 		g.Expect(got["user_status"]).To(Equal("muted"))

@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // wantsFindingV2 fails the test unless a record has the v2 shape at every depth.
@@ -162,6 +163,7 @@ func TestFindingsV2_GetNeedsAllThreeIDsToAgree(t *testing.T) {
 			t.Errorf("%s: the body tells more than that there is none: %s", reason, got.Body)
 		}
 	}
+	o.get(findingPath("full", "full", "f%2Dfull")).wants(200, "an id may be percent-encoded")
 }
 
 func TestFindingsV2_PatchSetsUserStatusAndComments(t *testing.T) {
@@ -169,14 +171,17 @@ func TestFindingsV2_PatchSetsUserStatusAndComments(t *testing.T) {
 	o.finding(builder.Finding("f-1"))
 	for _, step := range []struct{ body, status, comments string }{
 		{`{"user_status":"active","comments":"first"}`, "active", "first"},
-		{`{"comments":"second <b>&\u2028"}`, "active", "second <b>&\u2028"},
-		{`{"user_status":"muted"}`, "muted", "second <b>&\u2028"},
+		{`{"comments":"second <b>&\u2028\u0000"}`, "active", "second <b>&\u2028\u0000"},
+		{`{"user_status":"muted"}`, "muted", "second <b>&\u2028\u0000"},
 		{`{"comments":""}`, "muted", ""},
 	} {
 		got := o.patch("/v2/findings/f-1", step.body).wants(200, step.body).object()
 		wantsFindingV2(t, got)
 		if got["user_status"] != step.status || got["comments"] != step.comments {
 			t.Errorf("%s: user_status is %v, comments %q", step.body, got["user_status"], got["comments"])
+		}
+		if stored := o.storedFinding("f-1").Spec.Triage; string(stored.UserStatus) != step.status || stored.Comments != step.comments {
+			t.Errorf("%s: the cluster has %+v", step.body, stored)
 		}
 	}
 }
@@ -185,7 +190,7 @@ func TestFindingsV2_PatchIsSeenByReads(t *testing.T) {
 	o := newOrganization(t)
 	finding := o.finding(builder.Finding("f-1"))
 	want := o.patch("/v2/findings/f-1", `{"user_status":"muted","comments":"why"}`).wants(200, "a patch").object()
-	eventually(t, replicaDelay, func(g Gomega) {
+	harness.Within(t, replicaDelay, func(g Gomega) {
 		g.Expect(o.get(pathOf(finding)).object()).To(Equal(want))
 		g.Expect(o.listed("/v2/findings", "f-1")).To(Equal(want))
 	})
@@ -202,6 +207,11 @@ func TestFindingsV2_PatchNeedsUserStatusOrComments(t *testing.T) {
 func TestFindingsV2_PatchOfWhatIsTheSameWritesNothing(t *testing.T) {
 	o := newOrganization(t)
 	o.finding(builder.Finding("f-1"))
+	o.patch("/v2/findings/f-1", `{"user_status":"open"}`).wants(200, "as it is from the start")
+	o.patch("/v2/findings/f-1", `{"comments":""}`).wants(200, "no comments from the start")
+	if got := o.storedFinding("f-1"); got.Generation != 1 || got.Spec.Triage.By != "" {
+		t.Errorf("nothing was decided, and the generation is %d, by %q", got.Generation, got.Spec.Triage.By)
+	}
 	o.patch("/v2/findings/f-1", `{"user_status":"muted","comments":"why"}`).wants(200, "a decision")
 	before := o.storedFinding("f-1")
 	for _, body := range []string{`{"user_status":"muted"}`, `{"comments":"why"}`, `{"user_status":"muted","comments":"why"}`} {
@@ -234,9 +244,11 @@ func TestFindingsV2_PatchRefusesWrongTypes(t *testing.T) {
 	for _, body := range []string{
 		`{"comments":null}`, `{"comments":1}`, `{"comments":["x"]}`, `{"comments":"x","user_status":null}`,
 		`{"comments":"x","repo_id":null}`, `{"comments":"x","repo_id":7}`, `{"comments":"x","project_id":{}}`, `{"comments":"x","project_id":null}`,
+		`{"comments":"x","repo_id":"a\u0000"}`, `{"comments":"x","project_id":"` + strings.Repeat("a", 254) + `"}`,
 	} {
 		o.patch("/v2/findings/f-1", body).badRequest(body)
 	}
+	o.patch("/v2/findings/f-1?repo_id=a&repo_id=b", `{"comments":"x"}`).badQuery("a parameter given twice")
 }
 
 func TestFindingsV2_CommentsHoldAtMost10000Characters(t *testing.T) {
@@ -274,6 +286,7 @@ func TestFindingsV2_PatchIgnoresUnknownMembers(t *testing.T) {
 	if got["comments"] != "x" || got["status"] != "open" {
 		t.Errorf("got %v", got)
 	}
+	o.patch("/v2/findings/f-1", " {\r\n\t\"user_status\" : \"open\", \"Comments\":7 } \n").wants(200, "white space, and a member in another case")
 }
 
 func TestFindingsV2_PatchFindsTheFindingByItsIDs(t *testing.T) {
@@ -286,6 +299,7 @@ func TestFindingsV2_PatchFindsTheFindingByItsIDs(t *testing.T) {
 		{"ids in the body that agree", "/v2/findings/f-1", `,"repo_id":"repo","project_id":"proj"`, "f-1"},
 		{"ids in the query that agree", "/v2/findings/f-1?repo_id=repo&project_id=proj", ``, "f-1"},
 		{"finding_id names the finding, the path its repository", "/v2/findings/repo?finding_id=f-1", ``, "f-1"},
+		{"empty ids are none", "/v2/findings/f-1?repo_id=", `,"project_id":""`, "f-1"},
 		{"every id there is", "/v2/findings/repo-2?finding_id=f-2&project_id=proj-2&repo_id=repo-2", `,"repo_id":"repo-2","project_id":"proj-2"`, "f-2"},
 	} {
 		got := o.patch(test.path, `{"user_status":"active"`+test.ids+`}`).wants(200, test.reason).object()
@@ -310,6 +324,7 @@ func TestFindingsV2_PatchWithIDsThatDisagreeIs404(t *testing.T) {
 		{"a path that is not the repository", "/v2/findings/repo-2?finding_id=f-1", ``},
 		{"the finding in both places", "/v2/findings/f-1?finding_id=f-1", ``},
 		{"a finding_id that is not there", "/v2/findings/repo?finding_id=none", ``},
+		{"the path names a finding, the query another", "/v2/findings/f-1?finding_id=f-2", ``},
 	} {
 		got := o.patch(test.path, `{"user_status":"muted"`+test.ids+`}`).notFound(test.reason)
 		if !bytes.Equal(got.Body, missing.Body) {
@@ -337,7 +352,7 @@ func TestFindingsV2_ShowsWhatPeopleDecideByKubectl(t *testing.T) {
 	o := newOrganization(t)
 	finding := o.finding(builder.Finding("f-1"))
 	o.patchResource(finding, `{"spec":{"triage":{"userStatus":"muted","comments":"theirs"}}}`)
-	eventually(t, patience, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		got := o.get(pathOf(finding)).object()
 		g.Expect(got["user_status"]).To(Equal("muted"))
 		g.Expect(got["status"]).To(Equal("open_muted"))

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestIssues_HaveExactlyTheDocumentedMembers(t *testing.T) {
@@ -67,7 +68,7 @@ func TestIssues_AReviewedCommitWithoutTheIssueResolvesIt(t *testing.T) {
 	o.create(review, builder.ReviewIssue("ri").Review("rv").SeenIn("sha-1").In(o.namespace).Build())
 	shows := func(status string, resolvedBy any) {
 		t.Helper()
-		eventually(t, patience, func(g Gomega) {
+		harness.Eventually(t, func(g Gomega) {
 			a := o.get("/v2/issues/ri")
 			g.Expect(a.Status).To(Equal(200))
 			g.Expect(a.object()["status"]).To(Equal(status))
@@ -79,7 +80,7 @@ func TestIssues_AReviewedCommitWithoutTheIssueResolvesIt(t *testing.T) {
 		`"},{"sha":"sha-2","reviewedAt":"`+shownTime(secondReviewAt)+`"}]}}`)
 	shows("resolved", "sha-2")
 	if got := o.listed("/v1/reviews", "rv"); got["open_issue_count"] != 0.0 {
-		eventually(t, patience, func(g Gomega) {
+		harness.Eventually(t, func(g Gomega) {
 			g.Expect(o.listed("/v1/reviews", "rv")["closed_issue_count"]).To(BeEquivalentTo(1))
 		})
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestManners_AnswersAreJSON(t *testing.T) {
@@ -26,12 +27,15 @@ func TestManners_AnswersAreJSON(t *testing.T) {
 
 func TestManners_HeadIsGetWithoutTheBody(t *testing.T) {
 	c := anyKey(t)
-	for _, path := range []string{"/v1/findings", "/v2/findings", "/v2/repos", "/v1/reviews", "/v1/findings?size=0", "/nowhere", findingPath("r", "p", "f")} {
+	for _, path := range []string{"/v1/findings", "/v2/findings", "/v2/repos", "/v1/reviews", "/v1/findings?size=0", "/nowhere", findingPath("r", "p", "f"), "/openapi.json", "/docs"} {
 		get, head := c.get(path, apiclient.Header("Accept-Encoding", "identity")), c.do(http.MethodHead, path, "", apiclient.Header("Accept-Encoding", "identity"))
 		if head.Status != get.Status {
 			t.Errorf("%s: HEAD has %d, GET %d", path, head.Status, get.Status)
 		}
-		for _, name := range []string{"Content-Type", "Content-Length", "Etag"} {
+		if len(head.Body) > 0 {
+			t.Errorf("%s: HEAD has a body of %d bytes", path, len(head.Body))
+		}
+		for _, name := range []string{"Content-Type", "Content-Length", "Etag", "Vary"} {
 			if head.Header.Get(name) != get.Header.Get(name) {
 				t.Errorf("%s: %s is %q for HEAD and %q for GET", path, name, head.Header.Get(name), get.Header.Get(name))
 			}
@@ -117,6 +121,9 @@ func TestManners_SingleReadsHaveAnETag(t *testing.T) {
 			t.Errorf("%s: the ETag is %q, then %q", path, first, second)
 		}
 	}
+	if got := o.get("/v1/findings").Header.Get("Etag"); got != "" {
+		t.Errorf("a list has the ETag %s", got)
+	}
 }
 
 func TestManners_IfNoneMatchOfTheSameStateIs304(t *testing.T) {
@@ -129,6 +136,7 @@ func TestManners_IfNoneMatchOfTheSameStateIs304(t *testing.T) {
 				t.Errorf("%s: the ETag is %q, want %q", path, a.Header.Get("Etag"), tag)
 			}
 		}
+		o.do(http.MethodHead, path, "", apiclient.Header("If-None-Match", tag)).wants(304, "HEAD")
 		o.get(path, apiclient.Header("If-None-Match", `"other"`)).wants(200, "another state")
 	}
 }
@@ -138,7 +146,7 @@ func TestManners_TheETagChangesWithTheState(t *testing.T) {
 	finding := o.finding(builder.Finding("f-1"))
 	before := o.get(pathOf(finding)).Header.Get("Etag")
 	o.patch("/v2/findings/f-1", `{"comments":"x"}`).wants(200, "a change")
-	eventually(t, replicaDelay, func(g Gomega) {
+	harness.Within(t, replicaDelay, func(g Gomega) {
 		after := o.get(pathOf(finding), apiclient.Header("If-None-Match", before))
 		g.Expect(after.Status).To(Equal(200))
 		g.Expect(after.Header.Get("Etag")).NotTo(Equal(before))
@@ -156,11 +164,15 @@ func TestManners_IfMatchOfAnotherStateIs412AndWritesNothing(t *testing.T) {
 	for _, path := range []string{"/v1/findings/f-1", "/v2/findings/f-1"} {
 		a := o.patch(path, `{"user_status":"muted"}`, apiclient.Header("If-Match", stale)).wantsError(412, "Precondition failed", "a state that is over")
 		wantsShape(t, path, a.object(), errorShape)
+		o.patch(path, `{"user_status":"muted"}`, apiclient.Header("If-Match", "W/"+fresh)).wantsError(412, "Precondition failed", "a weak tag")
 	}
 	if got := o.storedFinding("f-1").Spec.Triage; got.UserStatus != "open" || got.Comments != "theirs" {
 		t.Errorf("the finding is now %+v", got)
 	}
+	// v1 and v2 are two shapes of one state.
+	o.patch("/v1/findings/f-1", `{"user_status":"active"}`, apiclient.Header("If-Match", fresh)).wants(200, "the tag of the answer in v2")
 	o.patch("/v2/findings/f-1", `{"user_status":"muted"}`, apiclient.Header("If-Match", "*")).wants(200, "any state")
+	o.patch("/v1/findings/f-none", `{"user_status":"open"}`, apiclient.Header("If-Match", "*")).notFound("any state of no finding")
 }
 
 func TestManners_ARequestIDIsKeptIfItIsFitForALog(t *testing.T) {
@@ -218,6 +230,7 @@ func TestVersioning_TheContractIsServedAndLabeled2(t *testing.T) {
 	if got := record(served).text("openapi"); !strings.HasPrefix(got, "3.1") {
 		t.Errorf("openapi is %s", got)
 	}
+	anonymous(t).do(http.MethodPost, "/openapi.json", "").wants(401, "other methods need a key")
 }
 
 func TestVersioning_TheServedContractIsThatOfThisRepository(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // populated is an organization with some rows for every list.
@@ -26,7 +27,7 @@ func anotherOrganization(t *testing.T) *organization {
 		o := newOrganization(t)
 		o.create(builder.Review("rv-theirs").In(o.namespace).Build(), builder.ReviewIssue("ri-theirs").Review("rv-theirs").In(o.namespace).Build())
 		o.finding(builder.Finding("f-theirs"))
-		eventually(t, patience, func(g Gomega) { g.Expect(o.get("/v2/issues/ri-theirs").Status).To(Equal(200)) })
+		harness.Eventually(t, func(g Gomega) { g.Expect(o.get("/v2/issues/ri-theirs").Status).To(Equal(200)) })
 		theDeployment.another = &sample{o.name, o.namespace, o.Token}
 	}
 	return theDeployment.another.in(t)
@@ -53,7 +54,7 @@ func (o *organization) crowd() {
 		o.create(builder.Review(fmt.Sprintf("rv-%d", i)).PullRequest("repo", int32(i+1)).In(o.namespace).Build())
 	}
 	o.findings(101)
-	eventually(o.t, patience, func(g Gomega) {
+	harness.Eventually(o.t, func(g Gomega) {
 		g.Expect(o.get("/v2/repos?size=1").page().Total).To(Equal(102))
 		g.Expect(o.get("/v1/reviews?size=1").page().Total).To(Equal(11))
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // onlyInRepository are the members of a project that the single-project operation leaves out.
@@ -67,7 +68,7 @@ func TestProject_AbsentValuesAreNullOrEmpty(t *testing.T) {
 		"last_scanned_at": nil, "last_committed_at": nil,
 		"repo": map[string]any{"id": "repo", "name": "repo", "url": "https://github.com/acme/repo"},
 	}
-	eventually(t, patience, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		a := o.get(projectPath("repo", "bare"))
 		g.Expect(a.Status).To(Equal(200))
 		got := a.object()
@@ -85,7 +86,7 @@ func TestProject_UserValuesComeBeforeTheScanners(t *testing.T) {
 	o.create(project)
 	shows := func(criticality, exposure, summary string) {
 		t.Helper()
-		eventually(t, patience, func(g Gomega) {
+		harness.Eventually(t, func(g Gomega) {
 			got := o.get(projectPath("repo", "both")).object()
 			g.Expect(got["business_criticality"]).To(Equal(criticality))
 			g.Expect(got["exposure"]).To(Equal(exposure))
@@ -115,7 +116,7 @@ func TestProject_BothIDsMustAgree(t *testing.T) {
 func TestProject_LastScanStatusIsInLowerCase(t *testing.T) {
 	o := newOrganization(t)
 	o.create(builder.Scan("s-1", fullDetectedAt).In(o.namespace).Ended(scannedAt, v1alpha1.ScanFailed).Build())
-	eventually(t, patience, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		got := o.get(projectPath("repo", "proj")).object()
 		g.Expect(got["last_scan_id"]).To(Equal("s-1"))
 		g.Expect(got["last_scan_status"]).To(Equal("failed"))
@@ -129,7 +130,7 @@ func TestProject_FindingsOfAnotherRepositoryAreBelowNoProject(t *testing.T) {
 	o := newOrganization(t)
 	o.create(builder.Repository("other").In(o.namespace).Build(),
 		builder.Finding("f-astray").Project("other", "proj").In(o.namespace).Build())
-	eventually(t, patience, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(o.get("/v2/findings?repo_id=other&project_id=proj").page().Total).To(Equal(1), "it is listed by what it names")
 	})
 	o.get(projectPath("repo", "proj")).wants(200, "the project in its repository")

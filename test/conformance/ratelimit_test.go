@@ -9,6 +9,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // window is how long a limit counts, in seconds.
@@ -84,7 +85,7 @@ func TestRateLimit_AChangedLimitHoldsForRunningKeys(t *testing.T) {
 	o := newOrganization(t)
 	c := o.keyWithLimit("ci", 50)
 	o.patchResource(builder.APIKey("ci").In(o.namespace).Build(), `{"spec":{"rateLimit":{"requestsPerMinute":500}}}`)
-	eventually(t, patience, func(g Gomega) { g.Expect(c.get("/v1/findings").Header.Get("X-Ratelimit-Limit")).To(Equal("500")) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(c.get("/v1/findings").Header.Get("X-Ratelimit-Limit")).To(Equal("500")) })
 }
 
 func TestRateLimit_RemainingCountsDown(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestRepos_DefaultSizeIs100(t *testing.T) { testDefaultSize(t, "/v2/repos", 100) }
@@ -138,7 +139,7 @@ func TestRepos_CountsLeaveOutClosedFindings(t *testing.T) {
 		builder.Finding("f-3").In(o.namespace).Tool("x", v1alpha1.CategorySecret).Build(),
 		builder.Finding("f-4").In(o.namespace).Tool("x", v1alpha1.CategoryCode).Build(),
 	)
-	eventually(t, patience, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		got := o.listed("/v2/repos", "repo")
 		g.Expect(got["package_findings"]).To(BeEquivalentTo(1))
 		g.Expect(got["secret_findings"]).To(BeEquivalentTo(1))

@@ -184,7 +184,7 @@ func TestReviews_UnknownFilterValuesAreRefused(t *testing.T) {
 	for _, query := range []string{
 		"status=draft", "status=OPEN", "custom=all", "custom=reviewed&custom=not_reviewed",
 		"start_time=yesterday", "start_time=2026-03-01", "end_time=2026-03-01T00:00:00", "end_time=1767225600",
-		"start_time=2026-02-30T00:00:00Z", "end_time=2026-03-01T25:00:00Z",
+		"start_time=2026-02-30T00:00:00Z", "start_time=2026-03-01T00:00:00+02:00", "end_time=2026-03-01T25:00:00Z",
 	} {
 		c.get("/v1/reviews?" + query).badQuery(query)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // sample is one organization for all tests that only read: it has one of everything with
@@ -107,7 +108,7 @@ func (o *organization) fillReviews() {
 // nothing will change again.
 func (o *organization) settledRest() {
 	o.t.Helper()
-	eventually(o.t, patience, func(g Gomega) {
+	harness.Eventually(o.t, func(g Gomega) {
 		o.showsWhatIsStored(g)
 		full := o.get(projectPath("full", "full")).object()
 		g.Expect(full["findings_count"]).To(BeEquivalentTo(4))

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/leaks"
 )
 
@@ -26,24 +26,24 @@ func keepAnswer(a answer) {
 	}
 }
 
-func keepMetrics(process, url string) error {
+func keepMetrics(of *harness.Component) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	metrics, err := harness.Get(ctx, nil, "http://"+of.MetricsAddress+"/metrics")
 	if err != nil {
 		return err
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close() //nolint:errcheck // only read from
-	_, err = io.Copy(secretSearch.Text("metrics of "+process), response.Body)
+	_, err = io.WriteString(secretSearch.Text("metrics of "+of.Name), metrics)
 	return err
 }
 
-func keepLog(name string, p *process) error {
-	_, err := secretSearch.Text("log of " + name).Write(p.log.Bytes())
+func keepLog(of *harness.Component) error {
+	log, err := os.Open(of.Log)
+	if err != nil {
+		return err
+	}
+	defer log.Close() //nolint:errcheck // only read from
+	_, err = io.Copy(secretSearch.Text("log of "+of.Name), log)
 	return err
 }
 

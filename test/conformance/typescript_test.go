@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -30,7 +31,7 @@ func TestGeneratedClient_TypeScriptListsPagesAndPatches(t *testing.T) {
 	o.create(builder.Repository("another").In(o.namespace).Build(),
 		builder.Review("rv-1").Reviewed("sha-1", firstReviewAt).In(o.namespace).Build(),
 		builder.Review("rv-2").PullRequest("repo", 2).Reviewed("sha-1", firstReviewAt).In(o.namespace).Build())
-	eventually(t, patience, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(o.get("/v2/repos?size=1").page().Total).To(Equal(2))
 		g.Expect(o.get("/v1/reviews?custom=reviewed").page().Total).To(Equal(2))
 	})

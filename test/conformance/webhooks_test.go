@@ -19,6 +19,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // received is a delivery as its receiver got it.
@@ -103,7 +104,7 @@ func (o *organization) sent(endpoint *builder.WebhookEndpointBuilder) received {
 			}
 			r.id = "whd-conformance"
 			// The attempt was recorded before it was made; the replica that is asked may hear of it later.
-			eventually(o.t, replicaDelay, func(g Gomega) {
+			harness.Within(o.t, replicaDelay, func(g Gomega) {
 				a := verify(o.caller, r.id, r.payload, r.signature)
 				g.Expect(a.Status).To(Equal(200))
 				g.Expect(a.object()["status"]).NotTo(Equal("signature_mismatch"))
@@ -191,7 +192,7 @@ func TestWebhooks_ASignatureOfASecretThatIsOverIsSecretExpired(t *testing.T) {
 		slices.Sort(got)
 		return got
 	}
-	eventually(t, patience, func(g Gomega) { g.Expect(verdictsNow()).To(Equal([]string{"secret_expired", "verified"})) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(verdictsNow()).To(Equal([]string{"secret_expired", "verified"})) })
 	if time.Now().Before(over.Truncate(time.Second)) {
 		t.Error("the secret is called over before its time")
 	}
@@ -292,7 +293,7 @@ func TestWebhooks_PayloadHoldsNoSourceCode(t *testing.T) {
 	defer receiver.Close()
 	o.create(builder.WebhookEndpoint("ping").In(o.namespace).URL(receiver.URL).Build())
 	var seen []string
-	eventually(t, patience, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		select {
 		case body := <-bodies:
 			seen = append(seen, body)

@@ -3,6 +3,8 @@ package controllertest
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"testing"
 
 	"k8s.io/utils/ptr"
@@ -26,8 +28,29 @@ type Setup func(context.Context, ctrl.Manager, controller.Options) error
 // have in a cluster, until the test ends or the function returned is called.
 func Start(t testing.TB, env *testenv.Environment, setups ...Setup) (stop func()) {
 	t.Helper()
-	identity, err := env.Controller(t.Context())
+	end, err := Run(env, setups...)
 	harness.Must(t, err)
+	stop = sync.OnceFunc(func() {
+		if err := end(); err != nil {
+			t.Errorf("the manager stopped with %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// Run is Start outside of a test: the manager runs until the function returned is called.
+func Run(env *testenv.Environment, setups ...Setup) (stop func() error, err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer func() {
+		if err != nil {
+			cancel()
+		}
+	}()
+	identity, err := env.Controller(ctx)
+	if err != nil {
+		return nil, err
+	}
 	mgr, err := ctrl.NewManager(identity, manager.Options{
 		Scheme:  env.Scheme,
 		Cache:   controllers.CacheOptions(),
@@ -37,28 +60,17 @@ func Start(t testing.TB, env *testenv.Environment, setups ...Setup) (stop func()
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	if err != nil {
-		t.Fatalf("make a manager: %v", err)
+		return nil, fmt.Errorf("make a manager: %w", err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
 	for _, setup := range setups {
 		if err := setup(ctx, mgr, controller.Options{MaxConcurrentReconciles: 4}); err != nil {
-			cancel()
-			t.Fatalf("set up a controller: %v", err)
+			return nil, fmt.Errorf("set up a controller: %w", err)
 		}
 	}
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
+	return func() error {
 		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("the manager stopped with %v", err)
-		}
-	}
-	t.Cleanup(stop)
-	return stop
+		return <-done
+	}, nil
 }

@@ -2,6 +2,7 @@ package etcdcost
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -20,6 +21,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/sarif"
 	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -57,20 +59,20 @@ type step struct {
 // TestAStepOfAFindingsLifeIsOneWriteOfTheOperator takes findings through their life, once where
 // nobody subscribes to them and once where somebody does, and counts what is written.
 func TestAStepOfAFindingsLifeIsOneWriteOfTheOperator(t *testing.T) {
-	binary := operator(t)
-	stopControllers := startControllers(t, binary)
-	address := startFacade(t, binary)
+	controller, facade := operator(t)
+	controller.Run(t)
+	facade.Run(t)
+	address := "http://" + facade.Address
 
 	alone := newLife(t, "alone", address, 1)
-	stopControllers() // so that what the importer writes is seen apart from what follows
+	harness.Must(t, controller.Stop()) // so that what the importer writes is seen apart from what follows
 	alone.unattended = true
 	alone.step("create: an import, no controllers yet", byScanner, func() { alone.imports("first", commitA, everything) })
 	alone.unattended = false
-	alone.step("reconcile: the controllers start", byOperator, func() { stopControllers = startControllers(t, binary) })
+	alone.step("reconcile: the controllers start", byOperator, func() { harness.Must(t, controller.StartReady(t.Context())) })
 	alone.goOn()
 	alone.step("the controllers start again", nobody, func() {
-		stopControllers()
-		stopControllers = startControllers(t, binary)
+		harness.Must(t, errors.Join(controller.Stop(), controller.StartReady(t.Context())))
 	})
 
 	heard := newLife(t, "heard", address, 2)
@@ -78,7 +80,7 @@ func TestAStepOfAFindingsLifeIsOneWriteOfTheOperator(t *testing.T) {
 	heard.step("create: an import", byScanner, func() { heard.imports("first", commitA, everything) })
 	heard.goOn()
 	if *report != "" {
-		must(t, writeReport(*report, alone, heard))
+		harness.Must(t, writeReport(*report, alone, heard))
 	}
 }
 
@@ -103,22 +105,22 @@ func (l *life) goOn() {
 func newLife(t *testing.T, name, address string, most int) *life {
 	t.Helper()
 	l := &life{T: t, n: *findings, most: most, namespace: v1alpha1.NamespacePrefix + name}
-	create(t, builder.Organization(name).RequestsPerMinute(1_000_000).Build())
-	eventually(t, func(g Gomega) {
+	env.Create(t, builder.Organization(name).RequestsPerMinute(1_000_000).Build())
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Name: l.namespace}, &corev1.Namespace{})).To(Succeed())
 	})
 	key := builder.APIKey("team").In(l.namespace).Build()
-	create(t, key,
+	env.Create(t, key,
 		builder.Repository("repo").In(l.namespace).URL("https://github.com/acme/repo").Build(),
 		builder.Project("proj").In(l.namespace).Build())
 	secret := &corev1.Secret{}
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
 		g.Expect(v1alpha1.IsConditionTrue(key.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Namespace: l.namespace, Name: string(key.Status.SecretRef.Name)}, secret)).To(Succeed())
 	})
 	l.rest = &apiclient.Client{Base: address, Token: string(secret.Data[v1alpha1.APIKeyTokenKey])}
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		answer, err := l.rest.Do(t.Context(), http.MethodGet, "/v1/findings", "")
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(answer.Status).To(Equal(http.StatusOK))
@@ -131,9 +133,9 @@ func newLife(t *testing.T, name, address string, most int) *life {
 func (l *life) member(name string, role testenv.Role) client.Client {
 	l.Helper()
 	config, err := env.Member(l.Context(), l.namespace, name, role)
-	must(l.T, err)
+	harness.Must(l.T, err)
 	c, err := importer.NewClient(config)
-	must(l.T, err)
+	harness.Must(l.T, err)
 	return c
 }
 
@@ -143,8 +145,8 @@ func (l *life) subscribe() {
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	l.Cleanup(receiver.Close)
 	endpoint := builder.WebhookEndpoint("all").In(l.namespace).URL(receiver.URL).Events("finding.*").Build()
-	create(l.T, endpoint)
-	eventually(l.T, func(g Gomega) {
+	env.Create(l.T, endpoint)
+	harness.Eventually(l.T, func(g Gomega) {
 		g.Expect(env.Client.Get(l.Context(), client.ObjectKeyFromObject(endpoint), endpoint)).To(Succeed())
 		g.Expect(v1alpha1.IsConditionTrue(endpoint.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
 	})
@@ -156,12 +158,12 @@ func (l *life) subscribe() {
 func (l *life) step(name string, writer request, do func()) {
 	l.Helper()
 	before, err := read(l.Context())
-	must(l.T, err)
+	harness.Must(l.T, err)
 	started := time.Now()
 	do()
 	l.settle()
 	after, err := read(l.Context())
-	must(l.T, err)
+	harness.Must(l.T, err)
 	s := step{name: name, counted: after.since(before), took: time.Since(started)}
 	l.steps = append(l.steps, s)
 	l.Logf("%s, %s: %s", l.namespace, name, s.summary())
@@ -257,21 +259,21 @@ func (l *life) settle() {
 	}
 	var last *counters
 	var since time.Time
-	eventually(l.T, func(g Gomega) {
+	NewWithT(l).Eventually(func(g Gomega) {
 		now, err := read(l.Context())
 		g.Expect(err).NotTo(HaveOccurred())
 		if last == nil || !now.sameWrites(last) {
 			last, since = now, time.Now()
 		}
 		g.Expect(time.Since(since)).To(BeNumerically(">", quiet), "time since the last write")
-	})
+	}).WithContext(l.Context()).WithTimeout(harness.Patience).WithPolling(interval).Should(Succeed())
 }
 
 // recorded waits until the controllers have recorded all that there is of the findings, and have
 // sent what is to be sent of it.
 func (l *life) recorded() {
 	l.Helper()
-	eventually(l.T, func(g Gomega) {
+	harness.Eventually(l.T, func(g Gomega) {
 		list := &v1alpha1.FindingList{}
 		g.Expect(env.Client.List(l.Context(), list, client.InNamespace(l.namespace))).To(Succeed())
 		for i := range list.Items {
@@ -302,13 +304,13 @@ func (l *life) imports(wording, commit string, all bool) {
 		n = l.n
 	}
 	log, err := sarif.Parse(strings.NewReader(document(l.T, n, wording)), sarif.Options{})
-	must(l.T, err)
+	harness.Must(l.T, err)
 	batches, err := importer.Collect([]importer.File{{Name: "scan.sarif", Log: log}}, importer.Choices{Commit: commit}, time.Now())
-	must(l.T, err)
+	harness.Must(l.T, err)
 	target := importer.Target{Namespace: l.namespace, Repository: "repo", Project: "proj"}
 	// Force, since a scan may close all that there is here, and may follow within a second.
 	summaries, err := importer.New(l.scanner, target, importer.Options{Force: true}).Import(l.Context(), batches)
-	must(l.T, err)
+	harness.Must(l.T, err)
 	for _, s := range summaries {
 		if s.Skipped > 0 || s.LeftOpen > 0 {
 			l.Errorf("the import skipped %d findings (%v) and left %d open", s.Skipped, s.SkippedExamples, s.LeftOpen)
@@ -319,7 +321,7 @@ func (l *life) imports(wording, commit string, all bool) {
 func (l *life) names() []string {
 	l.Helper()
 	list := &v1alpha1.FindingList{}
-	must(l.T, env.Client.List(l.Context(), list, client.InNamespace(l.namespace)))
+	harness.Must(l.T, env.Client.List(l.Context(), list, client.InNamespace(l.namespace)))
 	names := make([]string, len(list.Items))
 	for i := range list.Items {
 		names[i] = list.Items[i].Name
@@ -331,9 +333,9 @@ func (l *life) triageByREST(status, comments string) {
 	l.Helper()
 	for _, name := range l.names() {
 		body, err := json.Marshal(map[string]string{"user_status": status, "comments": comments})
-		must(l.T, err)
+		harness.Must(l.T, err)
 		answer, err := l.rest.Do(l.Context(), http.MethodPatch, "/v2/findings/"+name, string(body))
-		must(l.T, err)
+		harness.Must(l.T, err)
 		if answer.Status != http.StatusOK {
 			l.Fatalf("triage of %s: %d %s", name, answer.Status, answer.Body)
 		}
@@ -344,9 +346,9 @@ func (l *life) triageByREST(status, comments string) {
 func (l *life) triageByKubectl(status, comments string) {
 	l.Helper()
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"triage": map[string]string{"userStatus": status, "comments": comments}}})
-	must(l.T, err)
+	harness.Must(l.T, err)
 	for _, name := range l.names() {
 		finding := builder.Finding(name).In(l.namespace).Build()
-		must(l.T, l.person.Patch(l.Context(), finding, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("kubectl-patch")))
+		harness.Must(l.T, l.person.Patch(l.Context(), finding, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("kubectl-patch")))
 	}
 }

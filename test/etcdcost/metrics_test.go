@@ -3,9 +3,7 @@ package etcdcost
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -14,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // request is a kind of write that the API server was asked for.
@@ -83,7 +82,7 @@ func read(ctx context.Context) (*counters, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the API server's metrics: %w", err)
 	}
-	ofEtcd, err := get(ctx, env.EtcdURL()+"/metrics")
+	ofEtcd, err := harness.Get(ctx, nil, env.EtcdURL()+"/metrics")
 	if err != nil {
 		return nil, fmt.Errorf("read etcd's metrics: %w", err)
 	}
@@ -171,23 +170,6 @@ func growth[K comparable](now, before map[K]float64) map[K]float64 {
 
 // sameWrites says whether nothing of ours was written between the two.
 func (c *counters) sameWrites(other *counters) bool { return maps.Equal(c.requests, other.requests) }
-
-func get(ctx context.Context, url string) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return "", err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close() //nolint:errcheck // only read from
-	if response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("%s answered %s", url, response.Status)
-	}
-	content, err := io.ReadAll(response.Body)
-	return string(content), err
-}
 
 func TestSamplesAreReadWithAndWithoutLabels(t *testing.T) {
 	text := "# HELP a_total b\na_total{verb=\"GET\",path=\"/x y\"} 3\na_total_more 9\nbare 1.5e+06\n"

@@ -45,7 +45,7 @@ func (s *trial) leader() *rig.Replica {
 }
 
 func isLeader(ctx context.Context, c *rig.Replica) bool {
-	_, body, err := fetch(ctx, c.Metrics)
+	_, body, err := fetch(ctx, "http://"+c.MetricsAddress+"/metrics")
 	if err != nil {
 		return false
 	}

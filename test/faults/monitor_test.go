@@ -196,13 +196,13 @@ func (m *monitor) check(life int, before, after, took time.Duration, ready bool,
 }
 
 func (m *monitor) isReady(ctx context.Context) (bool, error) {
-	status, _, err := fetch(ctx, m.s.Facade.Health)
+	status, _, err := fetch(ctx, "http://"+m.s.Facade.HealthAddress+"/readyz")
 	return status == http.StatusOK, err
 }
 
 // facadeMetric is a metric of the facade that has no labels.
 func (s *trial) facadeMetric(ctx context.Context, name string) (float64, error) {
-	status, body, err := fetch(ctx, s.Facade.Metrics)
+	status, body, err := fetch(ctx, "http://"+s.Facade.MetricsAddress+"/metrics")
 	if err != nil {
 		return 0, err
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/faults/internal/rig"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -81,17 +82,15 @@ type trial struct {
 // start starts a trial; the test's end stops it.
 func start(t *testing.T, staleness time.Duration, controllers int, redis string) *trial {
 	t.Helper()
-	s := &trial{t: t, staleness: staleness, verdict: &verdict{t: t}, binaries: filepath.Join(testenv.RepositoryRoot(), "bin")}
 	// Programs with a bug that was planted in them, to see the tests find it.
-	if planted := os.Getenv("FAULTS_BINARIES"); planted != "" {
-		s.binaries = planted
-	}
-	if _, err := os.Stat(filepath.Join(s.binaries, "findings-operator")); err != nil {
-		t.Fatalf("%v: run `make build controlplane` first", err)
-	}
+	s := &trial{t: t, staleness: staleness, verdict: &verdict{t: t}, binaries: os.Getenv("FAULTS_BINARIES")}
 	var err error
+	if s.binaries == "" {
+		s.binaries, err = harness.Build(t.Context())
+		harness.Must(t, err)
+	}
 	s.Rig, err = rig.Start(t.Context(), rig.Options{
-		Root: testenv.RepositoryRoot(), Binaries: s.binaries, Folder: t.TempDir(), Scheme: testenv.NewScheme(),
+		Root: testenv.RepositoryRoot(), Binaries: s.binaries, Folder: t.TempDir(),
 		KeyStaleness: staleness, Controllers: controllers, Redis: redis,
 	})
 	t.Cleanup(func() {

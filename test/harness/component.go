@@ -6,6 +6,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"testing"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -19,6 +21,8 @@ type Operator struct {
 	Folder string
 	// Namespace that the operator believes to run in.
 	Namespace string
+	// Flags are given first: those of credentials and addresses take precedence.
+	Flags []string
 }
 
 // Component is one of the operator's processes.
@@ -62,11 +66,21 @@ func (o Operator) describe(c *Component, name string, config *rest.Config, argum
 	if err := WriteKubeconfig(kubeconfig, config, o.Namespace); err != nil {
 		return err
 	}
-	// Behind the subcommand, before what the caller gives.
-	arguments = append([]string{arguments[0], "--kubeconfig=" + kubeconfig, "--namespace=" + o.Namespace}, arguments[1:]...)
+	given := append(slices.Clone(o.Flags), "--kubeconfig="+kubeconfig, "--namespace="+o.Namespace)
+	arguments = slices.Insert(arguments, 1, given...) // behind the subcommand
 	c.Process = NewProcess(o.Folder, name, o.Binary, arguments...)
 	return nil
 }
+
+// Run starts the process, returns when it is ready, and stops it when the test ends, which fails where
+// the process did.
+func (c *Component) Run(t testing.TB) {
+	t.Helper()
+	c.Process.Run(t)
+	Must(t, c.AwaitReady(t.Context(), c.ready()))
+}
+
+func (c *Component) ready() string { return "http://" + c.HealthAddress + "/readyz" }
 
 // StartReady starts the process and returns when it is ready. One that does not become ready is killed.
 func (c *Component) StartReady(ctx context.Context) error {
@@ -74,7 +88,7 @@ func (c *Component) StartReady(ctx context.Context) error {
 	if err := c.Start(); err != nil {
 		return err
 	}
-	if err := c.AwaitReady(ctx, "http://"+c.HealthAddress+"/readyz"); err != nil {
+	if err := c.AwaitReady(ctx, c.ready()); err != nil {
 		c.Kill()
 		return err
 	}

@@ -32,6 +32,16 @@ type ControlPlaneOptions struct {
 	Folder string
 	// EtcdFlags and APIServerFlags are given beside those that every control plane has.
 	EtcdFlags, APIServerFlags []string
+	// Credentials are those of an earlier control plane; nil makes some in the folder.
+	Credentials *Credentials
+}
+
+// Credentials are what an API server shows, and what it lets in.
+type Credentials struct {
+	// CertificateFile, KeyFile and ServiceAccountKeyFile are paths of PEM files.
+	CertificateFile, KeyFile, ServiceAccountKeyFile string
+	// TokensFile is the path of kube-apiserver's CSV file of users, and AdminToken an administrator's.
+	TokensFile, AdminToken string
 }
 
 // ControlPlaneBinary returns the path of one of the control plane's programs, such as "kubectl".
@@ -46,8 +56,8 @@ func ControlPlaneBinary(name string) (string, error) {
 // StartControlPlane starts both processes and returns when the API server is ready. What it returns
 // must be killed, with an error too.
 func StartControlPlane(ctx context.Context, options ControlPlaneOptions) (*ControlPlane, error) {
-	p := &ControlPlane{}
-	if err := p.prepare(options); err != nil {
+	p, err := NewControlPlane(options)
+	if err != nil {
 		return p, err
 	}
 	if err := errors.Join(p.Etcd.Start(), p.APIServer.Start()); err != nil {
@@ -56,23 +66,30 @@ func StartControlPlane(ctx context.Context, options ControlPlaneOptions) (*Contr
 	return p, p.AwaitReady(ctx)
 }
 
-func (p *ControlPlane) prepare(options ControlPlaneOptions) error {
+// NewControlPlane describes both processes, and starts none.
+func NewControlPlane(options ControlPlaneOptions) (*ControlPlane, error) {
+	p := &ControlPlane{}
 	addresses, err := FreeAddresses(3)
 	if err != nil {
-		return err
+		return p, err
 	}
 	p.EtcdAddress, p.APIServerAddress = addresses[0], addresses[1]
 	etcd, err := ControlPlaneBinary("etcd")
 	if err != nil {
-		return err
+		return p, err
 	}
 	server, err := ControlPlaneBinary("kube-apiserver")
 	if err != nil {
-		return err
+		return p, err
 	}
-	credentials, err := p.makeCredentials(options.Folder)
-	if err != nil {
-		return err
+	credentials := options.Credentials
+	if credentials == nil {
+		if credentials, err = makeCredentials(options.Folder); err != nil {
+			return p, err
+		}
+	}
+	if err := p.use(credentials); err != nil {
+		return p, err
 	}
 	p.Etcd = NewProcess(options.Folder, "etcd", etcd, append([]string{
 		"--data-dir=" + filepath.Join(options.Folder, "etcd"),
@@ -80,11 +97,11 @@ func (p *ControlPlane) prepare(options ControlPlaneOptions) error {
 		"--listen-peer-urls=http://" + addresses[2],
 	}, options.EtcdFlags...)...)
 	p.APIServer = NewProcess(options.Folder, "kube-apiserver", server,
-		append(append(p.serverFlags(options.Folder), credentials...), options.APIServerFlags...)...)
-	return nil
+		append(p.serverFlags(options.Folder, credentials), options.APIServerFlags...)...)
+	return p, nil
 }
 
-func (p *ControlPlane) serverFlags(folder string) []string {
+func (p *ControlPlane) serverFlags(folder string, credentials *Credentials) []string {
 	_, port, _ := net.SplitHostPort(p.APIServerAddress)
 	return []string{
 		"--etcd-servers=http://" + p.EtcdAddress,
@@ -92,41 +109,45 @@ func (p *ControlPlane) serverFlags(folder string) []string {
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-cluster-ip-range=10.0.0.0/24",
 		"--allow-privileged=true", "--disable-admission-plugins=ServiceAccount", "--authorization-mode=RBAC",
+		"--tls-cert-file=" + credentials.CertificateFile, "--tls-private-key-file=" + credentials.KeyFile,
+		"--token-auth-file=" + credentials.TokensFile,
+		"--service-account-key-file=" + credentials.ServiceAccountKeyFile,
+		"--service-account-signing-key-file=" + credentials.ServiceAccountKeyFile,
 	}
 }
 
-// makeCredentials writes keys, the certificate and the administrator's token, and returns
-// kube-apiserver's flags for them.
-func (p *ControlPlane) makeCredentials(folder string) (flags []string, err error) {
+// use makes the administrator's config.
+func (p *ControlPlane) use(credentials *Credentials) error {
+	var err error
+	if p.Certificate, err = tls.LoadX509KeyPair(credentials.CertificateFile, credentials.KeyFile); err != nil {
+		return err
+	}
+	content, err := os.ReadFile(credentials.CertificateFile)
+	p.Admin = &rest.Config{
+		Host: "https://" + p.APIServerAddress, BearerToken: credentials.AdminToken, QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAData: content},
+	}
+	return err
+}
+
+func makeCredentials(folder string) (*Credentials, error) {
 	file := func(name string) string { return filepath.Join(folder, name) }
-	content, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.ParseIP("127.0.0.1")}, nil)
+	c := &Credentials{
+		CertificateFile: file("apiserver.crt"), KeyFile: file("apiserver.key"), ServiceAccountKeyFile: file("service-account.key"),
+		TokensFile: file("tokens.csv"), AdminToken: rand.Text(),
+	}
+	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.ParseIP("127.0.0.1")}, nil)
 	if err != nil {
 		return nil, err
 	}
-	if p.Certificate, err = tls.X509KeyPair(content, key); err != nil {
+	if _, _, err := keyutil.LoadOrGenerateKeyFile(c.ServiceAccountKeyFile); err != nil {
 		return nil, err
 	}
-	if _, _, err := keyutil.LoadOrGenerateKeyFile(file("service-account.key")); err != nil {
-		return nil, err
-	}
-	token := rand.Text()
-	p.Admin = &rest.Config{
-		Host: "https://" + p.APIServerAddress, BearerToken: token, QPS: -1,
-		TLSClientConfig: rest.TLSClientConfig{CAData: content},
-	}
-	for name, content := range map[string][]byte{
-		"apiserver.crt": content, "apiserver.key": key, "tokens.csv": []byte(token + ",admin,admin,system:masters\n"),
-	} {
-		if err := os.WriteFile(file(name), content, 0o600); err != nil {
-			return nil, err
-		}
-	}
-	return []string{
-		"--tls-cert-file=" + file("apiserver.crt"), "--tls-private-key-file=" + file("apiserver.key"),
-		"--token-auth-file=" + file("tokens.csv"),
-		"--service-account-key-file=" + file("service-account.key"),
-		"--service-account-signing-key-file=" + file("service-account.key"),
-	}, nil
+	return c, errors.Join(
+		os.WriteFile(c.CertificateFile, certificate, 0o600),
+		os.WriteFile(c.KeyFile, key, 0o600),
+		os.WriteFile(c.TokensFile, []byte(c.AdminToken+",admin,admin,system:masters\n"), 0o600),
+	)
 }
 
 // AwaitReady returns when the API server is ready.
@@ -136,6 +157,8 @@ func (p *ControlPlane) AwaitReady(ctx context.Context) error {
 		return err
 	}
 	defer client.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
 	over := func() error { return errors.Join(p.Etcd.Err(), p.APIServer.Err()) }
 	if err := AwaitAnswer(ctx, client, p.Admin.Host+"/readyz", over); err != nil {
 		return fmt.Errorf("wait until the API server is ready: %w; its log ends:\n%s", err, p.APIServer.LogTail())

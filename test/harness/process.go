@@ -4,6 +4,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,8 @@ type Process struct {
 	StopSignal syscall.Signal
 	// Revive has the program started again where it ends by itself.
 	Revive bool
+	// ReadyWithin is how long the program may take until it is ready; 0 for Patience.
+	ReadyWithin time.Duration
 
 	mutex   sync.Mutex
 	command *exec.Cmd
@@ -130,10 +133,7 @@ func (p *Process) revive(ended *exec.Cmd) {
 // Stop asks the program to end, and kills it where it does not. It returns an error where the
 // program had to be killed, fails, or had ended by itself without being revived.
 func (p *Process) Stop() error {
-	signal := p.StopSignal
-	if signal == 0 {
-		signal = syscall.SIGTERM
-	}
+	signal := cmp.Or(p.StopSignal, syscall.SIGTERM)
 	command, ended, stray := p.release()
 	if command == nil {
 		return nil
@@ -266,10 +266,11 @@ func (p *Process) stray() error {
 }
 
 // AwaitReady returns when the address answers 200, and an error with the end of the log where the
-// program ends or Patience runs out first.
+// program ends or ReadyWithin is over first.
 func (p *Process) AwaitReady(ctx context.Context, url string) error {
-	err := AwaitAnswer(ctx, nil, url, p.Err)
-	if err != nil {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.ReadyWithin, Patience))
+	defer cancel()
+	if err := AwaitAnswer(ctx, nil, url, p.Err); err != nil {
 		return fmt.Errorf("%s does not become ready: %w; its log ends:\n%s", p.Name, err, p.LogTail())
 	}
 	return nil

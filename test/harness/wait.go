@@ -1,9 +1,11 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"testing"
 	"time"
@@ -19,6 +21,8 @@ const (
 	interval = 20 * time.Millisecond
 	// answerTimeout bounds one look at whether a process is ready.
 	answerTimeout = 5 * time.Second
+	// mostOfAnswer bounds an answer, in bytes. The metrics of an API server are megabytes.
+	mostOfAnswer = 64 << 20
 )
 
 // Eventually polls until the assertions hold, for Patience at most.
@@ -55,20 +59,17 @@ func Until(ctx context.Context, what string, check func(context.Context) error) 
 	return nil
 }
 
-// AwaitAnswer returns when the address answers 200. It gives up after Patience, or when over, which
-// may be nil, returns an error. A nil client is one without credentials.
+// AwaitAnswer returns when the address answers 200, and an error when the context ends or over does
+// not return nil. A nil client is one without credentials.
 func AwaitAnswer(ctx context.Context, client *http.Client, url string, over func() error) error {
-	if client == nil {
-		client = &http.Client{}
-	}
 	last := errors.New("no answer")
-	err := wait.PollUntilContextTimeout(ctx, interval, Patience, true, func(ctx context.Context) (bool, error) {
-		if over != nil {
-			if err := over(); err != nil {
-				return false, err
-			}
+	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
+		if err := over(); err != nil {
+			return false, err
 		}
-		last = answers(ctx, client, url)
+		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+		defer cancel()
+		_, last = Get(ctx, client, url)
 		return last == nil, nil
 	})
 	if err != nil {
@@ -77,22 +78,23 @@ func AwaitAnswer(ctx context.Context, client *http.Client, url string, over func
 	return nil
 }
 
-func answers(ctx context.Context, client *http.Client, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
+// Get returns the body that the address answers with; any answer but 200 is an error. Of more than
+// mostOfAnswer bytes it returns the first.
+func Get(ctx context.Context, client *http.Client, url string) (body string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return err
+		return "", err
 	}
-	response, err := client.Do(request)
+	response, err := cmp.Or(client, http.DefaultClient).Do(request)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if err := response.Body.Close(); err != nil {
-		return err
+	content, err := io.ReadAll(io.LimitReader(response.Body, mostOfAnswer))
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		return "", err
 	}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", url, response.Status)
+		return "", fmt.Errorf("%s answers %s: %.200s", url, response.Status, content)
 	}
-	return nil
+	return string(content), nil
 }

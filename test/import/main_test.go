@@ -31,19 +31,12 @@ var (
 	namespace string
 	// scanner carries the token of a service account that has the scanner role and no other.
 	scanner *rest.Config
-	// scratch is a folder that goes when the tests are done.
-	scratch string
 )
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	var err error
-	if scratch, err = os.MkdirTemp("", "kubectl-findings"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = os.RemoveAll(scratch) }()
 	if env, err = testenv.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

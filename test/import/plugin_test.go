@@ -2,6 +2,7 @@ package import_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -16,18 +17,12 @@ import (
 
 	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/importer"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // pluginFolder builds the plugin once and returns the folder that it is in.
-var pluginFolder = sync.OnceValues(func() (string, error) {
-	build := exec.Command("go", "build", "-o", scratch, "./cmd/kubectl-findings") //nolint:noctx // bounded by the test's own limit
-	build.Dir = testenv.RepositoryRoot()
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", &exec.Error{Name: string(out), Err: err}
-	}
-	return scratch, nil
-})
+var pluginFolder = sync.OnceValues(func() (string, error) { return harness.Build(context.Background()) })
 
 // kubectl returns `kubectl findings import` of a file, as a scanner calls it.
 func (p *project) kubectl(file string, arguments ...string) *exec.Cmd {

@@ -18,15 +18,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver"
-	"github.com/appsec-dev/findings-operator/controllers"
 	"github.com/appsec-dev/findings-operator/controllers/apikey"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -37,9 +36,6 @@ func TestMain(m *testing.M) {
 	klog.SetLogger(logr.Discard())
 	testenv.Main(m, &env)
 }
-
-// patience is how long a condition may take on a busy machine.
-const patience = 90 * time.Second
 
 // runUntilDone has the test end what it started.
 func runUntilDone(t *testing.T, run func(context.Context) error) {
@@ -57,48 +53,33 @@ func runUntilDone(t *testing.T, run func(context.Context) error) {
 
 func startControllers(t *testing.T) {
 	t.Helper()
-	config, err := env.Controller(t.Context())
-	must(t, err)
-	mgr, err := ctrl.NewManager(config, manager.Options{
-		Scheme:  env.Scheme,
-		Cache:   controllers.CacheOptions(),
-		Client:  client.Options{FieldOwner: v1alpha1.ControllerFieldManager},
-		Metrics: metricsserver.Options{BindAddress: "0"},
+	controllertest.Start(t, env, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+		return apikey.SetupWithManager(ctx, mgr, options, testenv.SystemNamespace)
 	})
-	must(t, err)
-	must(t, apikey.SetupWithManager(t.Context(), mgr, controller.Options{SkipNameValidation: ptr.To(true)}, testenv.SystemNamespace))
-	runUntilDone(t, mgr.Start)
 }
 
 func startFacade(t *testing.T) *apiserver.Server {
 	t.Helper()
 	config, err := env.Facade(t.Context())
-	must(t, err)
+	harness.Must(t, err)
 	server, err := apiserver.New(apiserver.Options{
 		Config: config, BindAddress: "127.0.0.1:0", HealthBindAddress: "127.0.0.1:0",
 		Namespace: testenv.SystemNamespace, KeyStaleness: time.Minute, Log: slog.New(slog.DiscardHandler),
 	})
-	must(t, err)
+	harness.Must(t, err)
 	runUntilDone(t, server.Run)
 	return server
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // ask sends a request with the token, and returns the status of the answer.
 func ask(t *testing.T, server *apiserver.Server, token string) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+server.Address()+"/v1/findings", http.NoBody)
-	must(t, err)
+	harness.Must(t, err)
 	request.Header.Set("Authorization", "Bearer "+token)
 	response, err := http.DefaultClient.Do(request)
-	must(t, err)
-	must(t, response.Body.Close())
+	harness.Must(t, err)
+	harness.Must(t, response.Body.Close())
 	return response.StatusCode
 }
 
@@ -112,24 +93,19 @@ func tokenOf(t *testing.T, key *v1alpha1.APIKey) string {
 	return string(secret.Data[v1alpha1.APIKeyTokenKey])
 }
 
-func eventually(t *testing.T, assertions func(g Gomega)) {
-	t.Helper()
-	NewWithT(t).Eventually(assertions).WithContext(t.Context()).WithTimeout(patience).WithPolling(50 * time.Millisecond).Should(Succeed())
-}
-
 // Clients go on with the token that they have, and each replica takes the new one from the
 // moment that it can be read.
 func TestSigningKeyIsRotatedUnderTraffic(t *testing.T) {
 	startControllers(t)
 	replicas := []*apiserver.Server{startFacade(t), startFacade(t)}
 	namespace, err := env.NewOrganization(t.Context(), "rotated")
-	must(t, err)
+	harness.Must(t, err)
 	key := builder.APIKey("ci").In(namespace).Mutate(func(k *v1alpha1.APIKey) {
 		k.Spec.RateLimit = &v1alpha1.RateLimit{RequestsPerMinute: ptr.To[int32](100_000)}
 	}).Build()
-	must(t, env.Client.Create(t.Context(), key))
+	harness.Must(t, env.Client.Create(t.Context(), key))
 	var before string
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		before = tokenOf(t, key)
 		g.Expect(before).NotTo(BeEmpty())
 		for _, replica := range replicas {
@@ -143,7 +119,7 @@ func TestSigningKeyIsRotatedUnderTraffic(t *testing.T) {
 	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.SystemNamespace, Name: tokens.SigningKeysConfigMap}}
 	ask1 := client.RawPatch("application/merge-patch+json",
 		[]byte(`{"metadata":{"annotations":{"appsec.dev/rotate-signing-key":"1","appsec.dev/signing-key-overlap":"8s"}}}`))
-	must(t, env.Client.Patch(t.Context(), configMap, ask1))
+	harness.Must(t, env.Client.Patch(t.Context(), configMap, ask1))
 
 	after := waitForAnother(t, key, before, replicas)
 	handedOut := time.Now()
@@ -157,7 +133,7 @@ func TestSigningKeyIsRotatedUnderTraffic(t *testing.T) {
 	if lasted := refusedAt.Sub(handedOut); lasted < overlap-2*time.Second {
 		t.Errorf("the token before was good for another %v, want %v", lasted, overlap)
 	}
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(configMap), configMap)).To(Succeed())
 		g.Expect(configMap.Data).To(HaveLen(1))
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
@@ -174,7 +150,7 @@ func TestSigningKeyIsRotatedUnderTraffic(t *testing.T) {
 // waitForAnother keeps using the token until the Secret holds another, which it returns.
 func waitForAnother(t *testing.T, key *v1alpha1.APIKey, before string, replicas []*apiserver.Server) (after string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(harness.Patience); time.Now().Before(deadline); {
 		if after = tokenOf(t, key); after != before {
 			return after
 		}
@@ -192,7 +168,7 @@ func waitForAnother(t *testing.T, key *v1alpha1.APIKey, before string, replicas 
 // the first of them did.
 func waitUntilRefused(t *testing.T, before, after string, replicas []*apiserver.Server) (first time.Time) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(harness.Patience); time.Now().Before(deadline); {
 		refused := 0
 		for i, replica := range replicas {
 			if status := ask(t, replica, after); status != http.StatusOK {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -18,7 +19,7 @@ type page map[string]string
 func readPage(t *testing.T) page {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(testenv.RepositoryRoot(), "docs", "operations.md"))
-	must(t, err)
+	harness.Must(t, err)
 	_, section, found := strings.Cut(string(content), "\n## A findings plane of its own\n")
 	if !found {
 		t.Fatal("docs/operations.md has no section about a findings plane of its own")

@@ -5,7 +5,6 @@ package plane
 import (
 	"crypto/rand"
 	"crypto/tls"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/needs"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -34,7 +34,7 @@ var theLease = client.ObjectKey{Namespace: testenv.SystemNamespace, Name: "findi
 // plane is what runs.
 type plane struct {
 	*shell
-	postgres, kine, server, manager, controllers, api *process
+	postgres, kine, server, manager, controllers, api *harness.Process
 	// admin of the plane.
 	admin client.Client
 }
@@ -83,9 +83,9 @@ func workloadAccount(t *testing.T) string {
 	if err := workload.Client.Create(t.Context(), namespace); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
-	must(t, workload.ApplyFile(t.Context(), filepath.Join(testenv.RepositoryRoot(), "config", "manager", "role.yaml")))
+	harness.Must(t, workload.ApplyFile(t.Context(), filepath.Join(testenv.RepositoryRoot(), "config", "manager", "role.yaml")))
 	config, err := workload.Controller(t.Context())
-	must(t, err)
+	harness.Must(t, err)
 	return testenv.WriteKubeconfig(t, config, testenv.SystemNamespace)
 }
 
@@ -99,8 +99,8 @@ func (p *plane) startServers(t *testing.T) {
 func (p *plane) waitForServer(t *testing.T) {
 	t.Helper()
 	eventually(t, func(g Gomega) {
-		p.kine.alive()
-		p.server.alive()
+		alive(p.kine)
+		alive(p.server)
 		_, err := p.quickly(t, "kubectl", "--kubeconfig="+p.kubeconfig("admin"), "get", "--raw", "/readyz")
 		g.Expect(err).NotTo(HaveOccurred())
 	})
@@ -113,10 +113,10 @@ func (p *plane) kubeconfig(who string) string {
 func (p *plane) connect(t *testing.T) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", p.kubeconfig("admin"))
-	must(t, err)
+	harness.Must(t, err)
 	config.QPS = -1
 	p.admin, err = client.New(config, client.Options{Scheme: testenv.NewScheme()})
-	must(t, err)
+	harness.Must(t, err)
 }
 
 // startOperator starts both processes, which may send webhooks to this machine.
@@ -124,20 +124,8 @@ func (p *plane) startOperator(t *testing.T, more ...string) {
 	t.Helper()
 	p.controllers = p.start(t, "controllers", append(more, "--webhook-allow-cidr=127.0.0.0/8")...)
 	p.api = p.start(t, "api")
-	for _, of := range []struct {
-		*process
-		port string
-	}{{p.controllers, "9091"}, {p.api, "8081"}} {
-		eventually(t, func(g Gomega) {
-			of.alive()
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+p.ports[of.port]+"/readyz", http.NoBody)
-			g.Expect(err).NotTo(HaveOccurred())
-			response, err := http.DefaultClient.Do(request)
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(response.Body.Close()).To(Succeed())
-			g.Expect(response.StatusCode).To(Equal(http.StatusOK))
-		})
-	}
+	harness.Must(t, p.controllers.AwaitReady(t.Context(), "http://127.0.0.1:"+p.ports["9091"]+"/readyz"))
+	harness.Must(t, p.api.AwaitReady(t.Context(), "http://127.0.0.1:"+p.ports["8081"]+"/readyz"))
 }
 
 // counted is the last line of the conformance suite.
@@ -169,7 +157,7 @@ func TestThePageMakesAPlaneThatConforms(t *testing.T) {
 	})
 	t.Run("consistent reads come from the API server's cache", func(t *testing.T) {
 		metrics, err := p.quickly(t, "kubectl", "--kubeconfig="+p.kubeconfig("admin"), "get", "--raw", "/metrics")
-		must(t, err)
+		harness.Must(t, err)
 		cached, fallen := consistentReads(t, metrics)
 		t.Logf("%d consistent reads of the kinds, of which %d fell back to the store", cached+fallen, fallen)
 		if cached == 0 || fallen*10 > cached {
@@ -184,7 +172,7 @@ func TestThePageMakesAPlaneThatConforms(t *testing.T) {
 	})
 	t.Run("the Lease is in the workload cluster", func(t *testing.T) {
 		lease := &coordinationv1.Lease{}
-		must(t, workload.Client.Get(t.Context(), theLease, lease))
+		harness.Must(t, workload.Client.Get(t.Context(), theLease, lease))
 		if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
 			t.Error("nobody holds the Lease")
 		}
@@ -196,7 +184,7 @@ func TestThePageMakesAPlaneThatConforms(t *testing.T) {
 		connection, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", "127.0.0.1:"+p.ports["2379"]) //nolint:gosec // to be refused
 		if err == nil {
 			defer connection.Close() //nolint:errcheck // nothing is sent
-			must(t, connection.SetReadDeadline(time.Now().Add(patience)))
+			harness.Must(t, connection.SetReadDeadline(time.Now().Add(patience)))
 			_, err = connection.Read(make([]byte, 1))
 		}
 		if err == nil || !strings.Contains(err.Error(), "certificate required") {
@@ -213,7 +201,7 @@ func consistentReads(t *testing.T, metrics string) (cached, fallen int) {
 	t.Helper()
 	for _, line := range consistentRead.FindAllStringSubmatch(metrics, -1) {
 		n, err := strconv.ParseFloat(line[2], 64)
-		must(t, err)
+		harness.Must(t, err)
 		if line[1] == "true" {
 			fallen += int(n)
 		} else {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 const (
@@ -48,7 +49,7 @@ func TestSizes(t *testing.T) {
 	there := 1
 	for field := range strings.SplitSeq(*sizes, ",") {
 		n, err := strconv.Atoi(field)
-		must(t, err)
+		harness.Must(t, err)
 		p.measure(t, model, there, n)
 		there = n
 	}
@@ -59,7 +60,7 @@ func (p *plane) settledFinding(t *testing.T) string {
 	t.Helper()
 	const name = "load"
 	namespace := v1alpha1.NamespacePrefix + name
-	must(t, p.admin.Create(t.Context(), builder.Organization(name).Build()))
+	harness.Must(t, p.admin.Create(t.Context(), builder.Organization(name).Build()))
 	eventually(t, func(g Gomega) {
 		o := &v1alpha1.Organization{}
 		g.Expect(p.admin.Get(t.Context(), client.ObjectKey{Name: name}, o)).To(Succeed())
@@ -71,7 +72,7 @@ func (p *plane) settledFinding(t *testing.T) string {
 	for _, object := range []client.Object{
 		builder.Repository("repo").In(namespace).Build(), builder.Project("proj").In(namespace).Build(), finding,
 	} {
-		must(t, p.admin.Create(t.Context(), object))
+		harness.Must(t, p.admin.Create(t.Context(), object))
 	}
 	eventually(t, func(g Gomega) {
 		g.Expect(p.admin.Get(t.Context(), client.ObjectKeyFromObject(finding), finding)).To(Succeed())
@@ -89,8 +90,8 @@ func (p *plane) row(t *testing.T, key string) string {
 // measure brings the findings to n and tells what that takes.
 func (p *plane) measure(t *testing.T, model string, there, n int) {
 	t.Helper()
-	for _, stops := range []*process{p.api, p.controllers, p.manager, p.server, p.kine} {
-		stops.stop(t)
+	for _, stops := range []*harness.Process{p.api, p.controllers, p.manager, p.server, p.kine} {
+		harness.Must(t, stops.Stop())
 	}
 	value := p.row(t, model)
 	p.query(t, fmt.Sprintf(`
@@ -110,16 +111,16 @@ func (p *plane) measure(t *testing.T, model string, there, n int) {
 	p.startOperator(t, alone)
 	ready := time.Since(started)
 	listed, err := p.quickly(t, "kubectl", "--kubeconfig="+p.kubeconfig("admin"), "get", "--raw", "/apis/appsec.dev/v1alpha1/findings?limit=500")
-	must(t, err)
+	harness.Must(t, err)
 	if !strings.Contains(listed, `"remainingItemCount":`+strconv.Itoa(n-500)) {
 		t.Errorf("the plane does not list %d findings", n)
 	}
 	database := 0
-	for _, pid := range childrenOf(t, p.postgres.pid()) {
+	for _, pid := range childrenOf(t, p.postgres.PID()) {
 		database += memory(t, pid, "smaps_rollup", "Pss:")
 	}
-	resident := func(of *process) string {
-		pid := of.pid()
+	resident := func(of *harness.Process) string {
+		pid := of.PID()
 		return fmt.Sprintf("%d MB, at most %d", memory(t, pid, "status", "VmRSS:")/megabyte, memory(t, pid, "status", "VmHWM:")/megabyte)
 	}
 	t.Logf("| %d | %s | %d | %d MB | %s | %s | %s | %s | %.0f s |", n, inDatabase, inEtcd, database/megabyte,
@@ -131,7 +132,7 @@ func quote(text string) string { return "'" + text + "'" }
 func uidOf(t *testing.T, value string) string {
 	t.Helper()
 	var object struct{ Metadata struct{ UID string } }
-	must(t, json.Unmarshal([]byte(value), &object))
+	harness.Must(t, json.Unmarshal([]byte(value), &object))
 	return object.Metadata.UID
 }
 
@@ -157,26 +158,26 @@ func putIntoEtcd(t *testing.T, value string, there, n int) int {
 		askEtcd(t, "/v3/kv/txn", map[string]any{"success": puts})
 	}
 	var status struct{ DBSizeInUse string }
-	must(t, json.Unmarshal(askEtcd(t, "/v3/maintenance/status", map[string]any{}), &status))
+	harness.Must(t, json.Unmarshal(askEtcd(t, "/v3/maintenance/status", map[string]any{}), &status))
 	size, err := strconv.Atoi(status.DBSizeInUse)
-	must(t, err)
+	harness.Must(t, err)
 	return size
 }
 
 func askEtcd(t *testing.T, path string, body any) []byte {
 	t.Helper()
 	content, err := json.Marshal(body)
-	must(t, err)
+	harness.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, workload.EtcdURL()+path, bytes.NewReader(content))
-	must(t, err)
+	harness.Must(t, err)
 	response, err := http.DefaultClient.Do(request)
-	must(t, err)
+	harness.Must(t, err)
 	defer response.Body.Close() //nolint:errcheck // only read from
 	var answer bytes.Buffer
 	_, err = answer.ReadFrom(response.Body)
-	must(t, err)
+	harness.Must(t, err)
 	if response.StatusCode != http.StatusOK {
 		t.Fatalf("%s: %s %s", path, response.Status, answer.String())
 	}
@@ -190,13 +191,13 @@ func memory(t *testing.T, pid int, file, figure string) int {
 	if os.IsNotExist(err) {
 		return 0 // it has ended meanwhile
 	}
-	must(t, err)
+	harness.Must(t, err)
 	_, rest, found := strings.Cut(string(content), figure)
 	if !found {
 		t.Fatalf("%s of %d has no %s", file, pid, figure)
 	}
 	kilobytes, err := strconv.Atoi(strings.Fields(rest)[0])
-	must(t, err)
+	harness.Must(t, err)
 	return kilobytes * 1024
 }
 
@@ -205,10 +206,10 @@ func childrenOf(t *testing.T, pid int) []int {
 	t.Helper()
 	out := []int{pid}
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-	must(t, err)
+	harness.Must(t, err)
 	for _, field := range strings.Fields(string(content)) {
 		child, err := strconv.Atoi(field)
-		must(t, err)
+		harness.Must(t, err)
 		out = append(out, child)
 	}
 	return out

@@ -18,6 +18,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -137,7 +138,7 @@ func (o *organization) rosa() *person {
 		user.Impersonate = name
 	}
 	o.must(clientcmd.WriteToFile(*config, rosa.kubeconfig))
-	eventually(o.T, func(g Gomega) {
+	harness.Eventually(o.T, func(g Gomega) {
 		out, err := rosa.command("list", "-o", "name").CombinedOutput()
 		g.Expect(err).NotTo(HaveOccurred(), "%s", out)
 	})

@@ -23,6 +23,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers"
 	"github.com/appsec-dev/findings-operator/controllers/apikey"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -155,7 +156,7 @@ func TestAKeyThatGetsNoTokenIsNotWaitedFor(t *testing.T) {
 	o.must(env.Client.Create(t.Context(), key))
 	done := make(chan *answer)
 	go func() { done <- o.administrator().findings("rotate-key", "old", "--timeout", "5m") }()
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
 		g.Expect(key.Spec.Rotation).NotTo(BeNil())
 	})

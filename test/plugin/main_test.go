@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	. "github.com/onsi/gomega"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -58,10 +58,13 @@ func setUp() error {
 	if plugins, err = os.MkdirTemp("", "kubectl-findings"); err != nil {
 		return err
 	}
-	build := exec.Command("go", "build", "-o", plugins, "./cmd/kubectl-findings")
-	build.Dir = testenv.RepositoryRoot()
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the plugin: %w\n%s", err, out)
+	programs, err := harness.Build(context.Background())
+	if err != nil {
+		return err
+	}
+	// Not where it is built: a test puts the completion beside it.
+	if err := os.Symlink(filepath.Join(programs, "kubectl-findings"), filepath.Join(plugins, "kubectl-findings")); err != nil {
+		return err
 	}
 	if env, err = testenv.Start(); err != nil {
 		return err
@@ -247,10 +250,4 @@ func (a *answer) says(said ...string) *answer {
 		}
 	}
 	return a
-}
-
-func eventually(t *testing.T, assertions func(g Gomega)) {
-	t.Helper()
-	NewWithT(t).Eventually(assertions).WithContext(t.Context()).
-		WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(Succeed())
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -90,7 +91,7 @@ func TestARedeliveryIsWaitedFor(t *testing.T) {
 	done := make(chan *answer)
 	triager := o.member(testenv.Triager)
 	go func() { done <- triager.findings("redeliver", "--failed", "--wait", "--yes", "--timeout", "5m") }()
-	eventually(t, func(g Gomega) { g.Expect(o.asked()).To(HaveLen(3)) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(o.asked()).To(HaveLen(3)) })
 	for name, phase := range map[string]v1alpha1.WebhookDeliveryPhase{
 		"one-1": v1alpha1.WebhookDeliveryDelivered, "one-2": v1alpha1.WebhookDeliveryFailed, "other-1": v1alpha1.WebhookDeliveryDelivered,
 	} {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 const (
@@ -78,7 +79,7 @@ func TestGrantsThatNoRequestShowsAreNeeded(t *testing.T) {
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: otherHome, Name: "scanner"}},
 		},
 	} {
-		must(t, env.Client.Create(t.Context(), object))
+		harness.Must(t, env.Client.Create(t.Context(), object))
 	}
 	clients := map[string]client.Client{}
 	for account, config := range map[string]func(context.Context) (*rest.Config, error){
@@ -89,9 +90,9 @@ func TestGrantsThatNoRequestShowsAreNeeded(t *testing.T) {
 		},
 	} {
 		given, err := config(t.Context())
-		must(t, err)
+		harness.Must(t, err)
 		clients[account], err = env.NewClient(given)
-		must(t, err)
+		harness.Must(t, err)
 	}
 
 	all := granted(t)
@@ -102,9 +103,9 @@ func TestGrantsThatNoRequestShowsAreNeeded(t *testing.T) {
 				t.Fatal("the chart does not grant this; take it out of the table")
 			}
 			as := clients[all[at].account]
-			eventually(t, func(g Gomega) { g.Expect(ask(t.Context(), as)).To(Succeed(), "with the grant") })
+			harness.Eventually(t, func(g Gomega) { g.Expect(ask(t.Context(), as)).To(Succeed(), "with the grant") })
 			without(t, all[at])
-			eventually(t, func(g Gomega) {
+			harness.Eventually(t, func(g Gomega) {
 				err := ask(t.Context(), as)
 				g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "without the grant: %v", err)
 			})
@@ -116,7 +117,7 @@ func TestGrantsThatNoRequestShowsAreNeeded(t *testing.T) {
 func without(t *testing.T, g grant) {
 	t.Helper()
 	role := &rbacv1.ClusterRole{}
-	must(t, env.Client.Get(t.Context(), types.NamespacedName{Name: g.role}, role))
+	harness.Must(t, env.Client.Get(t.Context(), types.NamespacedName{Name: g.role}, role))
 	before := role.DeepCopy()
 	role.Rules = nil
 	for _, other := range grants(g.account, g.namespace, *before) {
@@ -124,7 +125,7 @@ func without(t *testing.T, g grant) {
 			role.Rules = append(role.Rules, other.rule())
 		}
 	}
-	must(t, env.Client.Update(t.Context(), role))
+	harness.Must(t, env.Client.Update(t.Context(), role))
 	t.Cleanup(func() {
 		before.ResourceVersion = ""
 		if err := env.Client.Update(context.WithoutCancel(t.Context()), before); err != nil {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/appsec-dev/findings-operator/test/chart"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // The accounts, by the names that failures call them.
@@ -137,7 +138,7 @@ func grants(account, in string, role rbacv1.ClusterRole) []grant {
 
 func convert(t *testing.T, from *unstructured.Unstructured, into any) {
 	t.Helper()
-	must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(from.Object, into))
+	harness.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(from.Object, into))
 }
 
 // deployedArguments are those of the container in the Deployment of the component.
@@ -171,7 +172,7 @@ func (r request) String() string {
 func requests(t *testing.T) []request {
 	t.Helper()
 	content, err := os.ReadFile(auditLog())
-	must(t, err)
+	harness.Must(t, err)
 	var out []request
 	lines := bufio.NewScanner(bytes.NewReader(content))
 	lines.Buffer(nil, 1<<20)
@@ -183,7 +184,7 @@ func requests(t *testing.T) []request {
 			// Annotations say what the authorizer decided.
 			Annotations map[string]string
 		}
-		must(t, json.Unmarshal(lines.Bytes(), &event))
+		harness.Must(t, json.Unmarshal(lines.Bytes(), &event))
 		account := map[string]string{
 			"system:serviceaccount:" + namespace + ":" + releaseName + "-controller": controller,
 			"system:serviceaccount:" + namespace + ":" + releaseName + "-api":        facade,
@@ -202,7 +203,7 @@ func requests(t *testing.T) []request {
 			forbidden: event.Annotations["authorization.k8s.io/decision"] == "forbid",
 		})
 	}
-	must(t, lines.Err())
+	harness.Must(t, lines.Err())
 	return out
 }
 

@@ -27,6 +27,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -63,8 +64,8 @@ func TestEveryGrantIsUsedAndNothingElseIsAsked(t *testing.T) {
 			t.FailNow() // what is missing now says nothing of the roles
 		}
 	}
-	l.controllers.stop(t)
-	l.facade.stop(t)
+	harness.Must(t, l.controllers.Stop())
+	harness.Must(t, l.facade.Stop())
 
 	all, made := granted(t), requests(t)
 	seen := map[string]bool{}
@@ -96,7 +97,7 @@ func TestEveryGrantIsUsedAndNothingElseIsAsked(t *testing.T) {
 // life is what the steps share.
 type life struct {
 	t                   *testing.T
-	controllers, facade *process
+	controllers, facade *harness.Component
 	controllerConfig    *rest.Config
 	rest                *apiclient.Client
 	receiver            *httptest.Server
@@ -110,23 +111,26 @@ func begin(t *testing.T) *life {
 	l := &life{t: t}
 	var err error
 	l.controllerConfig, err = release.Controller(t.Context())
-	must(t, err)
-	l.startControllers(t)
+	harness.Must(t, err)
+	l.controllers, err = operator(t, "controller").Controller("controller", l.controllerConfig, "--webhook-allow-cidr=127.0.0.0/8")
+	harness.Must(t, err)
+	l.controllers.Run(t)
 
 	// Mounted, in a pod.
 	keys := &corev1.Secret{}
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: releaseName + "-cursor-keys"}, keys)).To(Succeed())
 	})
 	mounted := t.TempDir()
 	for name, key := range keys.Data {
-		must(t, os.WriteFile(filepath.Join(mounted, name), key, 0o600))
+		harness.Must(t, os.WriteFile(filepath.Join(mounted, name), key, 0o600))
 	}
 	config, err := release.Facade(t.Context())
-	must(t, err)
-	address := freeAddress(t)
-	l.facade = start(t, "api", config, "--bind-address="+address, "--cursor-keys-dir="+mounted)
-	l.rest = &apiclient.Client{Base: "http://" + address}
+	harness.Must(t, err)
+	l.facade, err = operator(t, "api").Facade("facade", config, "--cursor-keys-dir="+mounted)
+	harness.Must(t, err)
+	l.facade.Run(t)
+	l.rest = &apiclient.Client{Base: "http://" + l.facade.Address}
 
 	l.receiver = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -140,24 +144,18 @@ func begin(t *testing.T) *life {
 	return l
 }
 
-func (l *life) startControllers(t *testing.T) {
-	// Of the whole test, whichever step starts it.
-	l.controllers = start(l.t, "controller", l.controllerConfig, "--webhook-allow-cidr=127.0.0.0/8")
-	_ = t
-}
-
 func (l *life) organize(t *testing.T) {
 	organization := builder.Organization(organizationName).Mutate(func(o *v1alpha1.Organization) {
 		o.Spec.Quotas = &v1alpha1.OrganizationQuotas{Findings: ptr.To[int64](1000)}
 	}).Build()
-	must(t, env.Client.Create(t.Context(), organization))
+	harness.Must(t, env.Client.Create(t.Context(), organization))
 	ready(t, organization)
-	must(t, env.Client.Create(t.Context(), builder.Repository("repo").In(home).URL("https://github.com/acme/repo").Build()))
-	must(t, env.Client.Create(t.Context(), builder.Project("proj").In(home).Build()))
+	harness.Must(t, env.Client.Create(t.Context(), builder.Repository("repo").In(home).URL("https://github.com/acme/repo").Build()))
+	harness.Must(t, env.Client.Create(t.Context(), builder.Project("proj").In(home).Build()))
 	ready(t, builder.Repository("repo").In(home).Build())
 	ready(t, builder.Project("proj").In(home).Build())
 	change(t, organization, `{"spec":{"quotas":{"findings":2000}}}`)
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		quota := &corev1.ResourceQuota{}
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Namespace: home, Name: "findings-quota"}, quota)).To(Succeed())
 		g.Expect(quota.Spec.Hard).To(HaveKey(corev1.ResourceName("count/findings.appsec.dev")))
@@ -167,8 +165,8 @@ func (l *life) organize(t *testing.T) {
 }
 
 func (l *life) subscribe(t *testing.T) {
-	must(t, env.Client.Create(t.Context(), builder.WebhookEndpoint("each").In(home).URL(l.receiver.URL).Build()))
-	must(t, env.Client.Create(t.Context(), builder.WebhookEndpoint("batched").In(home).URL(l.receiver.URL).Mutate(func(e *v1alpha1.WebhookEndpoint) {
+	harness.Must(t, env.Client.Create(t.Context(), builder.WebhookEndpoint("each").In(home).URL(l.receiver.URL).Build()))
+	harness.Must(t, env.Client.Create(t.Context(), builder.WebhookEndpoint("batched").In(home).URL(l.receiver.URL).Mutate(func(e *v1alpha1.WebhookEndpoint) {
 		e.Spec.Batch = v1alpha1.WebhookBatchPerScan
 	}).Build()))
 	ready(t, builder.WebhookEndpoint("each").In(home).Build())
@@ -178,11 +176,11 @@ func (l *life) subscribe(t *testing.T) {
 
 func (l *life) keys(t *testing.T) {
 	key := builder.APIKey("ci").In(home).Build()
-	must(t, env.Client.Create(t.Context(), key))
+	harness.Must(t, env.Client.Create(t.Context(), key))
 	ready(t, key)
 	first := token(t, "ci")
 	l.accepts(t, first)
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
 		g.Expect(key.Status.LastUsedAt).NotTo(BeNil())
 	})
@@ -195,16 +193,16 @@ func (l *life) keys(t *testing.T) {
 	l.accepts(t, anotherToken(t, second))
 
 	other := builder.APIKey("other").In(home).Build()
-	must(t, env.Client.Create(t.Context(), other))
+	harness.Must(t, env.Client.Create(t.Context(), other))
 	ready(t, other)
 	refused := &apiclient.Client{Base: l.rest.Base, Token: token(t, "other")}
-	eventually(t, func(g Gomega) { g.Expect(status(t, refused)).To(Equal(http.StatusOK)) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(status(t, refused)).To(Equal(http.StatusOK)) })
 	change(t, other, `{"spec":{"disabled":true}}`)
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(status(t, refused)).To(Equal(http.StatusUnauthorized))
 		g.Expect(events(g, t, home)).To(ContainElement("RefusedDisabled"))
 	})
-	must(t, env.Client.Delete(t.Context(), other))
+	harness.Must(t, env.Client.Delete(t.Context(), other))
 }
 
 // imported is a scan that found that many problems.
@@ -221,14 +219,14 @@ func imported(problems ...string) string {
 func (l *life) plugin(t *testing.T, sarif string, arguments ...string) {
 	t.Helper()
 	config, err := env.ServiceAccount(t.Context(), home, "scanner")
-	must(t, err)
+	harness.Must(t, err)
 	arguments = append(arguments, "--kubeconfig", testenv.WriteKubeconfig(t, config, home))
 	if sarif != "" {
 		file := filepath.Join(t.TempDir(), "results.sarif")
-		must(t, os.WriteFile(file, []byte(sarif), 0o600))
+		harness.Must(t, os.WriteFile(file, []byte(sarif), 0o600))
 		arguments = append(arguments, file)
 	}
-	out, err := exec.CommandContext(t.Context(), filepath.Join(scratch, "kubectl-findings"), arguments...).CombinedOutput() //nolint:gosec // built above
+	out, err := exec.CommandContext(t.Context(), filepath.Join(programs, "kubectl-findings"), arguments...).CombinedOutput() //nolint:gosec // built above
 	if err != nil {
 		t.Fatalf("kubectl findings %v: %v\n%s", arguments, err, out)
 	}
@@ -247,7 +245,7 @@ func (l *life) scans(t *testing.T) {
 
 func (l *life) waitForFindings(t *testing.T, open, closed int) {
 	t.Helper()
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		list := &v1alpha1.FindingList{}
 		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(home))).To(Succeed())
 		got := map[bool]int{}
@@ -262,14 +260,14 @@ func (l *life) waitForFindings(t *testing.T, open, closed int) {
 
 func (l *life) triage(t *testing.T) {
 	list := &v1alpha1.FindingList{}
-	must(t, env.Client.List(t.Context(), list, client.InNamespace(home)))
+	harness.Must(t, env.Client.List(t.Context(), list, client.InNamespace(home)))
 	var open []*v1alpha1.Finding
 	for i := range list.Items {
 		if list.Items[i].Status.State != v1alpha1.FindingStateClosed {
 			open = append(open, &list.Items[i])
 		}
 	}
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		answer, err := l.rest.Do(t.Context(), http.MethodPatch, "/v1/findings/"+open[0].Name, `{"user_status":"muted"}`)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(answer.Status).To(Equal(http.StatusOK), string(answer.Body))
@@ -281,7 +279,7 @@ func (l *life) triage(t *testing.T) {
 		t.Fatalf("kubectl patch: %v\n%s", err, out)
 	}
 	for _, finding := range open {
-		eventually(t, func(g Gomega) {
+		harness.Eventually(t, func(g Gomega) {
 			g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(finding), finding)).To(Succeed())
 			g.Expect(finding.Spec.Triage.UserStatus).NotTo(Equal(v1alpha1.UserStatusOpen))
 			g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))
@@ -301,7 +299,7 @@ func (l *life) review(t *testing.T) {
 
 func (l *life) deliveries(t *testing.T) {
 	list := &v1alpha1.WebhookDeliveryList{}
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(home))).To(Succeed())
 		for i := range list.Items {
 			g.Expect(list.Items[i].Status.Phase).To(Equal(v1alpha1.WebhookDeliveryDelivered))
@@ -309,19 +307,19 @@ func (l *life) deliveries(t *testing.T) {
 	})
 	again := &list.Items[0]
 	change(t, again, `{"metadata":{"annotations":{"`+v1alpha1.RedeliverAnnotation+`":"1"}}}`)
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(again), again)).To(Succeed())
 		g.Expect(again.Status.Redelivery).NotTo(BeNil())
 	})
 	// Another payload, so that the verdict takes a look and no more.
 	answer, err := l.rest.Do(t.Context(), http.MethodPost, "/v2/webhook-deliveries/"+again.Name+"/verify", `{"payload":"x","signature":"y"}`)
-	must(t, err)
+	harness.Must(t, err)
 	if answer.Status != http.StatusOK {
 		t.Errorf("verify answers %d %s", answer.Status, answer.Body)
 	}
 	endpoint := builder.WebhookEndpoint("each").In(home).Build()
 	change(t, endpoint, `{"spec":{"rotation":{"serial":1}}}`)
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(endpoint), endpoint)).To(Succeed())
 		g.Expect(endpoint.Status.RotationSerial).To(Equal(int64(1)))
 	})
@@ -330,14 +328,14 @@ func (l *life) deliveries(t *testing.T) {
 // owed takes back that the last transition of one of each kind is emitted, and takes all
 // deliveries away: so it stands where controllers ended between storing the one and the others.
 func (l *life) owed(t *testing.T) {
-	l.controllers.stop(t)
+	harness.Must(t, l.controllers.Stop())
 	findings, reviews := &v1alpha1.FindingList{}, &v1alpha1.ReviewList{}
 	issues, scans := &v1alpha1.ReviewIssueList{}, &v1alpha1.ScanList{}
 	for _, list := range []client.ObjectList{findings, reviews, issues, scans} {
-		must(t, env.Client.List(t.Context(), list, client.InNamespace(home)))
+		harness.Must(t, env.Client.List(t.Context(), list, client.InNamespace(home)))
 	}
 	as, err := env.NewClient(l.controllerConfig)
-	must(t, err)
+	harness.Must(t, err)
 	emitted := map[client.Object]*int64{
 		&findings.Items[0]: &findings.Items[0].Status.EmittedSeq, &reviews.Items[0]: &reviews.Items[0].Status.EmittedSeq,
 		&issues.Items[0]: &issues.Items[0].Status.EmittedSeq, &scans.Items[0]: &scans.Items[0].Status.EmittedSeq,
@@ -346,12 +344,12 @@ func (l *life) owed(t *testing.T) {
 	for object, seq := range emitted {
 		before[object] = *seq
 		patch := fmt.Sprintf(`{"status":{"emittedSeq":%d}}`, *seq-1)
-		must(t, as.Status().Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch))))
+		harness.Must(t, as.Status().Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch))))
 	}
-	must(t, env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(home)))
-	l.startControllers(t)
+	harness.Must(t, env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(home)))
+	harness.Must(t, l.controllers.StartReady(t.Context()))
 	for object, seq := range emitted {
-		eventually(t, func(g Gomega) {
+		harness.Eventually(t, func(g Gomega) {
 			g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)).To(Succeed())
 			g.Expect(*seq).To(Equal(before[object]), "%T %s", object, object.GetName())
 		})
@@ -362,7 +360,7 @@ func (l *life) owed(t *testing.T) {
 // facade did not know of, and has read the finding anew.
 func (l *life) conflict(t *testing.T) {
 	list := &v1alpha1.FindingList{}
-	must(t, env.Client.List(t.Context(), list, client.InNamespace(home)))
+	harness.Must(t, env.Client.List(t.Context(), list, client.InNamespace(home)))
 	finding := &list.Items[0]
 	ctx, stop := context.WithCancel(t.Context())
 	changed := make(chan struct{})
@@ -378,7 +376,7 @@ func (l *life) conflict(t *testing.T) {
 		}
 	}()
 	comment := 0
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		comment++
 		_, err := l.rest.Do(t.Context(), http.MethodPatch, "/v2/findings/"+finding.Name, fmt.Sprintf(`{"comments":"%d"}`, comment))
 		g.Expect(err).NotTo(HaveOccurred())
@@ -390,11 +388,11 @@ func (l *life) conflict(t *testing.T) {
 
 func (l *life) signingKey(t *testing.T) {
 	public := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "findings-signing-keys"}}
-	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(public), public))
+	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(public), public))
 	before := token(t, "ci")
 	change(t, public, `{"metadata":{"annotations":{"appsec.dev/rotate-signing-key":"1","appsec.dev/signing-key-overlap":"1s"}}}`)
 	after := anotherToken(t, before)
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		now := &corev1.ConfigMap{}
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(public), now)).To(Succeed())
 		g.Expect(now.Data).To(HaveLen(1))
@@ -408,12 +406,12 @@ func (l *life) restored(t *testing.T) {
 	for range 2 {
 		binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "findings-viewer"}}
 		change(t, binding, `{"subjects":null}`)
-		eventually(t, func(g Gomega) {
+		harness.Eventually(t, func(g Gomega) {
 			g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(binding), binding)).To(Succeed())
 			g.Expect(binding.Subjects).To(HaveLen(1))
 		})
 	}
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		list := &eventsv1.EventList{}
 		g.Expect(env.Client.List(t.Context(), list)).To(Succeed())
 		g.Expect(list.Items).To(ContainElement(Satisfy(func(e eventsv1.Event) bool {
@@ -425,7 +423,7 @@ func (l *life) restored(t *testing.T) {
 // restoredLater takes away the label by which the controllers know their own: what lacks it
 // shows in no cache, and is looked for once it cannot be created.
 func (l *life) restoredLater(t *testing.T) {
-	l.controllers.stop(t)
+	harness.Must(t, l.controllers.Stop())
 	const unlabelled = `{"metadata":{"labels":null}}`
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "scanner"}}
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "findings-quota"}}
@@ -435,19 +433,19 @@ func (l *life) restoredLater(t *testing.T) {
 	}
 	// To whom a binding refers cannot be changed, so this one is another.
 	viewer := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "findings-viewer"}}
-	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(viewer), viewer))
-	must(t, env.Client.Delete(t.Context(), viewer.DeepCopy()))
+	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(viewer), viewer))
+	harness.Must(t, env.Client.Delete(t.Context(), viewer.DeepCopy()))
 	viewer.ResourceVersion, viewer.UID, viewer.RoleRef.Name = "", "", "findings-triager"
-	must(t, env.Client.Create(t.Context(), viewer))
+	harness.Must(t, env.Client.Create(t.Context(), viewer))
 
-	l.startControllers(t)
+	harness.Must(t, l.controllers.StartReady(t.Context()))
 	for _, object := range []client.Object{account, quota, triager} {
-		eventually(t, func(g Gomega) {
+		harness.Eventually(t, func(g Gomega) {
 			g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)).To(Succeed())
 			g.Expect(object.GetLabels()).To(HaveKey(v1alpha1.ManagedByLabel))
 		})
 	}
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(viewer), viewer)).To(Succeed())
 		g.Expect(viewer.RoleRef.Name).To(Equal("findings-viewer"))
 	})
@@ -457,7 +455,7 @@ func (l *life) retention(t *testing.T) {
 	organization := builder.Organization(organizationName).Build()
 	change(t, organization, `{"spec":{"quotas":null,"retention":{"closedFindings":"0s","finishedScans":"0s","finishedDeliveries":"0s","includeTriaged":true}}}`)
 	l.waitForFindings(t, 2, 0)
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(remaining(g, t, &v1alpha1.WebhookDeliveryList{})).To(BeZero())
 		g.Expect(remaining(g, t, &v1alpha1.ScanList{})).To(Equal(1))
 		g.Expect(remaining(g, t, &corev1.ResourceQuotaList{})).To(BeZero())
@@ -465,16 +463,16 @@ func (l *life) retention(t *testing.T) {
 }
 
 func (l *life) removals(t *testing.T) {
-	must(t, env.Client.Delete(t.Context(), builder.Project("proj").In(home).Build()))
-	eventually(t, func(g Gomega) {
+	harness.Must(t, env.Client.Delete(t.Context(), builder.Project("proj").In(home).Build()))
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(remaining(g, t, &v1alpha1.ProjectList{})).To(BeZero())
 		g.Expect(remaining(g, t, &v1alpha1.FindingList{})).To(BeZero())
 		g.Expect(remaining(g, t, &v1alpha1.ScanList{})).To(BeZero())
 	})
-	must(t, env.Client.Create(t.Context(), builder.Project("proj").In(home).Build()))
+	harness.Must(t, env.Client.Create(t.Context(), builder.Project("proj").In(home).Build()))
 	ready(t, builder.Project("proj").In(home).Build())
-	must(t, env.Client.Delete(t.Context(), builder.Repository("repo").In(home).Build()))
-	eventually(t, func(g Gomega) {
+	harness.Must(t, env.Client.Delete(t.Context(), builder.Repository("repo").In(home).Build()))
+	harness.Eventually(t, func(g Gomega) {
 		for _, list := range []client.ObjectList{&v1alpha1.RepositoryList{}, &v1alpha1.ProjectList{}, &v1alpha1.ReviewList{}, &v1alpha1.ReviewIssueList{}} {
 			g.Expect(remaining(g, t, list)).To(BeZero())
 		}
@@ -483,15 +481,15 @@ func (l *life) removals(t *testing.T) {
 
 func (l *life) removal(t *testing.T) {
 	organization := builder.Organization(organizationName).Build()
-	must(t, env.Client.Delete(t.Context(), organization))
-	eventually(t, func(g Gomega) {
+	harness.Must(t, env.Client.Delete(t.Context(), organization))
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(organization), organization)).To(Succeed())
 		ready := v1alpha1.FindCondition(organization.Status.Conditions, v1alpha1.ConditionReady)
 		g.Expect(ready).NotTo(BeNil())
 		g.Expect(ready.Reason).To(Equal(v1alpha1.ReasonNotEmpty), "the endpoints are left")
 	})
 	change(t, organization, `{"metadata":{"annotations":{"`+v1alpha1.RemoveContentsAnnotation+`":"true"}}}`)
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(organization), organization)
 		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
 	})
@@ -500,7 +498,7 @@ func (l *life) removal(t *testing.T) {
 // hears waits for an event of the type.
 func (l *life) hears(t *testing.T, event string) {
 	t.Helper()
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		g.Expect(l.received).To(ContainElement(ContainSubstring(`"` + event + `"`)))
@@ -511,20 +509,20 @@ func (l *life) hears(t *testing.T, event string) {
 func (l *life) accepts(t *testing.T, token string) {
 	t.Helper()
 	l.rest.Token = token
-	eventually(t, func(g Gomega) { g.Expect(status(t, l.rest)).To(Equal(http.StatusOK)) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(status(t, l.rest)).To(Equal(http.StatusOK)) })
 }
 
 func status(t *testing.T, caller *apiclient.Client) int {
 	t.Helper()
 	answer, err := caller.Do(t.Context(), http.MethodGet, "/v1/findings", "")
-	must(t, err)
+	harness.Must(t, err)
 	return answer.Status
 }
 
 // ready waits until the controllers have done all that the object asks for.
 func ready(t *testing.T, object client.Object) {
 	t.Helper()
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)).To(Succeed())
 		var list []v1alpha1.Condition
 		switch o := object.(type) {
@@ -556,7 +554,7 @@ func token(t *testing.T, key string) string {
 
 func anotherToken(t *testing.T, before string) (after string) {
 	t.Helper()
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		after = token(t, "ci")
 		g.Expect(after).NotTo(BeEmpty())
 		g.Expect(after).NotTo(Equal(before))
@@ -567,7 +565,7 @@ func anotherToken(t *testing.T, before string) (after string) {
 // change changes the object as the administrator.
 func change(t *testing.T, object client.Object, patch string) {
 	t.Helper()
-	must(t, env.Client.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch))))
+	harness.Must(t, env.Client.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
 func remaining(g Gomega, t *testing.T, list client.ObjectList) int {

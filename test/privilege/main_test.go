@@ -4,27 +4,21 @@
 package privilege
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/chart"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -32,16 +26,14 @@ const (
 	// No name is the one that the manifests have, so that a policy that goes by a name is tried too.
 	releaseName = "lean"
 	namespace   = "lean-system"
-
-	// patience is how long a condition may take on a busy machine.
-	patience = 2 * time.Minute
-	interval = 50 * time.Millisecond
 )
 
 var (
 	env *testenv.Environment
-	// scratch is a folder that goes when the tests are done. It holds the binaries.
+	// scratch is a folder that goes when the tests are done.
 	scratch string
+	// programs is the folder of this project's programs.
+	programs string
 )
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -63,10 +55,8 @@ func setUp() (err error) {
 	if scratch, err = os.MkdirTemp("", "privilege"); err != nil {
 		return err
 	}
-	build := exec.CommandContext(context.Background(), "go", "build", "-o", scratch+"/", "./cmd/findings-operator", "./cmd/kubectl-findings")
-	build.Dir = testenv.RepositoryRoot()
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the binaries: %w\n%s", err, out)
+	if programs, err = harness.Build(context.Background()); err != nil {
+		return err
 	}
 	policy := filepath.Join(scratch, "audit.yaml")
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
@@ -104,83 +94,17 @@ func install(t *testing.T) *chart.Release {
 		&v1alpha1.ScanList{}, &v1alpha1.FindingList{}, &v1alpha1.ReviewList{}, &v1alpha1.ReviewIssueList{},
 		&v1alpha1.WebhookEndpointList{}, &v1alpha1.WebhookDeliveryList{},
 	} {
-		eventually(t, func(g Gomega) { g.Expect(env.Client.List(t.Context(), list)).To(Succeed()) })
+		harness.Eventually(t, func(g Gomega) { g.Expect(env.Client.List(t.Context(), list)).To(Succeed()) })
 	}
 	return release
 }
 
-// process is one of the operator's.
-type process struct {
-	command *exec.Cmd
-	log     bytes.Buffer
-	ended   chan error
-}
-
-// start runs the operator as the Deployment of the component does, but for the addresses and
-// what a pod would have mounted.
-func start(t *testing.T, deployment string, config *rest.Config, arguments ...string) *process {
+// operator starts the operator's processes as the Deployment of the component does, but for the
+// addresses and what a pod would have mounted.
+func operator(t *testing.T, deployment string) harness.Operator {
 	t.Helper()
-	health := freeAddress(t)
-	given := append(deployedArguments(t, deployment), "--kubeconfig="+testenv.WriteKubeconfig(t, config, namespace))
-	given = append(given, arguments...)
-	if deployment == "api" {
-		given = append(given, "--health-bind-address="+health)
-	} else {
-		given = append(given, "--metrics-bind-address=0", "--health-probe-bind-address="+health)
-	}
-	p := &process{command: exec.Command(filepath.Join(scratch, "findings-operator"), given...), ended: make(chan error, 1)} //nolint:gosec,noctx // built above; stop ends it
-	p.command.Stdout, p.command.Stderr = &p.log, &p.log
-	must(t, p.command.Start())
-	go func() { p.ended <- p.command.Wait() }()
-	t.Cleanup(func() {
-		p.stop(t)
-		if t.Failed() {
-			t.Logf("%s said last:\n%s", deployment, p.log.String()[max(0, p.log.Len()-6000):])
-		}
-	})
-	eventually(t, func(g Gomega) {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+health+"/readyz", http.NoBody)
-		g.Expect(err).NotTo(HaveOccurred())
-		response, err := http.DefaultClient.Do(request)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(response.Body.Close()).To(Succeed())
-		g.Expect(response.StatusCode).To(Equal(http.StatusOK))
-	})
-	return p
-}
-
-// stop ends the process as a cluster does.
-func (p *process) stop(t *testing.T) {
-	t.Helper()
-	_ = p.command.Process.Signal(syscall.SIGTERM) // it may have ended
-	select {
-	case err := <-p.ended:
-		if err != nil {
-			t.Errorf("%v ended: %v", p.command.Args[1], err)
-		}
-		p.ended <- nil
-	case <-time.After(patience):
-		t.Errorf("%v does not end", p.command.Args[1])
-		_ = p.command.Process.Kill()
-	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	must(t, err)
-	defer listener.Close() //nolint:errcheck // nothing was written
-	return listener.Addr().String()
-}
-
-func eventually(t *testing.T, assertions func(g Gomega)) {
-	t.Helper()
-	NewWithT(t).Eventually(assertions).WithContext(t.Context()).WithTimeout(patience).WithPolling(interval).Should(Succeed())
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
+	return harness.Operator{
+		Binary: filepath.Join(programs, "findings-operator"), Folder: t.TempDir(), Namespace: namespace,
+		Flags: deployedArguments(t, deployment)[1:],
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // The operator's own service accounts, in SystemNamespace.
@@ -72,6 +73,23 @@ func (e *Environment) Facade(ctx context.Context) (*rest.Config, error) {
 	return e.ServiceAccount(ctx, SystemNamespace, APIServiceAccount)
 }
 
+// Operator describes both of the operator's processes, each with a token of its own service account
+// and further flags for the facade. The controllers may send webhooks to this machine.
+func (e *Environment) Operator(ctx context.Context, o harness.Operator, flags ...string) (controller, facade *harness.Component, err error) {
+	config, err := e.Controller(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if controller, err = o.Controller("controller", config, "--webhook-allow-cidr=127.0.0.0/8"); err != nil {
+		return nil, nil, err
+	}
+	if config, err = e.Facade(ctx); err != nil {
+		return nil, nil, err
+	}
+	facade, err = o.Facade("facade", config, flags...)
+	return controller, facade, err
+}
+
 // NewClient returns a client for config whose reads come from the API server.
 func (e *Environment) NewClient(config *rest.Config) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: e.Scheme})
@@ -100,8 +118,8 @@ func (e *Environment) Member(ctx context.Context, namespace, name string, role R
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := poll(ctx, check); err != nil {
-		return nil, fmt.Errorf("wait for %s to be bound to %s in %s: %w", name, role, namespace, err)
+	if err := harness.Until(ctx, fmt.Sprintf("%s is bound to %s in %s", name, role, namespace), check); err != nil {
+		return nil, err
 	}
 	return config, nil
 }

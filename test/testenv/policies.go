@@ -15,11 +15,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // probeName names all that is made to find out whether the policies are in force.
@@ -106,6 +106,19 @@ var probeAccesses = []probeAccess{
 	{APIServiceAccount, "create", eventsv1.GroupName, "events"},
 }
 
+// AwaitPolicies is for API servers that were not started here: it returns when every admission policy
+// is in force there. The config is that of an administrator.
+func AwaitPolicies(ctx context.Context, config *rest.Config) error {
+	e := &Environment{Config: config, Scheme: NewScheme()}
+	var err error
+	if e.Client, err = e.NewClient(config); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	return e.waitForPolicies(ctx)
+}
+
 // waitForPolicies returns when every admission policy is in force: the API server loads them
 // some time after it has accepted them. It leaves nothing behind.
 func (e *Environment) waitForPolicies(ctx context.Context) (err error) {
@@ -123,28 +136,15 @@ func (e *Environment) waitForPolicies(ctx context.Context) (err error) {
 	}
 	for _, policy := range slices.Sorted(maps.Keys(policyProbes)) {
 		check := func(ctx context.Context) error { return policyProbes[policy](ctx, as) }
-		if err := poll(ctx, check); err != nil {
-			return fmt.Errorf("admission policy %s is not in force: %w", policy, err)
+		if err := harness.Until(ctx, "the admission policy "+policy+" is in force", check); err != nil {
+			return err
 		}
 	}
 	for _, access := range probeAccesses {
 		check := func(ctx context.Context) error { return e.checkAccess(ctx, access) }
-		if err := poll(ctx, check); err != nil {
-			return fmt.Errorf("service account %s: %w", access.account, err)
+		if err := harness.Until(ctx, access.account+" may "+access.verb+" "+access.resource, check); err != nil {
+			return err
 		}
-	}
-	return nil
-}
-
-// poll calls check until it returns nil; where time runs out first, it returns what check said last.
-func poll(ctx context.Context, check func(context.Context) error) error {
-	var last error
-	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
-	})
-	if err != nil {
-		return errors.Join(err, last)
 	}
 	return nil
 }

@@ -37,6 +37,9 @@ const SystemNamespace = "findings-system"
 // startTimeout bounds everything that Start waits for after the API server answers.
 const startTimeout = 60 * time.Second
 
+// tokenSeconds is how long tokens of service accounts hold: longer than any run.
+const tokenSeconds = 24 * 3600
+
 // Environment is a running API server.
 type Environment struct {
 	// Config is that of a cluster administrator, without a client-side rate limit.
@@ -234,7 +237,7 @@ func (e *Environment) ServiceAccount(ctx context.Context, namespace, name string
 		return nil, fmt.Errorf("create service account %s/%s: %w", namespace, name, err)
 	}
 	request := &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](3600)},
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](tokenSeconds)},
 	}
 	if err := e.Client.SubResource("token").Create(ctx, account, request); err != nil {
 		return nil, fmt.Errorf("request a token of %s/%s: %w", namespace, name, err)

@@ -139,7 +139,7 @@ func startRounds(ctx context.Context, b *bench.Bench, f *bench.Fixture) (measure
 }
 
 func heldJob(ctx context.Context, f *bench.Fixture) (held.Job, error) {
-	config, err := f.Account(ctx, testenv.SystemNamespace, testenv.APIServiceAccount)
+	config, err := f.ServiceAccount(ctx, testenv.SystemNamespace, testenv.APIServiceAccount)
 	if err != nil {
 		return held.Job{}, err
 	}

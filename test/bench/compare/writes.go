@@ -100,7 +100,7 @@ func newWriting(ctx context.Context, b *bench.Bench, f *bench.Fixture) (*writing
 	if w.findings, err = findingNames(f, 0, decidedFindings); err != nil {
 		return nil, err
 	}
-	if w.account, err = f.Account(ctx, testenv.SystemNamespace, testenv.APIServiceAccount); err != nil {
+	if w.account, err = f.ServiceAccount(ctx, testenv.SystemNamespace, testenv.APIServiceAccount); err != nil {
 		return nil, err
 	}
 	if w.direct, err = newDecider(w.account, f.Organization.Namespace, v1alpha1.APIFieldManager, decidedBy); err != nil {

@@ -15,9 +15,9 @@ import (
 
 	"github.com/appsec-dev/findings-operator/test/bench/internal/load"
 	"github.com/appsec-dev/findings-operator/test/bench/internal/measure"
-	"github.com/appsec-dev/findings-operator/test/bench/internal/plane"
 	"github.com/appsec-dev/findings-operator/test/bench/internal/report"
 	"github.com/appsec-dev/findings-operator/test/bench/internal/rivals"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // Measurement is one of those that a run goes through.
@@ -94,9 +94,11 @@ func (b *Bench) start(ctx context.Context) error {
 	}
 	if b.Binary == "" {
 		b.Say("building the operator")
-		if b.Binary, err = plane.Build(ctx, b.folder); err != nil {
+		programs, err := harness.Build(ctx)
+		if err != nil {
 			return err
 		}
+		b.Binary = filepath.Join(programs, "findings-operator")
 	}
 	if b.Client, err = load.Start(b.Self(ctx, ClientCommand)); err != nil {
 		return err

@@ -102,7 +102,7 @@ func (f *Fixture) makeReader(ctx context.Context) error {
 	if _, err := f.Member(ctx, f.Organization.Namespace, reader, testenv.Viewer); err != nil {
 		return err
 	}
-	config, err := f.Account(ctx, f.Organization.Namespace, reader)
+	config, err := f.ServiceAccount(ctx, f.Organization.Namespace, reader)
 	if err != nil {
 		return err
 	}

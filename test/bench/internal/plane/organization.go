@@ -4,23 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-const (
-	// RequestsPerMinute is the limit of each key: the highest that there is.
-	RequestsPerMinute = 1_000_000
-	settleTimeout     = 2 * time.Minute
-	settleInterval    = 50 * time.Millisecond
-)
+// RequestsPerMinute is the limit of each key: the highest that there is.
+const RequestsPerMinute = 1_000_000
 
 // Organization is one with API keys.
 type Organization struct {
@@ -36,7 +31,7 @@ func (p *Plane) NewOrganization(ctx context.Context, name string, keys int) (*Or
 		return nil, err
 	}
 	out := &Organization{Name: name, Namespace: v1alpha1.NamespacePrefix + name}
-	if err := eventually(ctx, func(ctx context.Context) error {
+	if err := harness.Until(ctx, "it has a namespace", func(ctx context.Context) error {
 		if err := p.Client.Get(ctx, client.ObjectKeyFromObject(organization), organization); err != nil {
 			return err
 		}
@@ -66,7 +61,7 @@ func (p *Plane) newKey(ctx context.Context, namespace, name string) (string, err
 		return "", err
 	}
 	secret := &corev1.Secret{}
-	err := eventually(ctx, func(ctx context.Context) error {
+	err := harness.Until(ctx, "it has a token", func(ctx context.Context) error {
 		if err := p.Client.Get(ctx, client.ObjectKeyFromObject(key), key); err != nil {
 			return err
 		}
@@ -79,17 +74,4 @@ func (p *Plane) newKey(ctx context.Context, namespace, name string) (string, err
 		return "", fmt.Errorf("API key %s: %w", name, err)
 	}
 	return string(secret.Data[v1alpha1.APIKeyTokenKey]), nil
-}
-
-// eventually tries until it works, and says what was the matter last where it does not.
-func eventually(ctx context.Context, try func(context.Context) error) error {
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, settleInterval, settleTimeout, true, func(ctx context.Context) (bool, error) {
-		last = try(ctx)
-		return last == nil, nil
-	})
-	if err != nil {
-		return errors.Join(err, last)
-	}
-	return nil
 }

@@ -11,6 +11,8 @@ import (
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // Streams of a connection, as toxiproxy names them.
@@ -41,15 +43,15 @@ type Door struct {
 
 // NewDoor opens a door to the server at that address.
 func NewDoor(name, server string) (*Door, error) {
-	address, err := localAddress()
+	addresses, err := harness.FreeAddresses(1)
 	if err != nil {
 		return nil, err
 	}
-	d := &Door{Address: address, server: server}
+	d := &Door{Address: addresses[0], server: server}
 	if err := d.lead(server); err != nil {
 		return nil, fmt.Errorf("open the door %s: %w", name, err)
 	}
-	if d.listener, err = new(net.ListenConfig).Listen(context.Background(), "tcp", address); err != nil {
+	if d.listener, err = new(net.ListenConfig).Listen(context.Background(), "tcp", d.Address); err != nil {
 		d.way.Stop()
 		return nil, fmt.Errorf("open the door %s: %w", name, err)
 	}

@@ -39,14 +39,14 @@ type Stored struct {
 // History reads every state of this project's objects that etcd has held after a revision, in
 // order, and returns the revision that it got to. It is what the tests judge by: nothing that was
 // stored for however short a time is missing.
-func (p *Plane) History(ctx context.Context, after int64, each func(Stored) error) (int64, error) {
+func (r *Rig) History(ctx context.Context, after int64, each func(Stored) error) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, historyTimeout)
 	defer cancel()
-	upTo, err := p.mark(ctx)
+	upTo, err := r.mark(ctx)
 	if err != nil {
 		return after, fmt.Errorf("mark the end of the history: %w", err)
 	}
-	body, err := p.etcd(ctx, "/v3/watch", map[string]any{"create_request": map[string]string{
+	body, err := r.etcd(ctx, "/v3/watch", map[string]any{"create_request": map[string]string{
 		"key": encode(registry), "range_end": encode(registry[:len(registry)-1] + "0"), "start_revision": strconv.FormatInt(after+1, 10),
 	}})
 	if err != nil {
@@ -81,8 +81,8 @@ func (p *Plane) History(ctx context.Context, after int64, each func(Stored) erro
 }
 
 // mark writes the marker and returns its revision.
-func (p *Plane) mark(ctx context.Context) (int64, error) {
-	body, err := p.etcd(ctx, "/v3/kv/put", map[string]string{"key": encode(marker), "value": encode("x")})
+func (r *Rig) mark(ctx context.Context) (int64, error) {
+	body, err := r.etcd(ctx, "/v3/kv/put", map[string]string{"key": encode(marker), "value": encode("x")})
 	if err != nil {
 		return 0, err
 	}
@@ -97,12 +97,12 @@ func (p *Plane) mark(ctx context.Context) (int64, error) {
 }
 
 // etcd calls etcd's JSON gateway.
-func (p *Plane) etcd(ctx context.Context, path string, message any) (io.ReadCloser, error) {
+func (r *Rig) etcd(ctx context.Context, path string, message any) (io.ReadCloser, error) {
 	content, err := json.Marshal(message)
 	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+p.EtcdAddress+path, bytes.NewReader(content))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+r.EtcdAddress+path, bytes.NewReader(content))
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // Verdict is what becomes of a request.
@@ -46,13 +48,14 @@ type Interceptor struct {
 }
 
 // NewInterceptor starts one in front of the plane's API server.
-func NewInterceptor(p *Plane) (*Interceptor, error) {
-	address, err := localAddress()
+func NewInterceptor(p *harness.ControlPlane) (*Interceptor, error) {
+	addresses, err := harness.FreeAddresses(1)
 	if err != nil {
 		return nil, err
 	}
+	address := addresses[0]
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(p.authority)
+	pool.AppendCertsFromPEM(p.Admin.CAData)
 	target := &url.URL{Scheme: "https", Host: p.APIServerAddress}
 	quiet := log.New(io.Discard, "", 0)
 	i := &Interceptor{Address: address, proxy: &httputil.ReverseProxy{

@@ -6,11 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // Redis is one that a facade reaches through a door.
 type Redis struct {
-	Process *Process
+	Process *harness.Process
 	Door    *Door
 	// URLFile is for --redis-url-file.
 	URLFile string
@@ -19,13 +21,14 @@ type Redis struct {
 }
 
 func newRedis(ctx context.Context, binary, folder string) (*Redis, error) {
-	address, err := localAddress()
+	addresses, err := harness.FreeAddresses(1)
 	if err != nil {
 		return nil, err
 	}
+	address := addresses[0]
 	_, port, _ := net.SplitHostPort(address)
 	r := &Redis{address: address, URLFile: filepath.Join(folder, "redis-url")}
-	r.Process = NewProcess("redis", binary, filepath.Join(folder, "redis.log"), "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", folder)
+	r.Process = harness.NewProcess(folder, "redis", binary, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", folder)
 	if err := r.Process.Start(); err != nil {
 		return r, err
 	}
@@ -35,7 +38,7 @@ func newRedis(ctx context.Context, binary, folder string) (*Redis, error) {
 	if err := os.WriteFile(r.URLFile, []byte("redis://"+r.Door.Address), 0o600); err != nil {
 		return r, err
 	}
-	return r, until(ctx, "Redis listens", func(ctx context.Context) error {
+	return r, harness.Until(ctx, "Redis listens", func(ctx context.Context) error {
 		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", address)
 		if err != nil {
 			return err

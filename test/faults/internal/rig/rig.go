@@ -4,34 +4,24 @@ package rig
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-)
-
-// The operator's namespace and its service accounts, as in config/rbac.
-const (
-	SystemNamespace   = "findings-system"
-	controllerAccount = "findings-controller"
-	apiAccount        = "findings-api"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // Options of a Rig.
@@ -40,8 +30,6 @@ type Options struct {
 	Root, Binaries string
 	// Folder takes data and logs.
 	Folder string
-	// Scheme knows the built-in kinds and this project's.
-	Scheme *runtime.Scheme
 	// KeyStaleness of the REST API.
 	KeyStaleness time.Duration
 	// Controllers is how many run; more than one elect a leader.
@@ -52,15 +40,13 @@ type Options struct {
 
 // Replica is a process of ours and the door through which it reaches the API server.
 type Replica struct {
-	*Process
+	*harness.Component
 	Door *Door
-	// Health is the address of /readyz, and Metrics of /metrics.
-	Health, Metrics string
 }
 
 // Rig is everything at work.
 type Rig struct {
-	*Plane
+	*harness.ControlPlane
 	Facade      *Replica
 	Controllers []*Replica
 	Redis       *Redis
@@ -79,13 +65,18 @@ type Rig struct {
 func Start(ctx context.Context, options Options) (*Rig, error) {
 	r := &Rig{options: options}
 	var err error
-	if r.Plane, err = newPlane(ctx, filepath.Join(options.Root, "bin", "k8s"), options.Folder); err != nil {
+	if r.ControlPlane, err = harness.StartControlPlane(ctx, harness.ControlPlaneOptions{
+		Folder: options.Folder,
+		// The history is what the tests judge by.
+		APIServerFlags: []string{"--etcd-compaction-interval=0"},
+	}); err != nil {
 		return r, err
 	}
-	if r.Client, err = client.New(r.Admin, client.Options{Scheme: options.Scheme}); err != nil {
+	if r.Client, err = client.New(r.Admin, client.Options{Scheme: testenv.NewScheme()}); err != nil {
 		return r, err
 	}
-	if r.Kubeconfig, err = r.writeKubeconfig("admin", r.APIServerAddress, r.Admin.BearerToken); err != nil {
+	r.Kubeconfig = filepath.Join(options.Folder, "admin.kubeconfig")
+	if err := harness.WriteKubeconfig(r.Kubeconfig, r.Admin, ""); err != nil {
 		return r, err
 	}
 	if err := r.install(ctx); err != nil {
@@ -123,9 +114,8 @@ func (r *Rig) Stop() {
 			r.Redis.Door.Close()
 		}
 	}
-	if r.Plane != nil && r.APIServer != nil {
-		r.APIServer.Kill()
-		r.Etcd.Kill()
+	if r.ControlPlane != nil {
+		_ = r.ControlPlane.Kill() // its logs tell
 	}
 }
 
@@ -150,120 +140,78 @@ func (r *Rig) install(ctx context.Context) error {
 			return fmt.Errorf("kubectl apply %s: %w\n%s", what, err, out)
 		}
 	}
-	return until(ctx, "the admission policies are in force", r.policiesInForce)
-}
-
-// policiesInForce tries, in dry runs, what one validating policy refuses and one mutating policy changes.
-func (r *Rig) policiesInForce(ctx context.Context) error {
-	facade := rest.CopyConfig(r.Admin)
-	facade.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:" + SystemNamespace + ":" + apiAccount, Groups: []string{"system:masters"},
-	}
-	as, err := client.New(facade, client.Options{Scheme: r.options.Scheme})
-	if err != nil {
-		return err
-	}
-	if err := as.Create(ctx, canary(), client.DryRunAll); !apierrors.IsForbidden(err) {
-		return fmt.Errorf("a forged author was not refused: %w", err)
-	}
-	stamped := canary()
-	if err := r.Client.Create(ctx, stamped, client.DryRunAll); err != nil && !apierrors.IsForbidden(err) {
-		return err
-	}
-	if stamped.Spec.Triage.By == "forged" {
-		return errors.New("the author was not stamped")
-	}
-	return nil
-}
-
-func canary() *v1alpha1.Finding {
-	return &v1alpha1.Finding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: SystemNamespace, Name: "canary"},
-		Spec: v1alpha1.FindingSpec{
-			RepositoryRef: v1alpha1.RepositoryReference{Name: "canary"},
-			ProjectRef:    v1alpha1.ProjectReference{Name: "canary"},
-			Details:       v1alpha1.FindingDetails{Title: "canary", Severity: v1alpha1.LevelLow},
-			Triage:        v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted, By: "forged"},
-		},
-	}
+	return testenv.AwaitPolicies(ctx, r.Admin)
 }
 
 func (r *Rig) newController(ctx context.Context, index int) (*Replica, error) {
-	name := "controller-" + strconv.Itoa(index)
-	addresses, err := localAddresses(2)
+	replica, config, err := r.openDoor(ctx, "controller-"+strconv.Itoa(index), testenv.ControllerServiceAccount)
 	if err != nil {
 		return nil, err
 	}
-	replica := &Replica{Health: "http://" + addresses[0] + "/readyz", Metrics: "http://" + addresses[1] + "/metrics"}
-	kubeconfig, err := r.openDoor(ctx, replica, name, controllerAccount)
-	if err != nil {
-		return nil, err
-	}
-	replica.Process = NewProcess(name, filepath.Join(r.options.Binaries, "findings-operator"), filepath.Join(r.options.Folder, name+".log"),
-		"controller", "--kubeconfig="+kubeconfig, "--namespace="+SystemNamespace,
-		"--health-probe-bind-address="+addresses[0], "--metrics-bind-address="+addresses[1],
+	replica.Component, err = r.operator().Controller("controller-"+strconv.Itoa(index), config,
 		"--leader-elect="+strconv.FormatBool(r.options.Controllers > 1), "--webhook-allow-cidr=127.0.0.1/32")
+	if err != nil {
+		return nil, err
+	}
 	// One that loses its lease ends, and a kubelet starts it again.
 	replica.Revive = true
 	return replica, replica.Start()
 }
 
 func (r *Rig) newFacade(ctx context.Context) (*Replica, error) {
-	addresses, err := localAddresses(2)
+	replica, config, err := r.openDoor(ctx, "facade", testenv.APIServiceAccount)
 	if err != nil {
 		return nil, err
 	}
-	r.URL = "http://" + addresses[0]
-	replica := &Replica{Health: "http://" + addresses[1] + "/readyz", Metrics: "http://" + addresses[1] + "/metrics"}
-	kubeconfig, err := r.openDoor(ctx, replica, "facade", apiAccount)
+	keys, err := r.operator().CursorKeys()
 	if err != nil {
 		return nil, err
 	}
-	keys := filepath.Join(r.options.Folder, "cursor-keys")
-	if err := errors.Join(os.Mkdir(keys, 0o700), os.WriteFile(filepath.Join(keys, "1"), []byte(strings.Repeat("k", 32)), 0o600)); err != nil {
-		return nil, err
-	}
-	arguments := []string{
-		"apiserver", "--kubeconfig=" + kubeconfig, "--namespace=" + SystemNamespace,
-		"--bind-address=" + addresses[0], "--health-bind-address=" + addresses[1],
-		"--cursor-keys-dir=" + keys, "--key-staleness=" + r.options.KeyStaleness.String(),
-	}
+	flags := []string{keys, "--key-staleness=" + r.options.KeyStaleness.String()}
 	if r.Redis != nil {
-		arguments = append(arguments, "--redis-url-file="+r.Redis.URLFile)
+		flags = append(flags, "--redis-url-file="+r.Redis.URLFile)
 	}
-	replica.Process = NewProcess("facade", filepath.Join(r.options.Binaries, "findings-operator"),
-		filepath.Join(r.options.Folder, "facade.log"), arguments...)
+	if replica.Component, err = r.operator().Facade("facade", config, flags...); err != nil {
+		return nil, err
+	}
+	r.URL = "http://" + replica.Address
 	return replica, replica.Start()
 }
 
-// openDoor makes the replica's door and returns a kubeconfig that leads through it, with a token
-// of the service account.
-func (r *Rig) openDoor(ctx context.Context, replica *Replica, name, account string) (string, error) {
-	var err error
-	if replica.Door, err = NewDoor(name, r.APIServerAddress); err != nil {
-		return "", err
+func (r *Rig) operator() harness.Operator {
+	return harness.Operator{
+		Binary: filepath.Join(r.options.Binaries, "findings-operator"), Folder: r.options.Folder, Namespace: testenv.SystemNamespace,
 	}
-	if replica.Door.Interceptor, err = NewInterceptor(r.Plane); err != nil {
-		return "", err
-	}
-	object := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: SystemNamespace, Name: account}}
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](4 * 3600)}}
-	if err := r.Client.SubResource("token").Create(ctx, object, request); err != nil {
-		return "", fmt.Errorf("request a token of %s: %w", account, err)
-	}
-	return r.writeKubeconfig(name, replica.Door.Address, request.Status.Token)
 }
 
-func (r *Rig) writeKubeconfig(name, address, token string) (string, error) {
-	content, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: "https://" + address, CertificateAuthorityData: r.authority}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {Token: token}},
-		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
-		CurrentContext: name,
-	})
+// openDoor makes a replica with a door, and a config that leads through it, with a token of the
+// service account.
+func (r *Rig) openDoor(ctx context.Context, name, account string) (*Replica, *rest.Config, error) {
+	door, err := NewDoor(name, r.APIServerAddress)
 	if err != nil {
-		return "", err
+		return nil, nil, err
 	}
-	path := filepath.Join(r.options.Folder, name+".kubeconfig")
-	return path, os.WriteFile(path, content, 0o600)
+	if door.Interceptor, err = NewInterceptor(r.ControlPlane); err != nil {
+		return nil, nil, err
+	}
+	object := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.SystemNamespace, Name: account}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](4 * 3600)}}
+	if err := r.Client.SubResource("token").Create(ctx, object, request); err != nil {
+		return nil, nil, fmt.Errorf("request a token of %s: %w", account, err)
+	}
+	config := rest.CopyConfig(r.Admin)
+	config.Host, config.BearerToken = "https://"+door.Address, request.Status.Token
+	return &Replica{Door: door}, config, nil
+}
+
+// tail is how a log ends, without the requests that were served.
+func tail(path string, lines int) string {
+	content, err := os.ReadFile(path) //nolint:gosec // a log of the rig's own
+	if err != nil {
+		return err.Error()
+	}
+	all := slices.DeleteFunc(strings.Split(strings.TrimSpace(string(content)), "\n"), func(line string) bool {
+		return strings.Contains(line, `"msg":"Request"`)
+	})
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
