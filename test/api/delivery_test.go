@@ -86,48 +86,6 @@ func TestADeliveryIsVerifiedAtTheMomentItIsSent(t *testing.T) {
 	}
 }
 
-func TestADeliveryIsVerified(t *testing.T) {
-	o, other := newOrganization(t), newOrganization(t)
-	c := o.key("ci")
-	past := v1alpha1.NewTime(time.Now().Add(-time.Hour))
-	good, old := o.delivery("d-good", nil), o.delivery("d-old", &past)
-	theirs := other.delivery("d-theirs", nil)
-	for _, test := range []struct {
-		reason, id, payload, signature, status string
-	}{
-		{"what was sent", "d-good", payload, good, "verified"},
-		{"among others in the header", "d-good", payload, "v1,AAAA " + good, "verified"},
-		{"another payload", "d-good", payload + " ", good, "payload_mismatch"},
-		{"an empty payload", "d-good", "", good, "payload_mismatch"},
-		{"another signature", "d-good", payload, "v1,AAAA", "signature_mismatch"},
-		{"no signature", "d-good", payload, "", "signature_mismatch"},
-		{"another delivery's signature", "d-good", payload, old, "signature_mismatch"},
-		{"a secret that is no longer valid", "d-old", payload, old, "secret_expired"},
-	} {
-		verdict := decoded[openapi.WebhookVerification](c.post(verifyPath(test.id), received(test.payload, test.signature)).wants(200, test.reason))
-		if string(verdict.Status) != test.status || verdict.Valid != (test.status == "verified") || verdict.DeliveryId != test.id || verdict.Message == "" {
-			t.Errorf("%s: got %+v", test.reason, verdict)
-		}
-	}
-	c.post(verifyPath("none"), received(payload, good)).wantsError(404, "Resource not found", "no such delivery")
-	c.post(verifyPath("d-theirs"), received(payload, theirs)).wantsError(404, "Resource not found", "another organization's")
-	c.post(verifyPath("a%00"), received(payload, good)).wantsError(400, "Invalid request body", "an id that cannot be")
-	for reason, body := range map[string]string{
-		"no payload":          `{"signature":"x"}`,
-		"no signature":        `{"payload":"x"}`,
-		"null":                `{"payload":null,"signature":"x"}`,
-		"an object":           `{"payload":{},"signature":"x"}`,
-		"no JSON":             `payload`,
-		"more than 1 MiB":     received(strings.Repeat("a", 1<<20), "x"),
-		"members given twice": `{"payload":"x","payload":"y","signature":"x"}`,
-	} {
-		c.post(verifyPath("d-good"), body).wantsError(400, "Invalid request body", reason)
-	}
-	c.post(verifyPath("d-good"), received(strings.Repeat("a", 1<<20-100), good)).wants(200, "a body of nearly 1 MiB")
-	o.key("reader", v1alpha1.ScopeFindingsRead).post(verifyPath("d-good"), received(payload, good)).wantsError(403, "Forbidden", "another scope")
-	o.key("verifier", v1alpha1.ScopeWebhooksVerify).post(verifyPath("d-good"), received(payload, good)).wants(200, "the scope")
-}
-
 // A delivery that was tried again and again, with a secret that was rotated meanwhile, and then
 // redelivered: what arrived with any of them verifies, as long as its secret is valid.
 func TestEachAttemptOfADeliveryIsVerified(t *testing.T) {

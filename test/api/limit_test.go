@@ -69,21 +69,6 @@ func TestEveryRequestOfAKeyIsCounted(t *testing.T) {
 	}
 }
 
-func TestAKeyThatHasUsedItsLimitUpGets429(t *testing.T) {
-	o := newOrganization(t)
-	c := limited(o, 1)
-	blocked := c.get("/v1/findings").wantsError(429, "Rate limit exceeded", "the limit is 1")
-	if got, want := blocked.number("Retry-After"), blocked.number("X-Ratelimit-Reset"); got != want || got < 1 {
-		t.Errorf("retry-after is %d, the reset %d", got, want)
-	}
-	if got := blocked.number("X-Ratelimit-Remaining"); got != 0 {
-		t.Errorf("%d requests are left", got)
-	}
-	c.get("/nowhere").wantsError(429, "Rate limit exceeded", "paths that there are not count too")
-	o.limit(unlimited)
-	o.eventually(func(g Gomega) { g.Expect(c.get("/v1/findings").status).To(Equal(200), "a raised limit holds at once") })
-}
-
 // Whoever has no valid key is counted by address, as the trusted proxy says it.
 func TestCallersWithoutAKeyAreLimitedByAddress(t *testing.T) {
 	guesser, other := newCaller(t, facade, "guess"), newCaller(t, facade, "guess")
