@@ -66,15 +66,7 @@ func start(t *testing.T, change ...func(*Options)) *Authenticator {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- a.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	})
+	harness.Background(t, a.Run)
 	return a
 }
 

@@ -80,15 +80,6 @@ func run(t *testing.T, env *testenv.Environment, f *faults) *readmodel.Model {
 	return model
 }
 
-func create(t *testing.T, env *testenv.Environment, objects ...client.Object) {
-	t.Helper()
-	for _, object := range objects {
-		if err := env.Client.Create(t.Context(), object); err != nil {
-			t.Fatalf("create %T %s: %v", object, object.GetName(), err)
-		}
-	}
-}
-
 func mute(ctx context.Context, env *testenv.Environment, namespace, name string) (*v1alpha1.Finding, error) {
 	patched := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"triage":{"userStatus":"muted"}}}`))
@@ -100,7 +91,7 @@ func TestKubectlPatchShowsUp(t *testing.T) {
 	env := cluster(t)
 	namespace, err := env.NewOrganization(t.Context(), "shows")
 	g.Expect(err).NotTo(gomega.HaveOccurred())
-	create(t, env,
+	env.Create(t,
 		builder.Repository("repo").In(namespace).Build(),
 		builder.Project("proj").In(namespace).Build(),
 		builder.Finding("f-1").In(namespace).Build())
@@ -144,7 +135,7 @@ func TestRelatedKindsShowUp(t *testing.T) {
 	review := builder.Review("r-1").In(namespace).PullRequest("repo", 7).Reviewed("c1", reviewed).Build()
 	issue := builder.ReviewIssue("i-1").In(namespace).Review("r-1").SeenIn("c1").Build()
 	delivery := builder.WebhookDelivery("d-1", reviewed).In(namespace).Build()
-	create(t, env, builder.Project("proj").In(namespace).Build(), review, issue, delivery)
+	env.Create(t, builder.Project("proj").In(namespace).Build(), review, issue, delivery)
 	model := run(t, env, &faults{})
 
 	_, ok := model.Project("related", "repo", "proj")
@@ -156,7 +147,7 @@ func TestRelatedKindsShowUp(t *testing.T) {
 	g.Expect(string(shown)).To(gomega.And(
 		gomega.ContainSubstring(`"status":"open"`), gomega.ContainSubstring(`"pr_number":7`), gomega.ContainSubstring(`"repo_name":""`)))
 
-	create(t, env, builder.Repository("repo").In(namespace).Build())
+	env.Create(t, builder.Repository("repo").In(namespace).Build())
 	next := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"reviewedCommits":[`+
 		`{"sha":"c1","reviewedAt":"2026-03-01T12:00:00Z"},{"sha":"c2","reviewedAt":"2026-03-01T12:01:00Z"}]}}`))
 	g.Expect(env.Client.Patch(t.Context(), review, next)).To(gomega.Succeed())
@@ -254,7 +245,7 @@ func TestOrganizationRemoved(t *testing.T) {
 	env := cluster(t)
 	namespace, err := env.NewOrganization(t.Context(), "removed")
 	g.Expect(err).NotTo(gomega.HaveOccurred())
-	create(t, env, builder.Finding("f-1").In(namespace).Build())
+	env.Create(t, builder.Finding("f-1").In(namespace).Build())
 	model := run(t, env, &faults{})
 	_, ok := model.Finding("removed", "f-1")
 	g.Expect(ok).To(gomega.BeTrue())

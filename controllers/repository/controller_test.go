@@ -1,7 +1,6 @@
 package repository
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -10,7 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -66,37 +64,26 @@ func TestManyFindingsLeadToFewWrites(t *testing.T) {
 	env.Create(t, repository)
 	harness.Eventually(t, func(g Gomega) { g.Expect(testenv.Get(t, g, env, repository).Status.UpdatedAt).NotTo(BeNil()) })
 
-	watcher, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Scheme})
 	g := NewWithT(t)
-	g.Expect(err).NotTo(HaveOccurred())
-	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
-	defer cancel()
-	events, err := watcher.Watch(ctx, &v1alpha1.RepositoryList{}, &client.ListOptions{Namespace: ns})
-	g.Expect(err).NotTo(HaveOccurred())
-	defer events.Stop()
+	writes := testenv.Writes[*v1alpha1.Repository](t, env, &v1alpha1.RepositoryList{}, ns)
 
 	const n = 300
 	began := time.Now()
-	group, groupCtx := errgroup.WithContext(ctx)
+	group, ctx := errgroup.WithContext(t.Context())
 	group.SetLimit(8)
 	for i := range n {
 		group.Go(func() error {
-			return env.Client.Create(groupCtx, builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Build())
+			return env.Client.Create(ctx, builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Build())
 		})
 	}
 	g.Expect(group.Wait()).To(Succeed())
-	writes := 0
-	for event := range events.ResultChan() {
-		if event.Type != watch.Modified {
-			continue
-		}
-		writes++
-		if event.Object.(*v1alpha1.Repository).Status.Counts.Findings == n {
+	count := 0
+	for written := range writes {
+		if count++; written.Status.Counts.Findings == n {
 			break
 		}
 	}
-	g.Expect(ctx.Err()).NotTo(HaveOccurred(), "the count was never reached")
-	g.Expect(writes).To(BeNumerically("<=", int(time.Since(began)/countDelay)+1),
+	g.Expect(count).To(BeNumerically("<=", int(time.Since(began)/countDelay)+1),
 		"more than a write in each %s", countDelay)
 }
 

@@ -1,7 +1,6 @@
 package review
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -11,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -94,37 +92,26 @@ func TestManyIssuesLeadToFewWrites(t *testing.T) {
 	env.Create(t, builder.Repository("repo").In(ns).Build(), review)
 	harness.Eventually(t, func(g Gomega) { g.Expect(testenv.Get(t, g, env, review).Status.UpdatedAt).NotTo(BeNil()) })
 
-	watcher, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Scheme})
 	g := NewWithT(t)
-	g.Expect(err).NotTo(HaveOccurred())
-	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
-	defer cancel()
-	events, err := watcher.Watch(ctx, &v1alpha1.ReviewList{}, &client.ListOptions{Namespace: ns})
-	g.Expect(err).NotTo(HaveOccurred())
-	defer events.Stop()
+	writes := testenv.Writes[*v1alpha1.Review](t, env, &v1alpha1.ReviewList{}, ns)
 
 	const n = 200
 	began := time.Now()
-	group, groupCtx := errgroup.WithContext(ctx)
+	group, ctx := errgroup.WithContext(t.Context())
 	group.SetLimit(8)
 	for i := range n {
 		group.Go(func() error {
-			return env.Client.Create(groupCtx, builder.ReviewIssue(fmt.Sprintf("i-%d", i)).In(ns).Build())
+			return env.Client.Create(ctx, builder.ReviewIssue(fmt.Sprintf("i-%d", i)).In(ns).Build())
 		})
 	}
 	g.Expect(group.Wait()).To(Succeed())
-	writes := 0
-	for event := range events.ResultChan() {
-		if event.Type != watch.Modified {
-			continue
-		}
-		writes++
-		if event.Object.(*v1alpha1.Review).Status.OpenIssueCount == n {
+	count := 0
+	for written := range writes {
+		if count++; written.Status.OpenIssueCount == n {
 			break
 		}
 	}
-	g.Expect(ctx.Err()).NotTo(HaveOccurred(), "the count was never reached")
-	g.Expect(writes).To(BeNumerically("<=", int(time.Since(began)/countDelay)+1), "more than a write in each %s", countDelay)
+	g.Expect(count).To(BeNumerically("<=", int(time.Since(began)/countDelay)+1), "more than a write in each %s", countDelay)
 }
 
 func TestAReviewWaitsForItsRepository(t *testing.T) {

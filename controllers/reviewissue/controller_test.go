@@ -1,14 +1,12 @@
 package reviewissue
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -105,30 +103,20 @@ func TestOneWriteAChangeAndNoneForWhatSaysNothing(t *testing.T) {
 	env.Create(t, review, issue)
 	wantStatus(t, issue, v1alpha1.ReviewIssueOpen, "", 0, 0)
 
-	watcher, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Scheme})
 	g := NewWithT(t)
-	g.Expect(err).NotTo(HaveOccurred())
-	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
-	defer cancel()
-	events, err := watcher.Watch(ctx, &v1alpha1.ReviewIssueList{}, &client.ListOptions{Namespace: ns})
-	g.Expect(err).NotTo(HaveOccurred())
-	defer events.Stop()
+	writes := testenv.Writes[*v1alpha1.ReviewIssue](t, env, &v1alpha1.ReviewIssueList{}, ns)
 
 	mergePatch(t, review, `{"spec":{"prTitle":"Another"}}`)
 	mergePatch(t, review, reviewedTwice)
 	wantStatus(t, issue, v1alpha1.ReviewIssueResolved, "b", 0, 0)
 	mergePatch(t, review, `{"spec":{"prTitle":"A third"}}`)
 	mergePatch(t, issue, `{"metadata":{"labels":{"last":"true"}}}`)
-	writes := 0
-	for event := range events.ResultChan() {
-		if event.Type != watch.Modified {
-			continue
-		}
-		if event.Object.(*v1alpha1.ReviewIssue).Labels["last"] == "true" {
+	count := 0
+	for written := range writes {
+		if written.Labels["last"] == "true" {
 			break
 		}
-		writes++
+		count++
 	}
-	g.Expect(ctx.Err()).NotTo(HaveOccurred(), "the last change was never seen")
-	g.Expect(writes).To(Equal(1))
+	g.Expect(count).To(Equal(1))
 }

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -216,25 +215,18 @@ func TestAnEndpointThatTheSenderHasDisabled(t *testing.T) {
 func TestOneWriteForANewEndpoint(t *testing.T) {
 	start(t)
 	ns, g := env.Namespace(t), NewWithT(t)
-	watcher, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Scheme})
-	g.Expect(err).NotTo(HaveOccurred())
-	changes, err := watcher.Watch(t.Context(), &v1alpha1.WebhookEndpointList{}, &client.ListOptions{Namespace: ns})
-	g.Expect(err).NotTo(HaveOccurred())
-	defer changes.Stop()
+	writes := testenv.Writes[*v1alpha1.WebhookEndpoint](t, env, &v1alpha1.WebhookEndpointList{}, ns)
 	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
 	env.Create(t, endpoint)
 	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
 	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"last":"true"}}}`))
 	g.Expect(env.Client.Patch(t.Context(), endpoint, label)).To(Succeed())
-	writes := 0
-	for event := range changes.ResultChan() {
-		if event.Type != watch.Modified {
-			continue
-		}
-		if event.Object.(*v1alpha1.WebhookEndpoint).Labels["last"] == "true" {
+	count := 0
+	for written := range writes {
+		if written.Labels["last"] == "true" {
 			break
 		}
-		writes++
+		count++
 	}
-	g.Expect(writes).To(Equal(1))
+	g.Expect(count).To(Equal(1))
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/repository"
 	"github.com/appsec-dev/findings-operator/controllers/retention"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // cluster is an organization with one repository of one project, of which the controllers see
@@ -50,7 +51,7 @@ func newCluster(t testing.TB, n int) *cluster {
 	t.Helper()
 	c := &cluster{name: fmt.Sprintf("bench-%d-%d", n, time.Now().UnixNano()), reconcilers: map[string]reconcile.Reconciler{}}
 	c.namespace = v1alpha1.NamespacePrefix + c.name
-	create(t, builder.Organization(c.name).Mutate(func(o *v1alpha1.Organization) {
+	env.Create(t, builder.Organization(c.name).Mutate(func(o *v1alpha1.Organization) {
 		o.Spec.Retention = &v1alpha1.Retention{ClosedFindings: &metav1.Duration{Duration: 24 * time.Hour}}
 	}).Build())
 
@@ -62,7 +63,7 @@ func newCluster(t testing.TB, n int) *cluster {
 		g.Expect(o.Status.Namespace).To(Equal(c.namespace))
 	})
 	one := builder.Finding("f-one").In(c.namespace).Tool("gosec", v1alpha1.CategoryCode).Build()
-	create(t, builder.Repository("repo").In(c.namespace).Build(), builder.Project("proj").In(c.namespace).Build(),
+	env.Create(t, builder.Repository("repo").In(c.namespace).Build(), builder.Project("proj").In(c.namespace).Build(),
 		builder.Scan("s-1", time.Now().Add(-time.Hour)).In(c.namespace).Ended(time.Now(), v1alpha1.ScanSucceeded).Build(), one)
 	c.eventually(t, func(g Gomega) {
 		// The finding's controller is not started: see start.
@@ -99,7 +100,7 @@ func (c *cluster) request(controller string) reconcile.Request {
 func (c *cluster) eventually(t testing.TB, assertions func(g Gomega)) {
 	t.Helper()
 	NewWithT(t).Eventually(assertions).WithContext(t.Context()).
-		WithTimeout(patience).WithPolling(100 * time.Millisecond).Should(Succeed())
+		WithTimeout(harness.Patience).WithPolling(100 * time.Millisecond).Should(Succeed())
 }
 
 // start runs the controllers with those findings in their cache, beside the real ones.
@@ -147,26 +148,9 @@ func run(t testing.TB, findings []runtime.Object, add func(context.Context, ctrl
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	if err := add(ctx, mgr); err != nil {
-		cancel()
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("the manager stopped with %v", err)
-		}
-	}
-	t.Cleanup(stop)
-	if !mgr.GetCache().WaitForCacheSync(ctx) {
+	harness.Must(t, add(t.Context(), mgr))
+	stop = harness.Background(t, mgr.Start)
+	if !mgr.GetCache().WaitForCacheSync(t.Context()) {
 		t.Fatal("the cache did not sync")
 	}
 	return stop

@@ -22,6 +22,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/project"
 	"github.com/appsec-dev/findings-operator/controllers/repository"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 const (
@@ -43,20 +44,20 @@ func TestRemovingARepositoryWithManyFindings(t *testing.T) {
 	})
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "removal-"}}
 	repo := builder.Repository("repo").Build()
-	create(t, ns)
+	env.Create(t, ns)
 	repo.Namespace = ns.Name
-	create(t, repo, builder.Project("one").In(ns.Name).Build(), builder.Project("two").In(ns.Name).Build())
+	env.Create(t, repo, builder.Project("one").In(ns.Name).Build(), builder.Project("two").In(ns.Name).Build())
 	load(t, ns.Name, n)
 
 	g := NewWithT(t)
 	g.Eventually(func(g Gomega) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(repo), repo)).To(Succeed())
 		g.Expect(repo.Status.Counts.Findings).To(BeEquivalentTo(n - n/10))
-	}).WithTimeout(patience).WithPolling(time.Second).Should(Succeed())
+	}).WithTimeout(harness.Patience).WithPolling(time.Second).Should(Succeed())
 	writes := follow(t, repo)
 	began := time.Now()
 	g.Expect(env.Client.Delete(t.Context(), repo)).To(Succeed())
-	seen := writes(patience + time.Duration(n/removedLeast)*time.Second)
+	seen := writes(harness.Patience + time.Duration(n/removedLeast)*time.Second)
 	took := time.Since(began)
 	t.Logf("%d findings were removed in %s, %.0f a second; status.removal.remaining was %v", n, took.Round(time.Second/10), float64(n)/took.Seconds(), seen.told)
 

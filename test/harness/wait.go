@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -97,4 +98,21 @@ func Get(ctx context.Context, client *http.Client, url string) (body string, err
 		return "", fmt.Errorf("%s answers %s: %.200s", url, response.Status, content)
 	}
 	return string(content), nil
+}
+
+// Background runs something until the function returned is called or the test ends, and fails the
+// test where it returns an error.
+func Background(t testing.TB, run func(context.Context) error) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("what ran in the background ended with %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
 }

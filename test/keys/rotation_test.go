@@ -37,20 +37,6 @@ func TestMain(m *testing.M) {
 	testenv.Main(m, &env)
 }
 
-// runUntilDone has the test end what it started.
-func runUntilDone(t *testing.T, run func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("stopped with %v", err)
-		}
-	})
-}
-
 func startControllers(t *testing.T) {
 	t.Helper()
 	controllertest.Start(t, env, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
@@ -67,7 +53,7 @@ func startFacade(t *testing.T) *apiserver.Server {
 		Namespace: testenv.SystemNamespace, KeyStaleness: time.Minute, Log: slog.New(slog.DiscardHandler),
 	})
 	harness.Must(t, err)
-	runUntilDone(t, server.Run)
+	harness.Background(t, server.Run)
 	return server
 }
 

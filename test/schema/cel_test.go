@@ -199,7 +199,7 @@ func TestRulesAtUpdate(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			object := content(t, row.object())
 			row.before.apply(object.Object)
-			create(t, object)
+			env.Create(t, object)
 			t.Cleanup(func() {
 				if err := env.Client.Delete(context.WithoutCancel(t.Context()), object); err != nil {
 					t.Error(err)

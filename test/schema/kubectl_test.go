@@ -33,7 +33,7 @@ func TestKubectlFiltersAndShowsFindings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, severity := range map[string]appsecv1alpha1.Level{"grave": appsecv1alpha1.LevelHigh, "slight": appsecv1alpha1.LevelLow} {
-		create(t, content(t, builder.Finding(name).In(namespace).Severity(severity).Build()))
+		env.Create(t, content(t, builder.Finding(name).In(namespace).Severity(severity).Build()))
 	}
 	if got, want := kubectl(t, namespace, "get", "findings", "--field-selector", "spec.details.severity=high", "-o", "name"), "finding.appsec.dev/grave\n"; got != want {
 		t.Errorf("by severity: got %q, want %q", got, want)

@@ -104,7 +104,7 @@ func TestEachBoundIsKeptAndTheErrorNamesTheField(t *testing.T) {
 		schema := schemaOf(t, crd)
 		holder := newObject(crd, "status-holder")
 		holder.Object["spec"] = withPart(t, schema, "spec", "", nil)
-		create(t, holder)
+		env.Create(t, holder)
 		for _, part := range []string{"spec", "status"} {
 			member := schema.Properties[part]
 			for _, v := range violations(&member, part) {

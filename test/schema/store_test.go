@@ -71,7 +71,7 @@ func TestTheServerInjectsNoDefaultButTriage(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				create(t, object)
+				env.Create(t, object)
 				got := get(t, object)
 				if diff := cmp.Diff(want.Object["spec"], got.Object["spec"]); diff != "" {
 					t.Errorf("spec (-sent +stored):\n%s", diff)

@@ -79,11 +79,3 @@ func controller(t *testing.T) client.Client {
 	}
 	return as
 }
-
-// create makes the object as the administrator.
-func create(t *testing.T, object *unstructured.Unstructured) {
-	t.Helper()
-	if err := env.Client.Create(t.Context(), object); err != nil {
-		t.Fatalf("create %s %s: %v", object.GetKind(), object.GetName(), err)
-	}
-}

@@ -1,12 +1,15 @@
 package testenv
 
 import (
+	"context"
+	"iter"
 	"testing"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -70,4 +73,25 @@ func Change[T client.Object](t testing.TB, e *Environment, object T, apply func(
 		apply(Get(t, g, e, object))
 		g.Expect(e.Client.Update(t.Context(), object)).To(Succeed())
 	})
+}
+
+// Writes yields the objects of a kind in the namespace each time that one is written from now on,
+// creations left out. The test fails where it still waits for one after harness.Patience.
+func Writes[T client.Object](t testing.TB, e *Environment, list client.ObjectList, namespace string) iter.Seq[T] {
+	t.Helper()
+	watcher, err := client.NewWithWatch(e.Config, client.Options{Scheme: e.Scheme})
+	harness.Must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
+	t.Cleanup(cancel)
+	events, err := watcher.Watch(ctx, list, client.InNamespace(namespace))
+	harness.Must(t, err)
+	t.Cleanup(events.Stop)
+	return func(yield func(T) bool) {
+		for event := range events.ResultChan() {
+			if event.Type == watch.Modified && !yield(event.Object.(T)) {
+				return
+			}
+		}
+		t.Fatalf("the last write that was waited for did not come within %s", harness.Patience)
+	}
 }
