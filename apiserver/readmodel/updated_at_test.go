@@ -307,7 +307,7 @@ func (r *replica) shown(t *rapid.T, k kind) string {
 		}
 		content = jsonOf(item.V2())
 	case repositories:
-		page, err := r.model.ListRepositories(acme, RepositoryQuery{Size: 1})
+		page, err := r.model.ListRepositories(acme, RepositoryQuery{Limit: Limit{Size: 1}})
 		if err != nil || len(page.Items) != 1 {
 			t.Fatalf("the repository is not shown: %v", err)
 		}
@@ -315,7 +315,7 @@ func (r *replica) shown(t *rapid.T, k kind) string {
 	case projects:
 		content, _ = r.model.Project(acme, "shop", "x")
 	case reviews:
-		page, err := r.model.ListReviews(acme, ReviewQuery{Size: 1})
+		page, err := r.model.ListReviews(acme, ReviewQuery{Limit: Limit{Size: 1}})
 		if err != nil || len(page.Items) != 1 {
 			t.Fatalf("the review is not shown: %v", err)
 		}
