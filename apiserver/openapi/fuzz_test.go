@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -79,7 +80,7 @@ func FuzzParseReviewQuery(f *testing.F) {
 			if at == nil {
 				continue
 			}
-			if want, err := time.Parse(time.RFC3339, values[0]); err != nil || !want.Equal(*at) {
+			if want, err := time.Parse(time.RFC3339, strings.ToUpper(values[0])); err != nil || !want.Equal(*at) {
 				t.Errorf("%q: %s is %v, given %v, %v", raw, name, at, want, err)
 			}
 		}

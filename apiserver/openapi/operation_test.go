@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -159,6 +160,40 @@ func shown(t *testing.T, operation *openapi.Operation, raw string, names []strin
 		}
 	}
 	return out.String()
+}
+
+func TestTimesOfAQueryHaveTheGrammarOfResources(t *testing.T) {
+	_, all := operations(t)
+	const asInstant = "2026-03-01T08:30:00Z"
+	for text, want := range map[string]string{
+		"2026-03-01T08:30:00Z": asInstant, "2026-03-01t08:30:00z": asInstant, "2026-03-01T08:30:00.000Z": asInstant,
+		"2026-03-01T10:30:00+02:00": asInstant, "2026-03-01T08:30:00-00:00": asInstant, "2026-02-28T08:31:00-23:59": asInstant,
+		"2026-03-02T08:29:00+23:59": asInstant, "2026-03-01T08:30:00.50z": "2026-03-01T08:30:00.5Z", "2024-02-29T00:00:00Z": "2024-02-29T00:00:00Z",
+		"0001-01-01T00:00:00Z": "0001-01-01T00:00:00Z", "9999-12-31T23:59:59.9Z": "9999-12-31T23:59:59.9Z",
+	} {
+		query, err := all["listReviews"].ParseQuery("start_time=" + url.QueryEscape(text))
+		if got := query.Get("start_time"); got != want || err != nil {
+			t.Errorf("%s is read as %q, %v; want %s", text, got, err, want)
+			continue
+		}
+		if at := query.Time("start_time"); at == nil || at.UTC().Format(time.RFC3339Nano) != want {
+			t.Errorf("%s is the instant %v", text, at)
+		}
+	}
+	const other, leap = "start_time must be a date-time of RFC 3339", "start_time must have seconds from 00 to 59"
+	for text, want := range map[string]string{
+		"2026-03-01T0:00:00Z": other, "2026-03-01T00:00:00,5Z": other, "2026-03-01T00:00:00+24:00": other, "2026-03-01T00:00:00+23:60": other,
+		"2026-03-01T24:00:00Z": other, "2026-03-01T00:60:00Z": other, "2026-03-01T00:00:61Z": other, "2026-02-29T00:00:00Z": other,
+		"2026-03-01 00:00:00Z": other, "2026-03-01T00:00:00": other, "2026-03-01T00:00:00.Z": other, "2026-03-01T00:00Z": other, "2026-03-01": other,
+		"0000-12-31T00:00:00Z": other, "0001-01-01T00:00:00+00:01": other, "9999-12-31T23:59:59-00:01": other, "12026-03-01T00:00:00Z": other,
+		"2026-03-01T00:00:00+02": other, "2026-03-01T00:00:00Z ": other, "2026-03-01T00:00:00." + strings.Repeat("0", 64) + "Z": other,
+		"\u0662026-03-01T00:00:00Z": other, "2026-03-01T00:00:00 02:00": other, "2026-02-29T00:00:60Z": other, "2026-03-01T00:00:60": other,
+		"2016-12-31T23:59:60Z": leap, "2017-01-01t00:59:60.5+01:00": leap,
+	} {
+		if _, err := all["listReviews"].ParseQuery("start_time=" + url.QueryEscape(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: error %v, want %s", text, err, want)
+		}
+	}
 }
 
 func TestParsePath(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
 // Parameters are the described parameters of a request, checked, defaults put in.
@@ -31,11 +33,11 @@ func (p Parameters) Int(name string) int {
 
 // Time returns the value of a parameter that is a timestamp, nil where it is not given.
 func (p Parameters) Time(name string) *time.Time {
-	at, err := time.Parse(time.RFC3339, p.values[name]) // checked against the schema before
+	at, err := v1alpha1.ParseTime(p.values[name]) // checked against the schema before
 	if err != nil {
 		return nil
 	}
-	return &at
+	return &at.Time
 }
 
 // ParsePath takes the segments of a request's path by name, percent-encoded as they came.

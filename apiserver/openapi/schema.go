@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
 // idFormat is the format of a resource's id in the contract.
@@ -113,13 +115,28 @@ func (s scalar) checkInteger(name, value string) error {
 	return nil
 }
 
-// readTime returns the instant in UTC.
+// readTime returns the instant in UTC, by the one grammar of times that resources have too.
 func readTime(name, value string) (string, error) {
-	at, err := time.Parse(time.RFC3339, value)
-	if err != nil {
-		return "", fmt.Errorf("%s must be an RFC 3339 timestamp such as 2026-03-01T08:30:00Z; a plus sign is written %%2B", name)
+	at, err := v1alpha1.ParseTime(value)
+	switch {
+	case err == nil:
+		return at.UTC().Format(time.RFC3339Nano), nil
+	case isLeapSecond(value):
+		return "", fmt.Errorf("%s must have seconds from 00 to 59; a leap second is not accepted", name)
+	default:
+		return "", fmt.Errorf("%s must be a date-time of RFC 3339 such as 2026-03-01T08:30:00Z, "+
+			"in the years 0001 to 9999 in UTC; a plus sign is written %%2B", name)
 	}
-	return at.UTC().Format(time.RFC3339Nano), nil
+}
+
+// isLeapSecond reports whether nothing but a second 60 keeps the text from being a time.
+func isLeapSecond(value string) bool {
+	const seconds = len("2006-01-02T15:04:")
+	if len(value) < seconds+2 || value[seconds:seconds+2] != "60" {
+		return false
+	}
+	_, err := v1alpha1.ParseTime(value[:seconds] + "59" + value[seconds+2:])
+	return err == nil
 }
 
 // checkID refuses what cannot be an id whatever there is; any other id that is not there is

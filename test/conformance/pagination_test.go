@@ -357,7 +357,7 @@ func TestPagination_ACursorHoldsForTheValueOfATimeHoweverItIsWritten(t *testing.
 	spelled := func(at, rest string) string { return "/v1/reviews?size=1&start_time=" + url.QueryEscape(at) + rest }
 	next := o.get(spelled("2020-01-01T00:00:00Z", "")).page().NextCursor
 	want := o.get(spelled("2020-01-01T00:00:00Z", "&cursor="+url.QueryEscape(next))).page()
-	for _, same := range []string{"2020-01-01T02:00:00+02:00", "2019-12-31T23:30:00-00:30", "2020-01-01T00:00:00.000Z"} {
+	for _, same := range []string{"2020-01-01T02:00:00+02:00", "2019-12-31T23:30:00-00:30", "2020-01-01T00:00:00.000Z", "2020-01-01t00:00:00z"} {
 		if diff := cmp.Diff(want, o.get(spelled(same, "&end_time=&cursor="+url.QueryEscape(next))).page()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", same, diff)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -172,6 +173,30 @@ func TestReviews_TimesMayBeInAnyZone(t *testing.T) {
 	want := o.reviewsWith("start_time=" + url.QueryEscape(at.Format(time.RFC3339)))
 	if diff := cmp.Diff(want, o.reviewsWith("start_time="+url.QueryEscape(at.In(zone).Format(time.RFC3339)))); diff != "" {
 		t.Errorf("-UTC +05:00:\n%s", diff)
+	}
+}
+
+func TestReviews_TimesHaveOneGrammar(t *testing.T) {
+	c := anyKey(t)
+	for _, at := range []string{
+		"2026-03-01t00:00:00z", "2026-03-01T00:00:00.5Z", "2026-03-01T00:00:00+23:59", "2026-03-01T00:00:00-23:59", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z",
+	} {
+		c.get("/v1/reviews?start_time="+url.QueryEscape(at)).wants(200, at)
+		c.get("/v1/reviews?end_time="+url.QueryEscape(at)).wants(200, at)
+	}
+	for _, at := range []string{
+		"2026-03-01T0:00:00Z", "2026-03-01T00:00:00,5Z", "2026-03-01T00:00:00+24:00", "2026-03-01T00:00:00+00:60", "2026-03-01 00:00:00Z", "2026-03-01T00:00:00.Z",
+		"2026-03-01T00:00:00", "0000-12-31T23:59:59Z", "0001-01-01T00:00:00+00:01", "9999-12-31T23:59:59-00:01",
+	} {
+		c.get("/v1/reviews?start_time=" + url.QueryEscape(at)).badQuery(at)
+		c.get("/v1/reviews?end_time=" + url.QueryEscape(at)).badQuery(at)
+	}
+}
+
+func TestReviews_ALeapSecondIsRefusedInSoManyWords(t *testing.T) {
+	a := anyKey(t).get("/v1/reviews?start_time=2016-12-31T23:59:60Z").badQuery("a leap second")
+	if detail := a.object().text("detail"); !strings.Contains(detail, "start_time") || !strings.Contains(detail, "leap second") {
+		t.Errorf("the detail is %q", detail)
 	}
 }
 

@@ -1695,10 +1695,12 @@ type ListReviewsParams struct {
 	// `has_more` true; it holds one item at least.
 	Size *ReviewSize `form:"size,omitempty" json:"size,omitempty"`
 
-	// StartTime Only reviews whose `updated_at` is this time or later; RFC 3339.
+	// StartTime Only reviews whose `updated_at` is this time or later: a date-time of RFC 3339, T and Z in
+	// upper or lower case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
 	StartTime *StartTime `form:"start_time,omitempty" json:"start_time,omitempty"`
 
-	// EndTime Only reviews whose `updated_at` is earlier than this; RFC 3339, not before `start_time`.
+	// EndTime Only reviews whose `updated_at` is earlier than this; written as `start_time`, and not
+	// before it.
 	EndTime *EndTime `form:"end_time,omitempty" json:"end_time,omitempty"`
 
 	// Status Only reviews of pull requests of this status.
