@@ -69,13 +69,24 @@ func (im *Importer) get(ctx context.Context, kind, name string, into client.Obje
 	return Require(ctx, im.client, kind, client.ObjectKey{Namespace: im.target.Namespace, Name: name}, into)
 }
 
+// whoCreates completes the error about what does not exist: the ClusterRole of scanners does not help.
+var whoCreates = map[string]string{
+	"repository": ownRole("repositories"),
+	"project":    ownRole("projects"),
+}
+
+func ownRole(resource string) string {
+	return fmt.Sprintf("; that takes the verbs create and report on %s.appsec.dev, which an administrator has and no ClusterRole of findings-operator holds", resource)
+}
+
 // Require reads an object that must be there before anything is imported; kind is for
 // messages. Where the object is not there, or going, the error is a RefusedError.
 func Require(ctx context.Context, c client.Client, kind string, key client.ObjectKey, into client.Object) error {
 	err := Retry(ctx, func(ctx context.Context) error { return c.Get(ctx, key, into) })
 	switch {
 	case apierrors.IsNotFound(err):
-		return &RefusedError{fmt.Sprintf("there is no %s %q in namespace %q: look with `kubectl get %s -n %s`, and create it before importing into it", kind, key.Name, key.Namespace, kind, key.Namespace)}
+		return &RefusedError{fmt.Sprintf("there is no %s %q in namespace %q: look with `kubectl get %s -n %s`, and have it created before importing into it%s",
+			kind, key.Name, key.Namespace, kind, key.Namespace, whoCreates[kind])}
 	case err != nil:
 		return fmt.Errorf("read %s %s: %w", kind, key, err)
 	case into.GetDeletionTimestamp() != nil:

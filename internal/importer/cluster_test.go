@@ -16,3 +16,13 @@ func TestAFieldThatTheSchemaHasNotIsRefused(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestWhatDoesNotExistIsAskedOfWhoMayCreateIt(t *testing.T) {
+	im := New(env.Client, Target{Namespace: testenv.SystemNamespace, Repository: "none", Project: "none"}, Options{})
+	_, err := im.repository(t.Context())
+	for _, part := range []string{`no repository "none"`, "create and report on repositories.appsec.dev", "no ClusterRole of findings-operator"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("got %v, want %q in it", err, part)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package admission_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+const (
+	// helped is an editor who is given the role that a refusal names.
+	helped who = "helped"
+	// repositoryEditor is bound to a role as docs/kinds/repository.md makes it.
+	repositoryEditor who = "repository-editor"
+)
+
+// bind binds a role in the namespace and waits until it is in force there, for which allowed tries something.
+func bind(t *testing.T, c *cast, name who, allowed client.Object, config *rest.Config, err error) {
+	t.Helper()
+	c.add(t, name, config, err)
+	NewWithT(t).Eventually(func() error { return c.as(name).Create(t.Context(), allowed) }).
+		WithTimeout(30 * time.Second).WithPolling(50 * time.Millisecond).Should(Succeed())
+}
+
+func TestARefusalOfAFactNamesWhatHelps(t *testing.T) {
+	c := newCast(t, "helps")
+	if _, err := env.Member(t.Context(), c.namespace, string(helped), testenv.Role("test-editor")); err != nil {
+		t.Fatal(err)
+	}
+	config, err := env.Member(t.Context(), c.namespace, string(helped), testenv.Scanner)
+	bind(t, c, helped, builder.Finding("first").In(c.namespace).Build(), config, err)
+	ownRole(t, c)
+	config, err = env.ServiceAccount(t.Context(), c.namespace, string(repositoryEditor))
+	bind(t, c, repositoryEditor, builder.Repository("first").In(c.namespace).Build(), config, err)
+
+	for resource, object := range map[string]client.Object{
+		"findings":     builder.Finding("o").In(c.namespace).Build(),
+		"scans":        builder.Scan("o", start).In(c.namespace).Build(),
+		"reviews":      builder.Review("o").In(c.namespace).Build(),
+		"reviewissues": builder.ReviewIssue("o").In(c.namespace).Build(),
+		"repositories": builder.Repository("o").In(c.namespace).Build(),
+		"projects":     builder.Project("o").In(c.namespace).Build(),
+	} {
+		t.Run(resource, func(t *testing.T) {
+			create := func(as who) error { return c.as(as).Create(t.Context(), object.DeepCopyObject().(client.Object)) }
+			refusal := create(editor)
+			if !isRefusal(refusal) || !strings.Contains(refusal.Error(), "needs the verb report on "+resource+".appsec.dev") {
+				t.Fatalf("got %v, want a refusal that names the verb", refusal)
+			}
+			helps := helped
+			if strings.Contains(refusal.Error(), "no ClusterRole of findings-operator holds it") {
+				helps = repositoryEditor
+				if err := create(helped); !isRefusal(err) {
+					t.Errorf("findings-scanner does help, other than the refusal says: %v", err)
+				}
+			} else if !strings.Contains(refusal.Error(), "(ClusterRole "+string(testenv.Scanner)+")") {
+				t.Errorf("the refusal names no role: %v", refusal)
+			}
+			if err := create(helps); err != nil {
+				t.Errorf("what the refusal names does not help: %v", err)
+			}
+		})
+	}
+}
+
+// ownRole makes the role of docs/kinds/repository.md, and binds it.
+func ownRole(t *testing.T, c *cast) {
+	t.Helper()
+	kubeconfig := testenv.WriteKubeconfig(t, c.members[admin].config, c.namespace)
+	for _, line := range []string{
+		"create role repository-editor --resource=repositories.appsec.dev,projects.appsec.dev --verb=get,list,watch,create,patch,report",
+		"create rolebinding repository-editor --role=repository-editor --serviceaccount=" + c.namespace + ":" + string(repositoryEditor),
+	} {
+		command := exec.CommandContext(t.Context(), testenv.Binary(t, "kubectl"), append([]string{"--kubeconfig", kubeconfig}, strings.Fields(line)...)...) //nolint:gosec // a test names its own arguments
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("kubectl %s: %v\n%s", line, err, out)
+		}
+	}
+}
