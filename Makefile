@@ -9,7 +9,11 @@ GENERATED := api/v1alpha1/zz_generated.deepcopy.go apiserver/openapi/types.gen.g
   charts/findings-operator/templates/crds charts/findings-operator/templates/rbac charts/findings-operator/templates/admission
 MODULES := . hack/tools hack/vacuum hack/controlplane hack/helm hack/image hack/node/coredns hack/licenses hack/kine
 # Ends a run of tests with its count.
-PASSED := --post-run-command 'bash -c "echo $$((TESTS_TOTAL-TESTS_FAILED-TESTS_SKIPPED)) passed, $$((TESTS_FAILED+TESTS_ERRORS)) failed"'
+PASSED := --post-run-command hack/count.sh
+# First of all in a target's recipe, before anything is built: is there what the target needs? Then make what
+# it is made of.
+CHECK = @hack/check.sh $@
+FIRST = @$(MAKE) --no-print-directory
 # The image's tag: the version that the chart asks for.
 VERSION ?= $(shell sed -n 's/^appVersion: //p' charts/findings-operator/Chart.yaml)
 # Packages tested at a time: each may run a control plane of its own.
@@ -28,13 +32,16 @@ help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*##"} /^[a-zA-Z_-]+:.*?##/ {printf "  \033[36m%-13s\033[0m %s\n", $$1, $$2} /^##@/ {printf "\n%s\n", substr($$0, 5)}' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: controlplane build ## Run everything on this machine until Ctrl-C (PORT=8080 RUN_DIR=.run SAMPLES=true).
+run: ## Run everything on this machine until Ctrl-C (PORT=8080 RUN_DIR=.run SAMPLES=true).
+	$(CHECK)
+	$(FIRST) controlplane build
 	@exec bin/findings-local
 
 ##@ Development
 
 .PHONY: build
 build: ## Build the binaries into bin/.
+	$(CHECK)
 	@mkdir -p bin
 	@echo "build: compiling the operator (cold: 1 to 3 minutes, afterwards seconds) ..."
 	@go build -o bin/ ./cmd/...
@@ -54,6 +61,7 @@ helm: ## Build helm and kubeconform into bin/, once.
 
 .PHONY: generate
 generate: ## Write all generated code and manifests anew.
+	$(CHECK)
 	go tool controller-gen object paths=./api/...
 	go tool controller-gen crd:allowDangerousTypes=false paths=./api/... output:crd:artifacts:config=config/crd/bases
 	$(TOOL) oapi-codegen -config apiserver/openapi/config.yaml apiserver/openapi/openapi.yaml
@@ -62,34 +70,40 @@ generate: ## Write all generated code and manifests anew.
 	go run ./hack/chart
 
 .PHONY: test
-test: controlplane helm build ## Run all tests with the race detector. Ends with a count.
-	@for program in redis-server node npm chromium; do command -v $$program >/dev/null || \
-	  echo "test: $$program is not installed: the tests that need it are reported as skipped (.ci/run installs it)"; done
-	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null || \
-	  echo "test: PostgreSQL is not installed: the tests that need it are reported as skipped (.ci/run installs it)"
-	$(TOOL) gotestsum --format=pkgname -- -race -p=$(TEST_JOBS) -timeout=$(TEST_TIMEOUT) ./...
+test: ## Run all tests, with the race detector where there is a C compiler. Ends with a count.
+	$(CHECK)
+	$(FIRST) controlplane helm build
+	@race=$$(hack/race.sh) && set -x && \
+	$(TOOL) gotestsum --format=pkgname -- $$race -p=$(TEST_JOBS) -timeout=$(TEST_TIMEOUT) ./...
 
 .PHONY: chart
-chart: helm ## Pack the chart into bin/chart.
+chart: ## Pack the chart into bin/chart.
+	$(CHECK)
+	$(FIRST) helm
 	@mkdir -p bin/chart
 	bin/helm lint --strict charts/findings-operator
 	bin/helm package charts/findings-operator --destination bin/chart
 
 .PHONY: image
 image: ## Build the image for amd64 and arm64 into bin/image, without an engine (cold: minutes for each).
+	$(CHECK)
 	@mkdir -p bin/image
 	@cd hack/image && go build -o ../../bin/findings-image .
 	@bin/findings-image --root . --out bin/image --version $(VERSION) \
 	  --revision "$$(git rev-parse HEAD)" --created "$$(git log -1 --format=%ct)"
 
+# Where the node of `make e2e` lives; what is in it is removed at the start.
+NODE_DIR ?= $(CURDIR)/.node
+
 .PHONY: e2e
 e2e: ## Run the chart's life in a real cluster of one node: install to uninstall (Linux, root, 15 minutes).
-	@hack/node/check.sh
-	@$(MAKE) --no-print-directory helm controlplane
+	$(CHECK)
+	$(FIRST) helm controlplane
 	@mkdir -p bin/e2e && (cd hack/image && go build -o ../../bin/findings-image .)
 	@echo "e2e: building the image ..."
 	@bin/findings-image --root . --out bin/e2e --architectures $$(go env GOARCH) --repository findings.test/findings-operator --version e2e
-	@FINDINGS_IMAGE=$(CURDIR)/bin/e2e/findings-operator-$$(go env GOARCH).tar $(TOOL) gotestsum --format=testname \
+	@FINDINGS_IMAGE=$(CURDIR)/bin/e2e/findings-operator-$$(go env GOARCH).tar FINDINGS_NODE_DIR=$(NODE_DIR) \
+	  hack/node/with.sh $(NODE_DIR) $(TOOL) gotestsum --format=testname \
 	  $(PASSED) \
 	  -- -tags=node -count=1 -timeout=60m ./test/node
 
@@ -97,46 +111,63 @@ e2e: ## Run the chart's life in a real cluster of one node: install to uninstall
 BENCH ?=
 
 .PHONY: bench
-bench: controlplane ## Compare with what else does the same, into docs/performance.md (20 minutes; BENCH=--help).
+bench: ## Compare with what else does the same, into docs/performance.md (20 minutes; BENCH=--help).
+	$(CHECK)
+	$(FIRST) controlplane
 	@mkdir -p bin && go build -o bin/findings-compare ./test/bench/compare
 	@bin/findings-compare $(BENCH)
 
 .PHONY: bench-go
-bench-go: controlplane ## Run the Go benchmarks.
+bench-go: ## Run the Go benchmarks.
+	$(CHECK)
+	$(FIRST) controlplane
 	@packages=$$(git ls-files '*_test.go' | xargs grep -l '^func Benchmark' | xargs -r -n1 dirname | sort -u | sed 's|^|./|'); \
 	go test -run='^$$' -bench=. -benchmem $$packages
 
 .PHONY: faults
-faults: controlplane build ## Kill, freeze and cut off the service's processes under load, and count what is lost (10 minutes).
+faults: ## Kill, freeze and cut off the service's processes under load, and count what is lost (10 minutes).
+	$(CHECK)
+	$(FIRST) controlplane build
 	@$(TOOL) gotestsum --format=standard-verbose $(PASSED) -- -tags=faults -count=1 -timeout=20m ./test/faults
 
 .PHONY: attack
-attack: controlplane ## Try every attack on a running service, and count what passes (10 minutes).
+attack: ## Try every attack on a running service, and count what passes (10 minutes).
+	$(CHECK)
+	$(FIRST) controlplane
 	@$(TOOL) gotestsum --format=standard-verbose $(PASSED) -- -tags=attack -count=1 -timeout=20m ./test/attack
 
 .PHONY: plane
-plane: controlplane build kine ## Hold a findings plane over PostgreSQL against the conformance suite, as docs/operations.md sets it up.
+plane: ## Hold a findings plane over PostgreSQL against the conformance suite, as docs/operations.md sets it up.
+	$(CHECK)
+	$(FIRST) controlplane build kine
 	@$(TOOL) gotestsum --format=testname $(PASSED) -- -tags=plane -count=1 -timeout=60m -run ThePage ./test/plane
 
 .PHONY: etcdcost
-etcdcost: controlplane build ## Count what each step of a finding's life writes to etcd (3 minutes).
+etcdcost: ## Count what each step of a finding's life writes to etcd (3 minutes).
+	$(CHECK)
+	$(FIRST) controlplane build
 	@$(TOOL) gotestsum --format=testname $(PASSED) -- -count=1 -timeout=20m ./test/etcdcost -operator $(CURDIR)/bin/findings-operator
 
 .PHONY: licenses
 licenses: ## List the licences of all that is linked in; fails at one that is not permissive.
+	$(CHECK)
 	@cd hack/licenses && go build -o ../../bin/findings-licenses .
 	@GOOS=linux GOARCH=amd64 bin/findings-licenses -out docs/licenses.md ./cmd/...
 
 .PHONY: vulncheck
 vulncheck: ## Look for known weaknesses of dependencies (needs the Go vulnerability database).
+	$(CHECK)
 	@$(TOOL) govulncheck ./... || { echo "vulncheck: a weakness is listed above, or the database was not reached"; exit 1; }
 
 .PHONY: lint
 lint: ## Run the linters (cold: building golangci-lint takes about 2 minutes).
+	$(CHECK)
 	$(TOOL) golangci-lint run --allow-parallel-runners
 
 .PHONY: verify
-verify: verify-generated verify-modules verify-licenses verify-scripts verify-openapi lint ## Check that nothing is stale, untidy or against the rules.
+verify: ## Check that nothing is stale, untidy or against the rules.
+	$(CHECK)
+	$(FIRST) verify-generated verify-modules verify-licenses verify-scripts verify-openapi lint
 	go vet ./...
 	go vet -tags=node ./test/node
 	go vet -tags=faults ./test/faults

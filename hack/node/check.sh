@@ -1,20 +1,47 @@
 #!/usr/bin/env bash
-# Says whether a node can run on this machine, and if not, what is missing.
+# Checks whether a node can run on this machine, and names all that is missing.
 set -euo pipefail
-case "${1:-}" in -h | --help) echo "Usage: hack/node/check.sh"; exit 0 ;; esac
+usage="Usage: hack/node/check.sh [--e2e]   (--e2e: and what the tests of \`make e2e\` need beside a node)"
+e2e=
+case "${1:-}" in
+  "") ;;
+  --e2e) e2e=yes ;;
+  -h | --help) echo "$usage"; exit 0 ;;
+  *) echo "$usage" >&2; exit 2 ;;
+esac
+source "$(dirname "${BASH_SOURCE[0]}")/addresses.sh"
 problems=()
 [ "$(uname -s)" = Linux ] || problems+=("this is $(uname -s), and a node needs Linux")
 [ "$(id -u)" -eq 0 ] || problems+=("run it as root")
 missing=()
-for program in containerd runc ctr iptables ip openssl unshare nsenter; do
-  command -v "$program" >/dev/null || missing+=("$program")
-done
-[ -x /usr/lib/cni/bridge ] || missing+=("/usr/lib/cni/bridge")
+packages=()
+# need PACKAGE PROGRAM...
+need() {
+  local package=$1 program found=yes
+  shift
+  for program in "$@"; do
+    command -v "$program" >/dev/null || { missing+=("$program"); found=; }
+  done
+  [ -n "$found" ] || packages+=("$package")
+}
+need golang go
+need containerd containerd ctr
+need runc runc
+need containernetworking-plugins /usr/lib/cni/bridge
+need iptables iptables
+need iproute2 ip
+need openssl openssl
+need util-linux unshare nsenter setsid
+[ -z "$e2e" ] || need redis-server redis-server
 if [ ${#missing[@]} -gt 0 ]; then
-  problems+=("not found: ${missing[*]} (Debian: apt-get install containerd runc containernetworking-plugins iptables iproute2 openssl)")
+  problems+=("not found: ${missing[*]} (Debian: apt-get install ${packages[*]})")
 fi
-if [ ${#problems[@]} -eq 0 ] && ! unshare --mount --pid --net --ipc --uts --fork true 2>/dev/null; then
-  problems+=("this machine does not let root make namespaces (in a container? it needs CAP_SYS_ADMIN and CAP_NET_ADMIN)")
+if [ ${#problems[@]} -eq 0 ]; then
+  unshare --mount --pid --net --ipc --uts --fork true 2>/dev/null ||
+    problems+=("this machine does not let root make namespaces (in a container? it needs CAP_SYS_ADMIN and CAP_NET_ADMIN)")
+  if ip link show "$link" >/dev/null 2>&1 || ip route | grep -qE '10\.(243|244|96)\.'; then
+    problems+=("the addresses (10.243.0.0/30, $pod_range, $service_range) or the link of a node are in use: is another node running, or was one killed? hack/node/down.sh DIRECTORY tidies up")
+  fi
 fi
 if [ ${#problems[@]} -gt 0 ]; then
   printf 'node: cannot run here: %s\n' "${problems[@]}" >&2

@@ -17,7 +17,6 @@ USAGE
 case "${1:-}" in -h | --help) usage; exit 0 ;; esac
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$here/addresses.sh"
-"$here/check.sh"
 mkdir -p "${1:-.node}"
 dir=$(cd "${1:-.node}" && pwd)
 
@@ -25,10 +24,7 @@ if [ -e "$dir/state/init.pid" ] && [ -d "/proc/$(cat "$dir/state/init.pid")" ]; 
   echo "node: one runs in $dir already; end it with hack/node/down.sh $dir" >&2
   exit 1
 fi
-if ip link show "$link" >/dev/null 2>&1 || ip route | grep -qE '10\.(243|244|96)\.'; then
-  echo "node: its addresses (10.243.0.0/30, $pod_range, $service_range) or its link are in use: is another node running, or was one killed? hack/node/down.sh DIRECTORY tidies up" >&2
-  exit 1
-fi
+"$here/check.sh"
 
 mkdir -p "$dir"/{state,logs,images,conf/cni}
 "$here/build.sh" "$dir"
@@ -49,6 +45,8 @@ done
 setsid unshare --mount --pid --net --ipc --uts --fork --mount-proc --kill-child \
   bash "$here/init.sh" "$dir" >"$dir/logs/init.log" 2>&1 </dev/null &
 unshared=$!
+# One that does not become ready is of no use to anybody; its logs stay.
+trap '[ $? -eq 0 ] || "$here/down.sh" "$dir"' EXIT
 echo "$unshared" >"$dir/state/unshare.pid"
 init=
 for ((i = 0; i < 100; i++)); do

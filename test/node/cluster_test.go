@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // eventually is how long anything in the cluster gets; what goes well takes seconds.
@@ -121,15 +122,13 @@ func pods(t *testing.T, component string) []string {
 	return names
 }
 
-// startRedis runs a Redis on the machine where pods can reach it, until the tests end.
+// startRedis runs a Redis on the machine where pods can reach it, until the test binary ends.
 func startRedis() (stop func(), err error) {
-	redis := exec.Command("redis-server", "--bind", hostAddress, "--port", "6379", "--protected-mode", "no", "--save", "", "--appendonly", "no")
-	redis.Dir = os.TempDir()
-	if err := redis.Start(); err != nil {
-		return nil, fmt.Errorf("start redis-server (Debian: apt-get install redis-server): %w", err)
+	binary, err := exec.LookPath("redis-server")
+	if err != nil {
+		return nil, fmt.Errorf("find redis-server (Debian: apt-get install redis-server): %w", err)
 	}
-	return func() {
-		_ = redis.Process.Kill()
-		_ = redis.Wait()
-	}, nil
+	redis := harness.NewProcess(filepath.Join(dir, "logs"), "redis", binary,
+		"--bind", hostAddress, "--port", "6379", "--protected-mode", "no", "--save", "", "--appendonly", "no")
+	return redis.Kill, redis.Start()
 }

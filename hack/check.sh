@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# Checks, before anything is built, that a make target has what it needs on this machine.
+set -euo pipefail
+
+usage() {
+  cat <<'USAGE'
+Usage: hack/check.sh TARGET
+
+Checks what `make TARGET` needs beyond what it builds itself, names all that is missing with
+the Debian package that brings it, and fails where the target cannot run without it.
+
+Targets: attack bench bench-go build chart e2e etcdcost faults generate image licenses lint
+plane run test verify vulncheck
+
+Environment: REQUIRE_ALL=1 makes what the tests can be run without a failure too.
+USAGE
+}
+
+target=${1:-}
+case "$target" in
+  -h | --help) usage; exit 0 ;;
+  "" | -*) usage >&2; exit 2 ;;
+esac
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+missing=()  # programs, with their packages
+packages=()
+problems=() # anything else that keeps the target from running
+
+installed() { command -v "$1" >/dev/null 2>&1; }
+
+# need PROGRAM PACKAGE
+need() {
+  if ! installed "$1"; then
+    missing+=("$1")
+    packages+=("$2")
+  fi
+}
+
+# Debian keeps PostgreSQL's servers out of the path.
+postgresql() { compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || installed initdb; }
+
+# without WHAT PROGRAM... says what is left out where one of the programs does not exist. For tests it
+# is a failure where REQUIRE_ALL=1 wants every test run.
+without() {
+  local what=$1 program
+  shift
+  for program in "$@"; do
+    if [ "$program" = postgresql ] && postgresql; then continue; fi
+    if installed "$program"; then continue; fi
+    if [ "${REQUIRE_ALL:-}" = 1 ]; then
+      problems+=("$program is not installed, and REQUIRE_ALL=1 wants every test run")
+    else
+      echo "$target: $program is not installed: $what without it are reported as skipped (.ci/run installs it)"
+    fi
+  done
+}
+
+# port_is_free PORT, on the loopback address
+port_is_free() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+
+need go golang
+need git git
+
+case "$target" in
+  attack | bench-go | build | chart | etcdcost | generate | image | licenses | lint | verify | vulncheck) ;;
+  run)
+    port=${PORT:-8080}
+    if ! [[ $port =~ ^[0-9]{1,5}$ ]] || [ "$port" -lt 1 ] || [ "$port" -gt 65535 ]; then
+      problems+=("PORT is \"$port\": give a number between 1 and 65535")
+    elif ! port_is_free "$port"; then
+      problems+=("port $port is in use: stop what listens there, or give another: PORT=$((port % 65535 + 1)) RUN_DIR=.run-2 make run")
+    fi
+    ;;
+  test)
+    without "the tests that need it and run" redis-server node npm chromium postgresql
+    if [ "${REQUIRE_ALL:-}" = 1 ] && installed go && [ -z "$("$here/race.sh" 2>/dev/null)" ]; then
+      problems+=("the race detector cannot be used, and REQUIRE_ALL=1 wants it (see hack/race.sh)")
+    fi
+    ;;
+  bench) without "the measurements that need it and run" postgresql ;;
+  faults) need redis-server redis-server ;;
+  plane)
+    postgresql || { missing+=(initdb); packages+=(postgresql); }
+    need psql postgresql-client
+    need openssl openssl
+    ;;
+  e2e) "$here/node/check.sh" --e2e >/dev/null || exit 1 ;;
+  *) echo "check: there is no target \"$target\"; see hack/check.sh --help" >&2; exit 2 ;;
+esac
+
+if [ ${#missing[@]} -gt 0 ]; then
+  problems+=("not found: ${missing[*]} (Debian: apt-get install ${packages[*]})")
+fi
+if [ ${#problems[@]} -gt 0 ]; then
+  printf "$target: cannot run here: %s\n" "${problems[@]}" >&2
+  exit 1
+fi

@@ -1,0 +1,307 @@
+// Package targets tries the make targets' own parts: what they check before they build anything,
+// how they count, and what they leave behind.
+package targets
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/needs"
+)
+
+// patience is how long a condition may take on a busy machine.
+const patience = time.Minute
+
+// everywhere are programs that every machine has, and the scripts take for granted.
+var everywhere = []string{
+	"bash", "make", "awk", "cat", "cut", "date", "dirname", "env", "grep", "head", "id", "kill", "ln", "mkdir", "mktemp", "mv", "readlink", "rm",
+	"sed", "setsid", "sh", "sha256sum", "sleep", "sort", "tail", "tr", "uname", "xargs",
+}
+
+// machine is a path that holds what every machine has, and some programs more.
+func machine(t *testing.T, programs ...string) string {
+	t.Helper()
+	folder := t.TempDir()
+	for _, name := range append(programs, everywhere...) {
+		found, err := exec.LookPath(name)
+		if err != nil {
+			needs.Missing(t, "%s is not installed", name)
+		}
+		if err := os.Symlink(found, filepath.Join(folder, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// program writes a script into the folder, in place of a program of that name.
+func program(t *testing.T, folder, name, script string) {
+	t.Helper()
+	path := filepath.Join(folder, name)
+	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("#!/bin/bash\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // to be run
+		t.Fatal(err)
+	}
+}
+
+// run runs a program in the repository's folder, with nothing of the environment but what is given.
+func run(t *testing.T, environment []string, name string, arguments ...string) (output string, code int) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), name, arguments...)
+	command.Dir = harness.Root()
+	command.Env = append([]string{"HOME=" + os.Getenv("HOME")}, environment...)
+	out, err := command.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%s %v: %v", name, arguments, err)
+	}
+	return string(out), command.ProcessState.ExitCode()
+}
+
+// all are the targets that build or run something.
+var all = []string{
+	"attack", "bench", "bench-go", "build", "chart", "e2e", "etcdcost", "faults", "generate", "image", "licenses", "lint", "plane",
+	"run", "test", "verify", "vulncheck",
+}
+
+func TestEveryTargetNamesWhatIsMissingAndStops(t *testing.T) {
+	bare := machine(t)
+	for _, target := range all {
+		t.Run(target, func(t *testing.T) {
+			out, code := run(t, []string{"PATH=" + bare}, "make", target)
+			if code == 0 || !strings.Contains(out, "cannot run here: not found: ") || !strings.Contains(out, "apt-get install golang") {
+				t.Errorf("exit status %d, want a failure that names go and its package:\n%s", code, out)
+			}
+		})
+	}
+}
+
+func TestAllThatIsMissingIsNamedAtOnce(t *testing.T) {
+	bare := machine(t)
+	cases := []struct {
+		target string
+		want   []string
+	}{
+		{"run", []string{"go", "git"}},
+		{"faults", []string{"redis-server"}},
+		{"plane", []string{"psql", "openssl", "postgresql-client"}},
+		{"e2e", []string{
+			"containerd", "ctr", "runc", "iptables", "ip", "openssl", "unshare", "nsenter", "redis-server",
+			"containernetworking-plugins", "iproute2",
+		}},
+	}
+	for _, c := range cases {
+		out, code := run(t, []string{"PATH=" + bare}, "hack/check.sh", c.target)
+		for _, name := range c.want {
+			// The machine's own plugins lie at a fixed place.
+			if _, err := os.Stat("/usr/lib/cni/bridge"); err == nil && name == "containernetworking-plugins" {
+				continue
+			}
+			if code == 0 || !strings.Contains(out, " "+name) {
+				t.Errorf("%s: exit status %d, want a failure that names %s:\n%s", c.target, code, name, out)
+			}
+		}
+	}
+}
+
+// What is missing is said before minutes go into building.
+func TestNothingIsBuiltBeforeTheCheck(t *testing.T) {
+	for _, target := range []string{"e2e", "faults", "plane"} {
+		t.Run(target, func(t *testing.T) {
+			folder := machine(t)
+			called := filepath.Join(t.TempDir(), "called")
+			program(t, folder, "git", "exit 0")
+			program(t, folder, "go", `echo "$@" >>`+called)
+			out, code := run(t, []string{"PATH=" + folder}, "make", target)
+			if code == 0 {
+				t.Errorf("went on:\n%s", out)
+			}
+			if content, err := os.ReadFile(called); !os.IsNotExist(err) { //nolint:gosec // the test's own file
+				t.Errorf("go was called (%v):\n%s", err, content)
+			}
+		})
+	}
+}
+
+func TestMakeRunNamesAPortThatCannotBe(t *testing.T) {
+	for _, port := range []string{"none", "0", "65536"} {
+		if out, code := run(t, []string{"PATH=" + os.Getenv("PATH"), "PORT=" + port}, "hack/check.sh", "run"); code == 0 || !strings.Contains(out, "PORT is ") {
+			t.Errorf("PORT=%s: exit status %d:\n%s", port, code, out)
+		}
+	}
+}
+
+// recorded runs `make test` with a go that only notes how the tests would be run.
+func recorded(t *testing.T, environment ...string) (arguments, output string) {
+	t.Helper()
+	folder, record := machine(t, "git"), filepath.Join(t.TempDir(), "arguments")
+	real, err := exec.LookPath("go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program(t, folder, "go", `case "$*" in
+  *gotestsum*) echo "$*" >`+record+` ;;
+  *./cmd/...* | *./hack/local*) ;;
+  *) exec `+real+` "$@" ;;
+esac`)
+	output, code := run(t, append([]string{"PATH=" + folder + ":" + os.Getenv("PATH")}, environment...), "make", "test")
+	if code != 0 {
+		t.Fatalf("make test: exit status %d\n%s", code, output)
+	}
+	content, err := os.ReadFile(record) //nolint:gosec // the test's own file
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content), output
+}
+
+func TestMakeTestRunsWithoutTheRaceDetectorWhereThereIsNoCCompiler(t *testing.T) {
+	for _, environment := range []string{"CGO_ENABLED=0", "CC=/nonexistent"} {
+		arguments, output := recorded(t, environment)
+		if strings.Contains(arguments, "-race") || !strings.Contains(output, "WITHOUT the race detector") {
+			t.Errorf("%s: go %s\n%s", environment, arguments, output)
+		}
+	}
+	needs.Program(t, "gcc", "gcc")
+	if arguments, output := recorded(t); !strings.Contains(arguments, " -race ") {
+		t.Errorf("with a C compiler: go %s\n%s", arguments, output)
+	}
+}
+
+func TestRequireAllWantsTheRaceDetector(t *testing.T) {
+	environment := []string{"PATH=" + os.Getenv("PATH"), "CGO_ENABLED=0", "REQUIRE_ALL=1"}
+	if out, code := run(t, environment, "hack/check.sh", "test"); code == 0 || !strings.Contains(out, "race detector") {
+		t.Errorf("exit status %d:\n%s", code, out)
+	}
+}
+
+func TestTheCountIsOfTests(t *testing.T) {
+	cases := []struct {
+		reason                         string
+		total, failed, skipped, errors int
+		want                           string
+	}{
+		{"all passed", 12, 0, 0, 0, "12 passed, 0 failed"},
+		{"one failed", 12, 1, 0, 0, "11 passed, 1 failed"},
+		{"some were not run", 12, 1, 2, 0, "9 passed, 1 failed, 2 not run"},
+		{"what all need did not start", 0, 1, 0, 0, "0 passed, 1 failed"},
+		{"the tests do not compile", 0, 0, 0, 1, "0 passed, 1 failed"},
+	}
+	for _, c := range cases {
+		out, _ := run(t, []string{
+			"PATH=" + os.Getenv("PATH"), "TESTS_TOTAL=" + strconv.Itoa(c.total), "TESTS_FAILED=" + strconv.Itoa(c.failed),
+			"TESTS_SKIPPED=" + strconv.Itoa(c.skipped), "TESTS_ERRORS=" + strconv.Itoa(c.errors),
+		}, "hack/count.sh")
+		if got := strings.TrimSpace(out); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
+		}
+	}
+}
+
+// node is a copy of the node's scripts, with a link and control groups of names that no node has, and
+// a process in the place of the node.
+type node struct {
+	scripts, dir string
+	process      *exec.Cmd
+	ended        chan struct{}
+}
+
+func newNode(t *testing.T) *node {
+	t.Helper()
+	n := &node{scripts: t.TempDir(), dir: t.TempDir(), process: exec.CommandContext(t.Context(), "sleep", "3600"), ended: make(chan struct{})}
+	for _, name := range []string{"addresses.sh", "down.sh", "with.sh"} {
+		content, err := os.ReadFile(filepath.Join(harness.Root(), "hack", "node", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		own := strings.NewReplacer("link=findings-host", "link=findings-none", "group=findings-node", "group=findings-none").Replace(string(content))
+		if err := os.WriteFile(filepath.Join(n.scripts, name), []byte(own), 0o700); err != nil { //nolint:gosec // to be run
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(n.process.Start(), os.Mkdir(filepath.Join(n.dir, "state"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = n.process.Wait(); close(n.ended) }()
+	pid := []byte(strconv.Itoa(n.process.Process.Pid))
+	if err := os.WriteFile(filepath.Join(n.dir, "state", "unshare.pid"), pid, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// with runs the command beside the node.
+func (n *node) with(t *testing.T, command string) *exec.Cmd {
+	t.Helper()
+	return exec.CommandContext(t.Context(), filepath.Join(n.scripts, "with.sh"), n.dir, "bash", "-c", command) //nolint:gosec // a test names its own
+}
+
+func (n *node) mustHaveEnded(t *testing.T) {
+	t.Helper()
+	select {
+	case <-n.ended:
+	default:
+		t.Error("the node goes on")
+	}
+}
+
+func TestTheNodeEndsWithTheCommandHoweverThatEnds(t *testing.T) {
+	for reason, c := range map[string]struct {
+		command string
+		code    int
+	}{
+		"it succeeds": {"true", 0}, "it fails": {"exit 3", 3}, "it is killed": {"kill -9 $$", 137},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			n := newNode(t)
+			command := n.with(t, c.command)
+			if out, err := command.CombinedOutput(); command.ProcessState.ExitCode() != c.code {
+				t.Errorf("%v, want exit status %d:\n%s", err, c.code, out)
+			}
+			n.mustHaveEnded(t)
+		})
+	}
+}
+
+func TestTheNodeAndTheCommandEndOnASignal(t *testing.T) {
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run(signal.String(), func(t *testing.T) {
+			n := newNode(t)
+			started := filepath.Join(n.dir, "started")
+			// What the command has started goes on without it, unless it is ended too.
+			command := n.with(t, "sleep 3600 & echo $! >"+started+".new; mv "+started+".new "+started+"; wait")
+			if err := command.Start(); err != nil {
+				t.Fatal(err)
+			}
+			g := NewWithT(t)
+			g.Eventually(func() error { _, err := os.Stat(started); return err }).WithTimeout(patience).Should(Succeed())
+			if err := command.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+			if err := command.Wait(); err == nil {
+				t.Error("it succeeds, although it was interrupted")
+			}
+			n.mustHaveEnded(t)
+			content, err := os.ReadFile(started) //nolint:gosec // the test's own file
+			if err != nil {
+				t.Fatal(err)
+			}
+			pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.Eventually(func() error { return syscall.Kill(pid, 0) }).WithTimeout(patience).Should(MatchError(syscall.ESRCH))
+		})
+	}
+}
