@@ -105,7 +105,7 @@ e2e: ## Run the chart's life in a real cluster of one node: install to uninstall
 	@FINDINGS_IMAGE=$(CURDIR)/bin/e2e/findings-operator-$$(go env GOARCH).tar FINDINGS_NODE_DIR=$(NODE_DIR) \
 	  hack/node/with.sh $(NODE_DIR) $(TOOL) gotestsum --format=testname \
 	  $(PASSED) \
-	  -- -tags=node -count=1 -timeout=60m ./test/node
+	  -- -tags=node -count=1 -timeout=120m ./test/node
 
 # Flags of the comparison, such as BENCH="--short" or BENCH="--only reads"; see BENCH=--help.
 BENCH ?=

@@ -15,13 +15,13 @@ for name in init unshare; do
   file=$dir/state/$name.pid
   if [ -e "$file" ]; then kill -9 "$(cat "$file")" 2>/dev/null || true; fi
 done
-for ((i = 0; i < 200; i++)); do
+for ((i = 0; i < 1200; i++)); do
   if [ ! -e "$dir/state/unshare.pid" ] || [ ! -d "/proc/$(cat "$dir/state/unshare.pid")" ]; then break; fi
   sleep 0.1
 done
 # Its routes go with it.
 ip link del "$link" 2>/dev/null || true
-for ((i = 0; i < 100; i++)); do
+for ((i = 0; i < 600; i++)); do
   for tree in /sys/fs/cgroup/*/"$group" /sys/fs/cgroup/"$group"; do
     if [ -d "$tree" ]; then find "$tree" -depth -type d -exec rmdir {} \; 2>/dev/null || true; fi
   done

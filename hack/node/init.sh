@@ -66,7 +66,7 @@ run kube-apiserver "$bin/kube-apiserver" --etcd-servers http://127.0.0.1:2379 \
   --kubelet-preferred-address-types InternalIP \
   --service-account-issuer https://kubernetes.default.svc \
   --service-account-key-file "$pki/service-accounts.pub" --service-account-signing-key-file "$pki/service-accounts.key"
-wait_for kube-apiserver 600 "$bin/kubectl" --kubeconfig "$pki/admin.kubeconfig" get --raw /readyz
+wait_for kube-apiserver 3000 "$bin/kubectl" --kubeconfig "$pki/admin.kubeconfig" get --raw /readyz
 
 # credentials NAME
 credentials() {
@@ -83,7 +83,7 @@ run kube-controller-manager "$bin/kube-controller-manager" $(credentials control
 run kube-scheduler "$bin/kube-scheduler" $(credentials scheduler) --bind-address 127.0.0.1 --leader-elect=false
 
 run containerd containerd --config "$conf/containerd.toml"
-wait_for containerd 300 ctr version
+wait_for containerd 1200 ctr version
 for image in "$dir"/images/*.tar; do ctr -n k8s.io images import "$image"; done
 run kubelet "$bin/kubelet" --config "$conf/kubelet.yaml" --kubeconfig "$pki/kubelet.kubeconfig" \
   --hostname-override "$node_name" --node-ip "$node_address" --root-dir /var/lib/kubelet

@@ -18,20 +18,40 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// eventually is how long anything in the cluster gets; what goes well takes seconds.
 const (
-	eventually = 3 * time.Minute
+	// eventually is how long anything in the cluster gets; what goes well takes seconds, and minutes
+	// where something else is being built on the machine. timeout is the same for kubectl and helm.
+	eventually = 8 * time.Minute
+	timeout    = "8m"
 	interval   = 200 * time.Millisecond
 )
 
 // kubectl and helm are the project's own, against the node.
 func kubectl(t *testing.T, arguments ...string) string {
 	t.Helper()
-	out, err := output(filepath.Join(root, "bin/k8s/kubectl"), arguments...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var out string
+	waitFor(t, "kubectl "+strings.Join(arguments, " "), func() bool {
+		var err error
+		if out, err = output(filepath.Join(root, "bin/k8s/kubectl"), arguments...); err != nil && !passes(err) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 	return strings.TrimSpace(out)
+}
+
+// passes reports whether an error comes of an API server or an etcd that is short of processor time,
+// and what was asked may be asked again.
+func passes(err error) bool {
+	for _, sign := range []string{
+		"etcdserver: request timed out", "etcdserver: leader changed", "etcdserver: too many requests", "TLS handshake timeout",
+		"unable to return a response in the time allotted", "net/http: request canceled while waiting for connection",
+	} {
+		if strings.Contains(err.Error(), sign) {
+			return true
+		}
+	}
+	return false
 }
 
 func helm(t *testing.T, arguments ...string) string {
@@ -68,9 +88,11 @@ func apply(t *testing.T, arguments ...string) {
 // installed is what `helm install` and `helm upgrade` say of the release, and more values.
 func installed(values ...string) []string {
 	arguments := []string{
-		release, filepath.Join(root, "charts/findings-operator"), "--wait", "--timeout", "5m",
+		release, filepath.Join(root, "charts/findings-operator"), "--wait", "--timeout", timeout,
 		"--set", "image.repository=" + image, "--set", "image.tag=" + imageTag, "--set", "image.pullPolicy=Never",
 		"--set", "api.redis.urlSecret=redis",
+		// How long it takes until kube-proxy knows that a pod goes depends on what else the machine does.
+		"--set", "api.preStopSleepSeconds=20",
 		"--set", "controller.webhookAllowCIDRs={" + hostAddress + "/32}",
 	}
 	for _, value := range values {
@@ -88,7 +110,7 @@ func address(t *testing.T) string {
 // sampleKey is the API key of the sample organization.
 func sampleKey(t *testing.T) string {
 	t.Helper()
-	kubectl(t, "-n", "org-sample", "wait", "--for=condition=Ready", "apikey/sample", "--timeout=2m")
+	kubectl(t, "-n", "org-sample", "wait", "--for=condition=Ready", "apikey/sample", "--timeout="+timeout)
 	secret := kubectl(t, "-n", "org-sample", "get", "apikey", "sample", "-o", "jsonpath={.status.secretRef.name}")
 	encoded := kubectl(t, "-n", "org-sample", "get", "secret", secret, "-o", "jsonpath={.data.token}")
 	token, err := base64.StdEncoding.DecodeString(encoded)

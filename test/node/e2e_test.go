@@ -20,7 +20,7 @@ func TestTheChartInstallsAndIsReady(t *testing.T) {
 	helm(t, append([]string{"install"}, installed()...)...)
 	for _, component := range []string{"controller", "api"} {
 		waitFor(t, "two pods of "+component, func() bool { return len(pods(t, component)) == 2 })
-		kubectl(t, "-n", namespace, "rollout", "status", "deployment/"+release+"-"+component, "--timeout=2m")
+		kubectl(t, "-n", namespace, "rollout", "status", "deployment/"+release+"-"+component, "--timeout="+timeout)
 	}
 }
 
@@ -30,7 +30,7 @@ func TestTheSamplesAreServedThroughTheService(t *testing.T) {
 		t.Fatal(err)
 	}
 	apply(t, "-f", filepath.Join(root, "config/samples/organization.yaml"))
-	kubectl(t, "wait", "--for=condition=Ready", "organization/sample", "--timeout=2m")
+	kubectl(t, "wait", "--for=condition=Ready", "organization/sample", "--timeout="+timeout)
 	kubectl(t, "patch", "organization", "sample", "--type=merge", "-p", `{"spec":{"rateLimit":{"requestsPerMinute":1000000}}}`)
 	for _, sample := range samples {
 		if filepath.Base(sample) != "organization.yaml" {
@@ -44,11 +44,11 @@ func TestTheSamplesAreServedThroughTheService(t *testing.T) {
 }
 
 func TestHelmTest(t *testing.T) {
-	helm(t, "test", release, "--timeout", "2m")
+	helm(t, "test", release, "--timeout", timeout)
 }
 
 func TestConformanceThroughTheService(t *testing.T) {
-	err := command("go", "test", "-count=1", "-timeout=15m", "./test/conformance",
+	err := command("go", "test", "-count=1", "-timeout=45m", "./test/conformance",
 		"-base-url="+address(t), "-kubeconfig="+adminKubeconfig(), "-receiver-address="+hostAddress, "-require-all")
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestAnUpgradeUnderLoadFailsNoRequest(t *testing.T) {
 func TestARollingRestartFailsNoRequest(t *testing.T) {
 	load := startLoad(t, address(t)+"/v1/findings", sampleKey(t))
 	kubectl(t, "-n", namespace, "rollout", "restart", "deployment/"+release+"-api")
-	kubectl(t, "-n", namespace, "rollout", "status", "deployment/"+release+"-api", "--timeout=4m")
+	kubectl(t, "-n", namespace, "rollout", "status", "deployment/"+release+"-api", "--timeout="+timeout)
 	if answered, failures := load.end(); len(failures) > 0 || answered == 0 {
 		t.Errorf("%d requests answered, %d failed: %v", answered, len(failures), failures[:min(5, len(failures))])
 	}
@@ -117,12 +117,12 @@ func TestAKilledNodeComesBackWithEverything(t *testing.T) {
 		t.Errorf("the comment is %q", got)
 	}
 	for _, component := range []string{"controller", "api"} {
-		kubectl(t, "-n", namespace, "rollout", "status", "deployment/"+release+"-"+component, "--timeout=3m")
+		kubectl(t, "-n", namespace, "rollout", "status", "deployment/"+release+"-"+component, "--timeout="+timeout)
 	}
 }
 
 func TestUninstallLeavesWhatTheDocumentsSay(t *testing.T) {
-	helm(t, "uninstall", release, "--wait", "--timeout", "3m")
+	helm(t, "uninstall", release, "--wait", "--timeout", timeout)
 	waitFor(t, "the pods to go", func() bool {
 		return kubectl(t, "-n", namespace, "get", "pods", "-o", "name") == ""
 	})

@@ -16,8 +16,9 @@ const (
 	// callers and pause give a load that two cores bear beside a cluster.
 	callers = 4
 	pause   = 20 * time.Millisecond
-	// callTimeout is far above what an answer takes: a request that is lost has to show.
-	callTimeout = 10 * time.Second
+	// callTimeout is far above what an answer takes, with a build beside it too: a request that is lost has
+	// to show.
+	callTimeout = 30 * time.Second
 )
 
 // load asks the REST API without a break, each time over a new connection, so that each

@@ -5,6 +5,7 @@ package node
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -22,6 +23,9 @@ var settings = []string{
 	"/proc/sys/net/ipv4/ip_forward",
 }
 
+// ofANode are the names of control groups that a node makes, its own or where its configuration is not heeded.
+var ofANode = regexp.MustCompile(`findings|kube|k8s|pod`)
+
 func lookAtMachine() (machine, error) {
 	var m machine
 	routes, err := output("ip", "route")
@@ -36,7 +40,7 @@ func lookAtMachine() (machine, error) {
 	for _, link := range links {
 		m.links = append(m.links, link.Name())
 	}
-	// Kubernetes' groups lie this deep at least; others may come and go further down.
+	// A node's groups lie this deep at least. Others come and go with what else the machine does.
 	for _, pattern := range []string{"/sys/fs/cgroup/*", "/sys/fs/cgroup/*/*"} {
 		groups, err := filepath.Glob(pattern)
 		if err != nil {
@@ -44,7 +48,7 @@ func lookAtMachine() (machine, error) {
 		}
 		m.groups = append(m.groups, slices.DeleteFunc(groups, func(path string) bool {
 			info, err := os.Stat(path)
-			return err != nil || !info.IsDir()
+			return err != nil || !info.IsDir() || !ofANode.MatchString(filepath.Base(path))
 		})...)
 	}
 	for _, path := range settings {

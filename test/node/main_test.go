@@ -26,8 +26,9 @@ const (
 	// image is the reference under which `make image` is brought in.
 	image    = "findings.test/findings-operator"
 	imageTag = "e2e"
-	// commandTimeout bounds a command where nothing else does.
-	commandTimeout = 10 * time.Minute
+	// commandTimeout bounds a command where nothing else does. The longest are the conformance suite, which
+	// is compiled first, and the start of a node whose programs are built.
+	commandTimeout = time.Hour
 )
 
 var (
