@@ -416,7 +416,7 @@ func (o *organization) heavy() (findings, repositories []string) {
 			}).Build())
 		}
 	}
-	eventually(o.t, patience, func(g Gomega) {
+	harness.Eventually(o.t, func(g Gomega) {
 		g.Expect(o.get("/v1/findings?size=1").page().Total).To(Equal(len(findings)))
 		for _, name := range repositories[1:] {
 			g.Expect(o.get(projectPath(name, name+"-8")).Status).To(Equal(200))
