@@ -415,17 +415,20 @@ type FindingStatus struct {
 // +kubebuilder:printcolumn:name="Severity",type=string,JSONPath=`.spec.details.severity`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
 // +kubebuilder:printcolumn:name="Triage",type=string,JSONPath=`.spec.triage.userStatus`
-// +kubebuilder:printcolumn:name="Title",type=string,JSONPath=`.spec.details.title`
 // +kubebuilder:printcolumn:name="Project",type=string,JSONPath=`.spec.projectRef.name`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Repository",type=string,priority=1,JSONPath=`.spec.repositoryRef.name`
 // +kubebuilder:printcolumn:name="File",type=string,priority=1,JSONPath=`.spec.details.location.filePath`
 // +kubebuilder:printcolumn:name="Line",type=integer,priority=1,JSONPath=`.spec.details.location.lineNumber`
+// +kubebuilder:printcolumn:name="Score",type=string,priority=1,JSONPath=`.spec.details.score`
+// +kubebuilder:printcolumn:name="Vulnerability",type=string,priority=1,JSONPath=`.spec.vulnerability.id`
+// +kubebuilder:printcolumn:name="Package",type=string,priority=1,JSONPath=`.spec.package.name`
 // +kubebuilder:printcolumn:name="Class",type=string,priority=1,JSONPath=`.spec.class`
 // +kubebuilder:printcolumn:name="Tool",type=string,priority=1,JSONPath=`.spec.tool`
 // +kubebuilder:printcolumn:name="Triaged By",type=string,priority=1,JSONPath=`.spec.triage.by`
 // +kubebuilder:printcolumn:name="Ready",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Title",type=string,JSONPath=`.spec.details.title`
 // +kubebuilder:selectablefield:JSONPath=`.spec.repositoryRef.name`
 // +kubebuilder:selectablefield:JSONPath=`.spec.projectRef.name`
 // +kubebuilder:selectablefield:JSONPath=`.spec.tool`

@@ -111,7 +111,7 @@ type ReviewStatus struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Namespaced,categories=appsec
+// +kubebuilder:resource:scope=Namespaced,shortName=rvw,categories=appsec
 // +kubebuilder:printcolumn:name="Repository",type=string,JSONPath=`.spec.repositoryRef.name`
 // +kubebuilder:printcolumn:name="PR",type=integer,JSONPath=`.spec.prNumber`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.spec.prStatus`

@@ -130,7 +130,7 @@ type ReviewIssueStatus struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Namespaced,categories=appsec
+// +kubebuilder:resource:scope=Namespaced,shortName=rvi,categories=appsec
 // +kubebuilder:printcolumn:name="Review",type=string,JSONPath=`.spec.reviewRef.name`
 // +kubebuilder:printcolumn:name="Severity",type=string,JSONPath=`.spec.severity`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`

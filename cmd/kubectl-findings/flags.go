@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -43,18 +45,30 @@ func (f *connectionFlags) namespace() (string, error) {
 	return namespace, nil
 }
 
-// connect returns the namespace that is meant, and a client for imports.
-func connect(flags *connectionFlags) (string, client.Client, error) {
-	namespace, err := flags.namespace()
+// connect returns a session for what to say of errors, and a client for imports.
+func connect(flags *connectionFlags) (*session, client.Client, error) {
+	session, err := flags.open()
 	if err != nil {
-		return "", nil, err
+		return nil, nil, err
 	}
 	config, err := flags.ToRESTConfig()
 	if err != nil {
-		return "", nil, err
+		return nil, nil, err
 	}
 	c, err := importer.NewClient(config)
-	return namespace, c, err
+	return session, c, err
+}
+
+// explainImport adds to the error of an import what to do next: which role lets it, or that there is no
+// such namespace.
+func (s *session) explainImport(ctx context.Context, err error, what string) error {
+	var refused *importer.RefusedError
+	if errors.As(err, &refused) {
+		if missing := s.checkPlace(context.WithoutCancel(ctx)); missing != nil {
+			return missing
+		}
+	}
+	return s.explain(err, need{what: what, role: roleScanner})
 }
 
 // timeFlag is the zero time where the flag is not given.

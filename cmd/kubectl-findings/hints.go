@@ -17,6 +17,7 @@ import (
 const (
 	roleViewer  = "findings-viewer"
 	roleTriager = "findings-triager"
+	roleScanner = "findings-scanner"
 )
 
 // need is what an operation takes, for whoever is refused.
@@ -84,6 +85,9 @@ func (s *session) notFound(ctx context.Context, err error, n need) error {
 	})
 	if near := similar(n.name, names); listErr == nil && len(near) > 0 {
 		return fmt.Errorf("%w\nDid you mean %s?", err, strings.Join(near, " or "))
+	}
+	if missing := s.checkPlace(ctx); missing != nil {
+		return missing
 	}
 	return fmt.Errorf("%w\nIt is not in namespace %s; another organization is chosen with --organization", err, s.namespace)
 }

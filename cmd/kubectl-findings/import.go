@@ -99,12 +99,12 @@ func (o *importOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	namespace, client, err := connect(o.kubeconfig)
+	session, client, err := connect(o.kubeconfig)
 	if err != nil {
 		return err
 	}
 	progress := newProgress(o.streams.ErrOut, o.quiet, "findings")
-	target := importer.Target{Namespace: namespace, Repository: o.repository, Project: o.project}
+	target := importer.Target{Namespace: session.namespace, Repository: o.repository, Project: o.project}
 	summaries, err := importer.New(client, target, importer.Options{
 		DryRun: o.dryRun, Force: o.force, Concurrency: o.concurrency,
 		OnWaiting: func(b *importer.Batch, holder string) {
@@ -113,6 +113,7 @@ func (o *importOptions) run(ctx context.Context, names []string) error {
 		OnProgress: progress.at,
 	}).Import(ctx, batches)
 	progress.finish()
+	err = session.explainImport(ctx, err, "import scans")
 	if !o.quiet || o.output != "" {
 		err = errors.Join(err, o.print(summaries, err != nil))
 	}

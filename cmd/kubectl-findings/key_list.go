@@ -55,6 +55,11 @@ func listKeys(ctx context.Context, kubeconfig *connectionFlags, streams generici
 	if err != nil {
 		return session.explain(err, need{what: "list API keys", role: roleViewer})
 	}
+	if len(items) == 0 {
+		if err := session.checkPlace(ctx); err != nil {
+			return err
+		}
+	}
 	if !output.tables() {
 		return output.objects(streams.Out, items)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,11 +23,13 @@ import (
 const listLong = `List findings.
 
 All filters must be met; of a filter that is repeated, one value. The API server does the
-choosing, and the list comes in pages: it costs what is shown, not what is there, unless it
-is to be sorted, for then all that matches is read.
+choosing, and the list comes in pages: it costs what is shown, not what is there. All that
+matches otherwise is read where the list is to be sorted, and for --state, --rule,
+--vulnerability, --package and --file, which the API server does not select by, or, of the
+state, not as it is this moment.
 
-Sort by severity (high first), age or updated (latest first), or name, title, repository,
-project, state, tool.`
+Sort by severity (high first, and the higher score), age, detected or updated (latest first), or
+name, title, repository, project, state, tool.`
 
 const listExample = `  # Whatever is open and serious in a project
   kubectl findings list --project api --severity high --severity medium --state open
@@ -39,6 +42,10 @@ const listExample = `  # Whatever is open and serious in a project
 
   # Names alone, for a script
   kubectl findings list --tool gosec --state closed -o name
+
+  # Where a vulnerability is, by any of its ids, and where a package is
+  kubectl findings list --vulnerability CVE-2019-1549 -A
+  kubectl findings list --package lodash --sort-by severity
 
   # In all organizations
   kubectl findings list -A --severity high -o wide`
@@ -93,10 +100,17 @@ func (o *listOptions) run(ctx context.Context) error {
 	}
 	listing := &listing{asTable: o.output.tables(), wide: o.output.wide(), namespaces: o.allOrganizations, order: sortings[o.sortBy], now: time.Now()}
 	limit := o.limit
-	if o.sortBy != "" {
-		limit = 0 // the first of an order are known when all have been seen
+	if o.sortBy != "" || o.filter.looksItself() {
+		limit = 0 // the first of an order, or of those that match, are known when they have been seen
+	}
+	listing.matches = o.filter.match
+	if o.sortBy == "" {
+		listing.enough = o.limit
 	}
 	more, err := session.eachPage(ctx, "Finding", limit, options, listing.add)
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
 	if err != nil {
 		return session.explain(err, need{what: "list findings", role: roleViewer, everywhere: o.allOrganizations})
 	}
@@ -106,6 +120,11 @@ func (o *listOptions) run(ctx context.Context) error {
 	}
 	switch {
 	case len(listing.entries) == 0:
+		if !o.allOrganizations {
+			if err := session.checkPlace(ctx); err != nil {
+				return err
+			}
+		}
 		fmt.Fprintf(o.streams.ErrOut, "no findings match in %s\n", place(namespace))
 	case more:
 		fmt.Fprintf(o.streams.ErrOut, "there are more: these are %d; raise --limit or ask for less\n", o.limit)
@@ -151,17 +170,33 @@ var sortings = map[string]sorting{
 	"title":      {key: func(f *v1alpha1.Finding) string { return strings.ToLower(f.Spec.Details.Title) }},
 	"repository": {key: func(f *v1alpha1.Finding) string { return string(f.Spec.RepositoryRef.Name) }},
 	"project":    {key: func(f *v1alpha1.Finding) string { return string(f.Spec.ProjectRef.Name) }},
-	"state":      {key: func(f *v1alpha1.Finding) string { return string(f.Status.State) }},
+	"state":      {key: func(f *v1alpha1.Finding) string { return string(stateOf(f)) }},
 	"tool":       {key: func(f *v1alpha1.Finding) string { return f.Spec.Tool }},
 	"severity": {key: func(f *v1alpha1.Finding) string {
-		return strconv.Itoa(slices.Index(severityChoice.values, string(f.Spec.Details.Severity)))
+		return strconv.Itoa(slices.Index(severityChoice.values, string(f.Spec.Details.Severity))) + worstFirst(f.Spec.Details.Score)
 	}},
-	"age":     {key: func(f *v1alpha1.Finding) string { return instant(detectedAt(f)) }, descending: true},
-	"updated": {key: func(f *v1alpha1.Finding) string { return instant(f.Status.UpdatedAt) }, descending: true},
+	"age":      {key: func(f *v1alpha1.Finding) string { return instant(madeAt(f)) }, descending: true},
+	"detected": {key: func(f *v1alpha1.Finding) string { return instant(detectedAt(f)) }, descending: true},
+	"updated":  {key: func(f *v1alpha1.Finding) string { return instant(f.Status.UpdatedAt) }, descending: true},
+}
+
+// worstFirst is a key that puts the higher score first, and none last.
+func worstFirst(score string) string {
+	number, err := strconv.ParseFloat(score, 64)
+	if err != nil {
+		return "z"
+	}
+	return fmt.Sprintf("%05.1f", 100-number)
 }
 
 func sortNames() []string { return slices.Sorted(maps.Keys(sortings)) }
 
+// madeAt is when the resource was made: its age is counted from then on, as in every table of kubectl's.
+func madeAt(f *v1alpha1.Finding) *v1alpha1.Time {
+	return &v1alpha1.Time{Time: f.CreationTimestamp.Time}
+}
+
+// detectedAt is when the problem was first seen.
 func detectedAt(f *v1alpha1.Finding) *v1alpha1.Time {
 	at := findingstate.CreatedAt(f)
 	return &at
@@ -178,8 +213,12 @@ type entry struct {
 type listing struct {
 	asTable, wide, namespaces bool
 	order                     sorting
-	now                       time.Time
-	entries                   []entry
+	// matches chooses what the API server cannot.
+	matches func(*v1alpha1.Finding) bool
+	// enough is how many entries are wanted and one more is known of; 0 for all.
+	enough  int64
+	now     time.Time
+	entries []entry
 }
 
 // add takes a page and keeps of each finding no more than will be printed.
@@ -188,6 +227,9 @@ func (l *listing) add(items []unstructured.Unstructured) error {
 		finding, err := decode[v1alpha1.Finding](item)
 		if err != nil {
 			return fmt.Errorf("read finding %s: %w", item.GetName(), err)
+		}
+		if !l.matches(&finding) {
+			continue
 		}
 		e := entry{}
 		if l.order.key != nil {
@@ -199,6 +241,9 @@ func (l *listing) add(items []unstructured.Unstructured) error {
 			e.object = item
 		}
 		l.entries = append(l.entries, e)
+		if l.enough > 0 && int64(len(l.entries)) > l.enough {
+			return errEnough
+		}
 	}
 	return nil
 }
@@ -237,11 +282,13 @@ func (l *listing) objects() []unstructured.Unstructured {
 	return objects
 }
 
-// findingColumns are those of `kubectl get findings`.
+// findingColumns are those of `kubectl get findings`. The title, which may be long, comes last, so that it
+// moves no other column.
 func findingColumns(namespaces bool) []column {
 	columns := []column{
-		{name: "Name"}, {name: "Severity"}, {name: "State"}, {name: "Triage"}, {name: "Title"}, {name: "Project"}, {name: "Age"},
-		{"Repository", true}, {"File", true}, {"Line", true}, {"Class", true}, {"Tool", true}, {"Triaged By", true},
+		{name: "Name"}, {name: "Severity"}, {name: "State"}, {name: "Triage"}, {name: "Project"}, {name: "Age"},
+		{"Repository", true}, {"File", true}, {"Line", true}, {"Score", true}, {"Vulnerability", true}, {"Package", true},
+		{"Class", true}, {"Tool", true}, {"Triaged By", true}, {name: "Title"},
 	}
 	if namespaces {
 		return append([]column{{name: "Namespace"}}, columns...)
@@ -254,6 +301,13 @@ func findingRow(f *v1alpha1.Finding, now time.Time, wide, namespaces bool) row {
 	if !wide {
 		title = shortened(title, titleLength)
 	}
+	vulnerability, inPackage := "", ""
+	if v := f.Spec.Vulnerability; v != nil {
+		vulnerability = v.ID
+	}
+	if p := f.Spec.Package; p != nil {
+		inPackage = p.Name
+	}
 	if l := f.Spec.Details.Location; l != nil {
 		file = l.FilePath
 		if l.LineNumber > 0 {
@@ -261,8 +315,9 @@ func findingRow(f *v1alpha1.Finding, now time.Time, wide, namespaces bool) row {
 		}
 	}
 	r := row{
-		f.Name, string(f.Spec.Details.Severity), string(f.Status.State), string(findingstate.UserStatus(&f.Spec)), title, string(f.Spec.ProjectRef.Name),
-		ago(detectedAt(f), now), string(f.Spec.RepositoryRef.Name), file, line, f.Spec.Class, f.Spec.Tool, f.Spec.Triage.By,
+		f.Name, string(f.Spec.Details.Severity), string(stateOf(f)), string(findingstate.UserStatus(&f.Spec)), string(f.Spec.ProjectRef.Name),
+		ago(madeAt(f), now), string(f.Spec.RepositoryRef.Name), file, line, f.Spec.Details.Score, vulnerability, inPackage,
+		f.Spec.Class, f.Spec.Tool, f.Spec.Triage.By, title,
 	}
 	if namespaces {
 		return append(row{f.Namespace}, r...)

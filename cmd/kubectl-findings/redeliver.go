@@ -101,6 +101,11 @@ func (o *redeliverOptions) run(ctx context.Context, names []string) error {
 		if err != nil {
 			return err
 		}
+		if len(deliveries) == 0 {
+			if err := session.checkPlace(ctx); err != nil {
+				return err
+			}
+		}
 		if agreed, err := o.agree(ctx, session.namespace, deliveries); !agreed || err != nil {
 			return err
 		}

@@ -111,13 +111,13 @@ func (o *reviewOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	namespace, client, err := connect(o.kubeconfig)
+	session, client, err := connect(o.kubeconfig)
 	if err != nil {
 		return err
 	}
 	progress := newProgress(o.streams.ErrOut, o.quiet, "issues")
 	pr := reviewimport.PullRequest{
-		Namespace: namespace, Repository: o.repository, Number: o.pr,
+		Namespace: session.namespace, Repository: o.repository, Number: o.pr,
 		Title: o.title, Author: o.author, Provider: o.provider, Status: v1alpha1.PullRequestStatus(o.status),
 	}
 	summary, err := reviewimport.New(client, pr, reviewimport.Options{
@@ -128,6 +128,7 @@ func (o *reviewOptions) run(ctx context.Context, names []string) error {
 		OnProgress: progress.at,
 	}).Import(ctx, commit, batches)
 	progress.finish()
+	err = session.explainImport(ctx, err, "record reviews")
 	if err == nil && (!o.quiet || o.output != "") {
 		return write(o.streams.Out, o.output, summary, func() []byte { return o.text(summary) })
 	}

@@ -36,5 +36,6 @@ func newRootCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		newRedeliverCommand(kubeconfig, streams),
 	)
 	addCompletion(root, kubeconfig)
+	refuseTwice(root)
 	return root
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
 // Fields of a finding that the API server itself selects by. There are no more: see the
@@ -88,6 +89,7 @@ func alternatives(values []string) string {
 type filter struct {
 	repository, project, class, tool             string
 	severities, states, userStatuses, categories []string
+	rule, vulnerability, inPackage, file         string
 	labels, fields                               string
 }
 
@@ -100,6 +102,10 @@ func (f *filter) addFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.categories, "category", nil, "only findings of this category: Code, Package or Secret (may be repeated)")
 	flags.StringVar(&f.class, "class", "", "only findings of this class of vulnerability, as CWE-89")
 	flags.StringVar(&f.tool, "tool", "", "only what this scanner found")
+	flags.StringVar(&f.rule, "rule", "", "only findings of this rule of a scanner, as G201")
+	flags.StringVar(&f.vulnerability, "vulnerability", "", "only findings of this vulnerability, by its id or an alias, as CVE-2019-1549")
+	flags.StringVar(&f.inPackage, "package", "", "only findings in this package, by its name or its package URL, with a version or without")
+	flags.StringVar(&f.file, "file", "", "only findings in this file, or below this folder where it ends in a slash")
 	addSelectorFlags(flags, &f.labels, &f.fields)
 }
 
@@ -110,11 +116,11 @@ func addSelectorFlags(flags *pflag.FlagSet, labels, fields *string) {
 
 // empty reports whether every finding of the namespace is meant.
 func (f *filter) empty() bool {
-	return f.repository+f.project+f.class+f.tool+f.labels+f.fields == "" &&
+	return f.repository+f.project+f.class+f.tool+f.labels+f.fields+f.rule+f.vulnerability+f.inPackage+f.file == "" &&
 		len(f.severities)+len(f.states)+len(f.userStatuses)+len(f.categories) == 0
 }
 
-// options has the API server do all the choosing.
+// options has the API server do the choosing; match does what is left of it.
 func (f *filter) options(namespace string) (client.ListOptions, error) {
 	var terms []fields.Selector
 	var errs []error
@@ -129,7 +135,7 @@ func (f *filter) options(namespace string) (client.ListOptions, error) {
 		choice
 		given []string
 	}{
-		{severityChoice, f.severities}, {stateChoice, f.states}, {userStatusChoice, f.userStatuses}, {categoryChoice, f.categories},
+		{severityChoice, f.severities}, {userStatusChoice, f.userStatuses}, {categoryChoice, f.categories},
 	} {
 		selector, err := several.selector(several.given)
 		if err != nil {
@@ -138,8 +144,71 @@ func (f *filter) options(namespace string) (client.ListOptions, error) {
 		}
 		terms = append(terms, selector)
 	}
+	if _, err := stateChoice.selector(f.states); err != nil {
+		errs = append(errs, err)
+	}
 	options, err := selectors(namespace, f.labels, f.fields, terms...)
 	return options, errors.Join(append(errs, err)...)
+}
+
+// looksItself reports whether the API server's choice is not all: it takes eight fields of a kind, and
+// of the state it knows what the controllers have recorded, which right after an import is nothing yet.
+func (f *filter) looksItself() bool {
+	return len(f.states) > 0 || f.rule+f.vulnerability+f.inPackage+f.file != ""
+}
+
+// match reports whether a finding is one that the flags mean, as far as options does not choose.
+func (f *filter) match(finding *v1alpha1.Finding) bool {
+	spec := &finding.Spec
+	if len(f.states) > 0 {
+		state := string(stateOf(finding))
+		if !slices.ContainsFunc(f.states, func(given string) bool { return strings.EqualFold(given, state) }) {
+			return false
+		}
+	}
+	return (f.rule == "" || spec.RuleID == f.rule) &&
+		(f.vulnerability == "" || isVulnerability(spec.Vulnerability, f.vulnerability)) &&
+		(f.inPackage == "" || isPackage(spec.Package, f.inPackage)) &&
+		(f.file == "" || isIn(spec.Details.Location, f.file))
+}
+
+// stateOf is the state that the finding has this moment: what the controllers have recorded, unless the
+// finding has changed since.
+func stateOf(f *v1alpha1.Finding) v1alpha1.FindingState {
+	if f.Status.State != "" && f.Status.ObservedGeneration >= f.Generation {
+		return f.Status.State
+	}
+	return findingstate.State(&f.Spec)
+}
+
+func isVulnerability(v *v1alpha1.FindingVulnerability, id string) bool {
+	if v == nil {
+		return false
+	}
+	is := func(known string) bool { return strings.EqualFold(known, id) }
+	return is(v.ID) || slices.ContainsFunc(v.Aliases, is)
+}
+
+// isPackage compares the name, or the package URL: one without a version means every version.
+func isPackage(p *v1alpha1.FindingPackage, wanted string) bool {
+	if p == nil {
+		return false
+	}
+	if !strings.HasPrefix(wanted, "pkg:") {
+		return strings.EqualFold(p.Name, wanted)
+	}
+	rest, is := strings.CutPrefix(p.PURL, wanted)
+	return is && (rest == "" || strings.ContainsAny(rest[:1], "@?#"))
+}
+
+func isIn(l *v1alpha1.FileLocation, file string) bool {
+	if l == nil {
+		return false
+	}
+	if strings.HasSuffix(file, "/") {
+		return strings.HasPrefix(l.FilePath, file)
+	}
+	return l.FilePath == file
 }
 
 // selectors joins what -l and --field-selector say with further terms.

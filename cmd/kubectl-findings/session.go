@@ -76,6 +76,7 @@ func newClient(config *rest.Config) (client.WithWatch, error) {
 		mapper.AddSpecific(version.WithKind(kind), version.WithResource(resource), version.WithResource(strings.ToLower(kind)), meta.RESTScopeNamespace)
 	}
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	return client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper})

@@ -21,6 +21,13 @@ const (
 	outputName  = "name"
 )
 
+// outputFormats are all that --output takes. kubectl's custom-columns are not among them: they are
+// kubectl's own, and no part of the library that this program prints with.
+var outputFormats = []string{
+	outputTable, outputWide, outputJSON, outputYAML, outputName, "jsonpath=...", "jsonpath-as-json=...", "jsonpath-file=...",
+	"go-template=...", "go-template-file=...", "template=...", "templatefile=...",
+}
+
 // output is the form in which objects are printed: a table of ours, or what kubectl prints of them.
 type output struct {
 	flags     *genericclioptions.PrintFlags
@@ -35,7 +42,7 @@ func (o *output) addFlags(cmd *cobra.Command) {
 	o.flags.JSONYamlPrintFlags.AddFlags(cmd)
 	o.flags.TemplatePrinterFlags.AddFlags(cmd)
 	cmd.Flags().StringVarP(o.flags.OutputFormat, "output", "o", outputTable,
-		"table, wide, json, yaml, name, jsonpath=..., or another of kubectl's formats")
+		alternatives(outputFormats))
 	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "leave out the headings of a table")
 }
 
@@ -54,7 +61,7 @@ func (o *output) check() error {
 	}
 	_, err := o.flags.ToPrinter()
 	if genericclioptions.IsNoCompatiblePrinterError(err) {
-		return fmt.Errorf("--output is %q and must be table, wide, json, yaml, name, or another of kubectl's formats", *o.flags.OutputFormat)
+		return fmt.Errorf("--output is %q and must be %s", *o.flags.OutputFormat, alternatives(outputFormats))
 	}
 	return err
 }

@@ -117,6 +117,11 @@ func (o *triageOptions) run(ctx context.Context, names []string) error {
 		if targets, err = o.choose(ctx, t, summary); err != nil {
 			return err
 		}
+		if len(targets)+len(summary.Unchanged) == 0 {
+			if err := session.checkPlace(ctx); err != nil {
+				return err
+			}
+		}
 		if agreed, err := o.agree(ctx, decision, session.namespace, targets); !agreed || err != nil {
 			return err
 		}
@@ -187,6 +192,9 @@ func (o *triageOptions) choose(ctx context.Context, t *triager, summary *bulkSum
 			f, err := decode[v1alpha1.Finding](item)
 			if err != nil {
 				return fmt.Errorf("read finding %s: %w", item.GetName(), err)
+			}
+			if !o.filter.match(&f) {
+				continue
 			}
 			if !t.decision.changes(verdictOf(&f)) {
 				summary.Unchanged = append(summary.Unchanged, f.Name)

@@ -32,7 +32,7 @@ func mixed(o *organization) {
 		"f-high": v1alpha1.FindingStateOpen, "f-medium": v1alpha1.FindingStateClosed, "f-low": v1alpha1.FindingStateOpen,
 		"f-muted": v1alpha1.FindingStateOpenMuted,
 	} {
-		o.observed(name, func(s *v1alpha1.FindingStatus) { s.State = state })
+		o.observed(name, func(s *v1alpha1.FindingStatus) { s.State, s.ObservedGeneration = state, 1 })
 	}
 }
 
@@ -47,9 +47,9 @@ func TestTheAPIServerDoesTheChoosing(t *testing.T) {
 		"one severity":  {"--severity HIGH", "f-high f-muted", "one value, in any case"},
 		"two":           {"--severity high --severity medium", "f-high f-medium f-muted", "a field selector has no or: the third is ruled out"},
 		"all":           {"--severity high,medium,low", "f-high f-low f-medium f-muted f-new", "ruling out none"},
-		"state":         {"--state open", "f-high f-low", "one value"},
-		"states":        {"--state open --state open_muted", "f-high f-low f-muted", "what has no state yet is in neither"},
-		"every state":   {"--state open,open_muted,closed", "f-high f-low f-medium f-muted", "what has no state yet is in none"},
+		"state":         {"--state open", "f-high f-low f-new", "what the controllers have yet to see is open as well"},
+		"states":        {"--state open --state open_muted", "f-high f-low f-muted f-new", "either"},
+		"every state":   {"--state open,open_muted,closed", "f-high f-low f-medium f-muted f-new", "ruling out none"},
 		"category":      {"--category code --category Package", "f-high f-low f-medium", "what has no category is in neither"},
 		"user status":   {"--user-status muted", "f-muted", "a person's decision"},
 		"project":       {"--project web --repository shop", "f-muted", "both must be met"},
@@ -59,7 +59,7 @@ func TestTheAPIServerDoesTheChoosing(t *testing.T) {
 		"field":         {"--field-selector spec.tool!=gosec,metadata.name!=f-new --severity low", "f-low", "all must be met"},
 		"nothing":       {"--class nowhere", "", "none matches"},
 		"worst first":   {"--sort-by severity", "f-high f-muted f-medium f-low f-new", "ties by name"},
-		"latest first":  {"--sort-by age --limit 2", "f-medium f-high", "the first two of the order, not of the names"},
+		"latest first":  {"--sort-by detected --limit 2", "f-medium f-high", "the first two of the order, not of the names"},
 		"limit":         {"--limit 2", "f-high f-low", "the first by name"},
 		"sort by title": {"--sort-by title --limit 1", "f-high", "ascending"},
 	} {
@@ -73,8 +73,8 @@ func TestTheAPIServerDoesTheChoosing(t *testing.T) {
 			}
 			lists := g.sent(http.MethodGet, "/findings")
 			want := len(strings.Fields(tc.want))
-			if strings.Contains(tc.flags, "--sort-by") {
-				want = 5 // all that match must be seen
+			if strings.Contains(tc.flags, "--sort-by") || strings.Contains(tc.flags, "--state") {
+				want = 5 // all that match otherwise must be seen
 			}
 			if len(lists) != 1 || listed(lists) != want {
 				t.Errorf("%d lists with %d findings, want 1 with %d: %s", len(lists), listed(lists), want, tc.reason)
@@ -192,7 +192,7 @@ func TestAListSaysWhatToDoNext(t *testing.T) {
 	}{
 		"severity":      {"--severity critical", "high, medium or low"},
 		"state":         {"--state opn --severity x", "open, open_muted or closed"},
-		"sort":          {"--sort-by colour", "must be age, name"},
+		"sort":          {"--sort-by colour", "must be age, detected, name"},
 		"limit":         {"--limit -1", "not be negative"},
 		"output":        {"-o xml", "table, wide, json"},
 		"field":         {"--field-selector spec.details.title=x", "spec.details.severity"},

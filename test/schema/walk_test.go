@@ -136,7 +136,17 @@ func TestTheWalkReportsWhatHasNoBound(t *testing.T) {
 }
 
 func TestEveryKindIsGoodToLookAt(t *testing.T) {
+	short := map[string]string{}
 	for kind, crd := range crds(t) {
+		if len(crd.Spec.Names.ShortNames) == 0 {
+			t.Errorf("%s has no short name", kind)
+		}
+		for _, name := range crd.Spec.Names.ShortNames {
+			if other := short[name]; other != "" {
+				t.Errorf("%s and %s are both called %s", kind, other, name)
+			}
+			short[name] = kind
+		}
 		t.Run(kind, func(t *testing.T) {
 			if !slices.Contains(crd.Spec.Names.Categories, "appsec") {
 				t.Errorf("categories %v lack appsec", crd.Spec.Names.Categories)
