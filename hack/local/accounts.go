@@ -8,22 +8,21 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 )
 
 // accountTokenLife outlasts any run: a token is requested anew at each start.
 const accountTokenLife = 365 * 24 * time.Hour
 
-// accountKubeconfig writes a kubeconfig that carries a service account's own token, and
-// returns its path.
-func accountKubeconfig(ctx context.Context, o options, p *plane, namespace, name string) (string, error) {
+// account returns a config that carries a service account's own token.
+func (p *plane) account(ctx context.Context, namespace, name string) (*rest.Config, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: ptr.To(int64(accountTokenLife / time.Second)),
 	}}
 	if err := p.client.SubResource("token").Create(ctx, account, request); err != nil {
-		return "", fmt.Errorf("request a token of service account %s/%s: %w", namespace, name, err)
+		return nil, fmt.Errorf("request a token of service account %s/%s: %w", namespace, name, err)
 	}
-	path := o.state("kubeconfigs", name)
-	return path, writeKubeconfig(path, p.config, name, request.Status.Token, namespace)
+	return p.as(request.Status.Token), nil
 }

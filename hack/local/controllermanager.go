@@ -5,14 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 
-	"k8s.io/client-go/rest"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // startControllerManager starts what makes removal, namespaces and service accounts real.
 // Nothing here runs pods, so the rest of Kubernetes' controllers stay off.
-func startControllerManager(ctx context.Context, o options, children *supervisor, cluster *rest.Config, keys *pki) error {
+func startControllerManager(ctx context.Context, o options, children *supervisor, p *plane, keys *pki) error {
 	kubeconfig := o.state("kubeconfigs", "kube-controller-manager")
-	if err := writeKubeconfig(kubeconfig, cluster, controllerManagerUser, keys.tokens[controllerManagerUser], "default"); err != nil {
+	if err := harness.WriteKubeconfig(kubeconfig, p.as(keys.tokens[controllerManagerUser]), "default"); err != nil {
 		return err
 	}
 	controllers := []string{
@@ -32,8 +32,8 @@ func startControllerManager(ctx context.Context, o options, children *supervisor
 			"--kubeconfig=" + kubeconfig,
 			"--controllers=" + strings.Join(controllers, ","),
 			"--use-service-account-credentials",
-			"--service-account-private-key-file=" + keys.serviceAccountKeyFile,
-			"--root-ca-file=" + keys.servingCAFile,
+			"--service-account-private-key-file=" + keys.ServiceAccountKeyFile,
+			"--root-ca-file=" + keys.CertificateFile,
 			"--leader-elect=false",
 			// It serves nothing that is used here.
 			"--secure-port=0",

@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 const (
@@ -25,7 +27,7 @@ func install(ctx context.Context, o options, config *rest.Config) error {
 		"customresourcedefinitions", "--all"); err != nil {
 		return fmt.Errorf("wait for the custom resources to be served: %w", err)
 	}
-	return waitForPolicies(ctx, config)
+	return testenv.AwaitPolicies(ctx, config)
 }
 
 // eventually looks until the condition holds, an error comes, or settleTimeout is over.

@@ -12,7 +12,7 @@ import (
 // lockRunDir makes the folder and takes it for this process alone. The kernel gives the lock
 // back when the process ends, however it ends.
 func lockRunDir(o options) (io.Closer, error) {
-	for _, folder := range []string{"", "bin", "logs", "pids", "pki", "kubeconfigs", "cursor-keys", "etcd"} {
+	for _, folder := range []string{"", "logs", "pids", "pki", "kubeconfigs", "cursor-keys", "etcd"} {
 		if err := os.MkdirAll(o.state(folder), 0o700); err != nil {
 			return nil, fmt.Errorf("make the run folder: %w", err)
 		}

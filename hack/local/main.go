@@ -14,9 +14,6 @@ import (
 )
 
 func main() {
-	if binary := adoptedBinary(); binary != "" {
-		fail(adopt(binary))
-	}
 	// Without a sink controller-runtime complains, with a stack, half a minute in.
 	ctrllog.SetLogger(logr.Discard())
 

@@ -2,97 +2,60 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
-	"time"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // operator is the controllers and the REST API as started here.
 type operator struct {
 	// url of the REST API, without a path.
 	url string
-	// readiness maps a child's name to the address that answers 200 once it is ready.
-	readiness map[string]string
+
+	components []*harness.Component
 }
 
 // startOperator starts both, each with a token of its own service account.
 func startOperator(ctx context.Context, o options, children *supervisor, p *plane) (*operator, error) {
-	ports, err := freePorts(ctx, 3)
+	programs := harness.Operator{
+		Binary: o.binary("findings-operator"), Folder: o.state("kubeconfigs"), Namespace: testenv.SystemNamespace,
+	}
+	config, err := p.account(ctx, testenv.SystemNamespace, testenv.ControllerServiceAccount)
 	if err != nil {
 		return nil, err
 	}
-	controllerHealth, controllerMetrics, apiHealth := address(ports[0]), address(ports[1]), address(ports[2])
-	kubeconfig, err := accountKubeconfig(ctx, o, p, systemNamespace, controllerAccount)
+	// The sample's receiver listens there, which no deployment would allow.
+	controller, err := programs.Controller("controller", config, "--webhook-allow-cidr="+loopback+"/32")
 	if err != nil {
 		return nil, err
 	}
-	if err := children.start(ctx, command{name: "controller", path: o.binary("findings-operator"), arguments: []string{
-		"controller",
-		"--kubeconfig=" + kubeconfig,
-		"--health-probe-bind-address=" + controllerHealth,
-		"--metrics-bind-address=" + controllerMetrics,
-		"--namespace=" + systemNamespace,
-		// The sample's receiver listens there, which no deployment would allow.
-		"--webhook-allow-cidr=" + loopback + "/32",
-	}}); err != nil {
+	if config, err = p.account(ctx, testenv.SystemNamespace, testenv.APIServiceAccount); err != nil {
 		return nil, err
 	}
-	if kubeconfig, err = accountKubeconfig(ctx, o, p, systemNamespace, apiAccount); err != nil {
+	api, err := programs.Facade("apiserver", config,
+		"--bind-address="+address(o.port), "--cursor-keys-dir="+o.state("cursor-keys"))
+	if err != nil {
 		return nil, err
 	}
-	if err := children.start(ctx, command{name: "apiserver", path: o.binary("findings-operator"), arguments: []string{
-		"apiserver",
-		"--kubeconfig=" + kubeconfig,
-		"--bind-address=" + address(o.port),
-		"--health-bind-address=" + apiHealth,
-		"--namespace=" + systemNamespace,
-		"--cursor-keys-dir=" + o.state("cursor-keys"),
-	}}); err != nil {
-		return nil, err
+	op := &operator{url: "http://" + address(o.port), components: []*harness.Component{controller, api}}
+	for _, component := range op.components {
+		component.Log = o.state("logs", component.Name+".log")
+		if err := children.start(ctx, command{component.Name, component.Path, component.Arguments}); err != nil {
+			return nil, err
+		}
 	}
-	return &operator{
-		url: "http://" + address(o.port),
-		readiness: map[string]string{
-			"controller": "http://" + controllerHealth + "/readyz",
-			"apiserver":  "http://" + apiHealth + "/readyz",
-		},
-	}, nil
+	return op, nil
 }
 
 // waitReady returns when both say that they are ready.
-func (op *operator) waitReady(ctx context.Context, o options) error {
-	httpClient := &http.Client{Timeout: 5 * time.Second}
-	for name, url := range op.readiness {
-		last := errors.New("no answer")
-		err := eventually(ctx, func(ctx context.Context) (bool, error) {
-			last = checkReady(ctx, httpClient, url)
-			return last == nil, nil
-		})
-		if err != nil {
-			return fmt.Errorf("%s did not become ready (%w, last: %w); its log %s ends:\n%s",
-				name, err, last, o.state("logs", name+".log"), tail(o.state("logs", name+".log"), 10))
+func (op *operator) waitReady(ctx context.Context) error {
+	for _, component := range op.components {
+		if err := component.AwaitReady(ctx, "http://"+component.HealthAddress+"/readyz"); err != nil {
+			return fmt.Errorf("see %s: %w", component.Log, err)
 		}
-	}
-	return nil
-}
-
-func checkReady(ctx context.Context, httpClient *http.Client, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	response, err := httpClient.Do(request)
-	if err != nil {
-		return err
-	}
-	if err := response.Body.Close(); err != nil {
-		return err
-	}
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", url, response.Status)
 	}
 	return nil
 }

@@ -5,23 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
-	"syscall"
 )
 
 // writePID records a child's process id in a file of its name, whole or not at all.
 func writePID(folder, name string, pid int) error {
 	return writeFile(filepath.Join(folder, name), []byte(strconv.Itoa(pid)+"\n"))
-}
-
-// pidAlive reports whether the process that a pid file names is there.
-func pidAlive(folder, name string) bool {
-	content, err := os.ReadFile(filepath.Join(folder, name))
-	if err != nil {
-		return false
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
-	return err == nil && !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 }
 
 // removePIDs forgets the processes of an earlier run.

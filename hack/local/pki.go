@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // renewBefore is how long before its end a certificate is made anew; it lives for a year.
@@ -20,10 +22,7 @@ const renewBefore = 30 * 24 * time.Hour
 
 // pki is what outlives a restart, so that the kubeconfigs and tokens of before stay good.
 type pki struct {
-	// servingCA is the PEM of the certificate by which clients know the API server.
-	servingCA []byte
-	// servingCAFile and serviceAccountKeyFile are paths of PEM files.
-	servingCAFile, serviceAccountKeyFile string
+	harness.Credentials
 	// tokens of the users in staticUsers, by name.
 	tokens map[string]string
 }
@@ -31,21 +30,28 @@ type pki struct {
 // loadPKI reads what an earlier run left in the run folder and makes what is missing.
 func loadPKI(o options) (*pki, error) {
 	p := &pki{
-		servingCAFile:         o.state("pki", "apiserver.crt"),
-		serviceAccountKeyFile: o.state("pki", "service-account.key"),
-		tokens:                map[string]string{},
+		Credentials: harness.Credentials{
+			CertificateFile: o.state("pki", "apiserver.crt"), KeyFile: o.state("pki", "apiserver.key"),
+			ServiceAccountKeyFile: o.state("pki", "service-account.key"), TokensFile: o.state("pki", "tokens.csv"),
+		},
+		tokens: map[string]string{},
 	}
-	var err error
-	if p.servingCA, err = servingCertificate(p.servingCAFile, o.state("pki", "apiserver.key")); err != nil {
+	err := makeServingCertificate(p.CertificateFile, p.KeyFile)
+	if err != nil {
 		return nil, fmt.Errorf("the API server's certificate: %w", err)
 	}
-	if _, _, err = keyutil.LoadOrGenerateKeyFile(p.serviceAccountKeyFile); err != nil {
+	if _, _, err = keyutil.LoadOrGenerateKeyFile(p.ServiceAccountKeyFile); err != nil {
 		return nil, fmt.Errorf("the service accounts' key: %w", err)
 	}
-	for _, user := range staticUsers {
-		if p.tokens[user.Name], err = secretFile(o.state("pki", strings.ReplaceAll(user.Name, ":", "_")+".token")); err != nil {
-			return nil, fmt.Errorf("the token of %s: %w", user.Name, err)
+	for user := range staticUsers {
+		if p.tokens[user], err = secretFile(o.state("pki", strings.ReplaceAll(user, ":", "_")+".token")); err != nil {
+			return nil, fmt.Errorf("the token of %s: %w", user, err)
 		}
+	}
+	p.AdminToken = p.tokens[administrator]
+	users, err := tokensFile(p.tokens)
+	if err := errors.Join(err, writeFile(p.TokensFile, users)); err != nil {
+		return nil, fmt.Errorf("write the users' tokens: %w", err)
 	}
 	if _, err = secretFile(o.state("cursor-keys", "1")); err != nil {
 		return nil, fmt.Errorf("the key of the REST API's cursors: %w", err)
@@ -53,21 +59,20 @@ func loadPKI(o options) (*pki, error) {
 	return p, nil
 }
 
-// servingCertificate returns the PEM of the certificate. It writes the two files where they
-// are not there or soon expire, under the names that kube-apiserver looks for in its --cert-dir.
-func servingCertificate(certFile, keyFile string) ([]byte, error) {
+// makeServingCertificate writes the two files where they do not exist or soon expire.
+func makeServingCertificate(certFile, keyFile string) error {
 	content, err := os.ReadFile(certFile)
 	if err == nil && validFor(content, renewBefore) {
-		return content, nil
+		return nil
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
+		return err
 	}
 	content, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.ParseIP(loopback)}, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return content, errors.Join(writeFile(keyFile, key), writeFile(certFile, content))
+	return errors.Join(writeFile(keyFile, key), writeFile(certFile, content))
 }
 
 func validFor(content []byte, remaining time.Duration) bool {

@@ -19,19 +19,4 @@ func checkPort(ctx context.Context, port int) error {
 	return listener.Close()
 }
 
-// freePorts returns ports that nothing listens on. All are held until the last is found, so no
-// two are the same.
-func freePorts(ctx context.Context, count int) ([]int, error) {
-	ports := make([]int, 0, count)
-	for range count {
-		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address(0))
-		if err != nil {
-			return nil, fmt.Errorf("find a free port: %w", err)
-		}
-		defer listener.Close()
-		ports = append(ports, listener.Addr().(*net.TCPAddr).Port)
-	}
-	return ports, nil
-}
-
 func address(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }

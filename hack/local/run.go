@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"sync"
 	"time"
 )
 
@@ -33,18 +32,17 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	say("starting etcd and kube-apiserver (data: %s) ...", o.state("etcd"))
 	p, err := startPlane(ctx, o, keys, say)
 	if err != nil {
+		if ctx.Err() != nil {
+			// Ctrl-C during the start is no failure.
+			return nil
+		}
 		return err
 	}
-	var watching sync.WaitGroup
-	watchCtx, endWatch := context.WithCancel(context.WithoutCancel(ctx))
-	watching.Go(func() { p.watch(watchCtx) })
 	children := &supervisor{options: o, say: say}
 	var made *samples
 	defer func() {
 		say("stopping ...")
 		err = errors.Join(err, removeEnvironment(o), children.stopAll(), made.stop())
-		endWatch()
-		watching.Wait()
 		err = errors.Join(err, p.stop(), removePIDs(o.state("pids")))
 		say("stopped; the data is kept in %s", o.runDir)
 	}()
@@ -52,7 +50,6 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	var url string
 	if url, made, err = bringUp(ctx, o, p, keys, children, say); err != nil {
 		if ctx.Err() != nil {
-			// Ctrl-C during the start is no failure.
 			return nil
 		}
 		return err
@@ -68,7 +65,7 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 // bringUp starts and installs what works on the control plane. It returns the REST API's
 // address and the samples, nil where none are wanted.
 func bringUp(ctx context.Context, o options, p *plane, keys *pki, children *supervisor, say reporter) (string, *samples, error) {
-	if err := startControllerManager(ctx, o, children, p.config, keys); err != nil {
+	if err := startControllerManager(ctx, o, children, p, keys); err != nil {
 		return "", nil, err
 	}
 	say("installing custom resources, roles and admission policies ...")
@@ -80,7 +77,7 @@ func bringUp(ctx context.Context, o options, p *plane, keys *pki, children *supe
 	if err != nil {
 		return "", nil, err
 	}
-	if err := op.waitReady(ctx, o); err != nil || !o.samples {
+	if err := op.waitReady(ctx); err != nil || !o.samples {
 		return op.url, nil, err
 	}
 	say("making the sample organization and scanning the sample service with gosec (the first time gosec is built, about 2 minutes) ...")

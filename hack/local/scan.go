@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // scanner runs gosec over sample code, and records what it says under a scanner's own token.
@@ -20,8 +22,12 @@ func newScanner(ctx context.Context, o options, p *plane) (*scanner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build gosec: %w", err)
 	}
-	kubeconfig, err := accountKubeconfig(ctx, o, p, sampleNamespace, sampleScanner)
+	config, err := p.account(ctx, sampleNamespace, sampleScanner)
 	if err != nil {
+		return nil, err
+	}
+	kubeconfig := o.state("kubeconfigs", sampleScanner)
+	if err := harness.WriteKubeconfig(kubeconfig, config, sampleNamespace); err != nil {
 		return nil, err
 	}
 	return &scanner{options: o, gosec: strings.TrimSpace(gosec), kubeconfig: kubeconfig}, nil

@@ -123,7 +123,7 @@ func (r *run) apply(t *testing.T, manifest string) {
 func (r *run) replica(t *testing.T, redisURLFile string) string {
 	t.Helper()
 	api, health := localAddress(t), localAddress(t)
-	background(t, repositoryFile(t, "bin", "findings-operator"), "apiserver", "--kubeconfig="+r.path("kubeconfigs", "findings-api"),
+	background(t, repositoryFile(t, "bin", "findings-operator"), "apiserver", "--kubeconfig="+r.path("kubeconfigs", "apiserver.kubeconfig"),
 		"--bind-address="+api, "--health-bind-address="+health, "--redis-url-file="+redisURLFile)
 	eventually(t, "the replica is ready", func() bool { return answers(t, "http://"+health+"/readyz") })
 	return "http://" + api
