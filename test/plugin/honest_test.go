@@ -16,6 +16,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -42,7 +43,7 @@ func TestAMisspeltOrganizationIsAnError(t *testing.T) {
 	}
 	o.must(env.Client.Create(t.Context(), binding))
 	t.Cleanup(func() { _ = env.Client.Delete(context.WithoutCancel(t.Context()), binding) })
-	eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		a := o.as(token).findings("list", "--organization", "spellign")
 		g.Expect(a.code).To(Equal(1))
 		g.Expect(a.stderr).To(ContainSubstring(`there is no namespace "org-spellign"`))
