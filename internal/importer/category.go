@@ -1,9 +1,11 @@
 package importer
 
 import (
+	"slices"
 	"strings"
 
 	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/sarif"
 )
 
 // secretScanners and packageScanners are parts of the names under which tools report, in
@@ -12,7 +14,7 @@ var (
 	secretScanners = []string{
 		"gitleaks", "trufflehog", "detect-secrets", "secretlint", "ggshield", "gitguardian",
 		"noseyparker", "nosey parker", "whispers", "talisman", "git-secrets", "kingfisher",
-		"ripsecrets", "titus", "credscan", "semgrep secrets",
+		"ripsecrets", "titus", "credscan", "semgrep secrets", "snyk secrets",
 	}
 	packageScanners = []string{
 		"trivy", "grype", "osv-scanner", "osv scanner", "snyk open source", "snyk container",
@@ -37,6 +39,25 @@ func CategoryOf(tool string) appsecv1alpha1.FindingCategory {
 		}
 	}
 	return appsecv1alpha1.CategoryCode
+}
+
+// CategoryOfResult is what a result is about, of a tool that looks for the given category. Some tools look
+// for several things at once: Trivy for packages, misconfigurations and secrets, Wiz for code and packages.
+func CategoryOfResult(r *sarif.Result, tool appsecv1alpha1.FindingCategory) appsecv1alpha1.FindingCategory {
+	is := func(kind string) bool {
+		return strings.EqualFold(r.Rule.Name, kind) || slices.ContainsFunc(r.Rule.Tags, func(tag string) bool { return strings.EqualFold(tag, kind) })
+	}
+	switch {
+	case tool == appsecv1alpha1.CategorySecret:
+		return tool
+	case r.Package != nil, tool == appsecv1alpha1.CategoryPackage && r.Vulnerability != nil:
+		return appsecv1alpha1.CategoryPackage
+	case tool == appsecv1alpha1.CategoryPackage && is("secret"):
+		return appsecv1alpha1.CategorySecret
+	case tool == appsecv1alpha1.CategoryPackage && is("misconfiguration"):
+		return appsecv1alpha1.CategoryCode
+	}
+	return tool
 }
 
 // isNameIn finds a name at the start of a word: "mend" is not in "recommender".

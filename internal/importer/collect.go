@@ -34,8 +34,11 @@ type Choices struct {
 // Batch is what one scan found: all results of one tool and category.
 type Batch struct {
 	Tool, ToolVersion string
-	Category          appsecv1alpha1.FindingCategory
-	Commit            string
+	// Category that the tool looks for, which is the scan's. Its findings may be of others.
+	Category appsecv1alpha1.FindingCategory
+	// Uniform says that somebody named the category: then all findings are of it.
+	Uniform bool
+	Commit  string
 	// StartedAt is zero where nobody says it.
 	StartedAt time.Time
 	// Incomplete says, by run, why what is missing must not be closed. Empty: all is there.
@@ -80,7 +83,7 @@ func Collect(files []File, choices Choices, now time.Time) ([]*Batch, error) {
 			}
 			batch := batches[k]
 			if batch == nil {
-				batch = &Batch{Tool: tool, Category: k.category, Commit: choices.Commit, Skipped: map[string]int{}, Notes: map[string]int{}}
+				batch = &Batch{Tool: tool, Category: k.category, Uniform: choices.Category != "", Commit: choices.Commit, Skipped: map[string]int{}, Notes: map[string]int{}}
 				batches[k] = batch
 				out = append(out, batch)
 			}

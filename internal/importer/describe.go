@@ -20,7 +20,7 @@ type Described struct {
 // belong to, sorted by name. Results that are the same in everything as another are left out
 // and named in skipped. Links are those to the batch's commit.
 func Describe(b *Batch, repository *appsecv1alpha1.Repository, scope fingerprints.Scope) (out []Described, skipped []string) {
-	c := &scanContext{tool: b.Tool, category: b.Category, links: newPermalinks(&repository.Spec, b.Commit)}
+	c := &scanContext{tool: b.Tool, category: b.Category, uniform: b.Uniform, links: newPermalinks(&repository.Spec, b.Commit)}
 	scope.Repository, scope.Tool, scope.Category = repository.Name, b.Tool, string(b.Category)
 	for i, identity := range b.identities(scope) {
 		r := &b.Results[i]

@@ -92,7 +92,7 @@ func (im *Importer) Import(ctx context.Context, batches []*Batch) ([]*Summary, e
 		summaries[i] = newSummary(b)
 		jobs[i] = &job{Batch: b, summary: summaries[i], context: scanContext{
 			repository: im.target.Repository, project: im.target.Project,
-			tool: b.Tool, category: b.Category, commit: b.Commit,
+			tool: b.Tool, category: b.Category, uniform: b.Uniform, commit: b.Commit,
 			links: newPermalinks(&repository.Spec, b.Commit),
 		}}
 	}
@@ -201,6 +201,13 @@ func (im *Importer) begin(ctx context.Context, j *job) error {
 // compare reads what is there and works out the difference. The results are named while the API
 // server looks.
 func (im *Importer) compare(ctx context.Context, j *job) error {
+	if !j.Uniform && j.Category != appsecv1alpha1.CategorySecret {
+		shared, err := im.sharesTool(ctx, j.Batch)
+		if err != nil {
+			return err
+		}
+		j.Uniform, j.context.uniform = shared, shared
+	}
 	var there []appsecv1alpha1.Finding
 	var reading errgroup.Group
 	reading.Go(func() (err error) {

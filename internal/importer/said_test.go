@@ -161,3 +161,27 @@ func TestEndpointsOfOthersAreNoDifference(t *testing.T) {
 		t.Error("an endpoint that the file names is no difference")
 	}
 }
+
+func TestCategoryOfResult(t *testing.T) {
+	const code, packages, secrets = appsecv1alpha1.CategoryCode, appsecv1alpha1.CategoryPackage, appsecv1alpha1.CategorySecret
+	inPackage := &sarif.Package{Name: "p"}
+	for name, tc := range map[string]struct {
+		reason     string
+		tool, want appsecv1alpha1.FindingCategory
+		result     sarif.Result
+	}{
+		"a package of Wiz":       {"it reports code and packages", code, packages, sarif.Result{Rule: &sarif.Rule{}, Package: inPackage}},
+		"code":                   {"most is", code, code, sarif.Result{Rule: &sarif.Rule{Name: "Secret"}}},
+		"IaC of Trivy":           {"the rule says so", packages, code, sarif.Result{Rule: &sarif.Rule{Name: "Misconfiguration"}}},
+		"a secret of Trivy":      {"the rule says so", packages, secrets, sarif.Result{Rule: &sarif.Rule{Tags: []string{"SECRET"}}}},
+		"a vulnerability":        {"no package is named", packages, packages, sarif.Result{Rule: &sarif.Rule{Tags: []string{"secret"}}, Vulnerability: &sarif.Vulnerability{ID: "CVE-1"}}},
+		"a package and a secret": {"a scanner of secrets finds nothing else", secrets, secrets, sarif.Result{Rule: &sarif.Rule{}, Package: inPackage}},
+	} {
+		if got := CategoryOfResult(&tc.result, tc.tool); got != tc.want {
+			t.Errorf("%s: %s, want %s: %s", name, got, tc.want, tc.reason)
+		}
+	}
+	if got := CategoryOf("Snyk Secrets"); got != secrets {
+		t.Errorf("Snyk Secrets is a scanner of %s", got)
+	}
+}

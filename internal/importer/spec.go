@@ -14,11 +14,21 @@ import (
 type scanContext struct {
 	repository, project string
 	tool                string
-	category            appsecv1alpha1.FindingCategory
-	commit              string
-	scanID              string
-	startedAt           appsecv1alpha1.Time
-	links               permalinks
+	// category is the scan's; uniform says that all its findings are of it.
+	category  appsecv1alpha1.FindingCategory
+	uniform   bool
+	commit    string
+	scanID    string
+	startedAt appsecv1alpha1.Time
+	links     permalinks
+}
+
+// categoryOf returns the category of a result's finding.
+func (c *scanContext) categoryOf(r *sarif.Result) appsecv1alpha1.FindingCategory {
+	if c.uniform {
+		return c.category
+	}
+	return CategoryOfResult(r, c.category)
 }
 
 // spec makes the facts of a finding out of a result. It leaves the triage alone.
@@ -28,7 +38,7 @@ func (c *scanContext) spec(r *sarif.Result) appsecv1alpha1.FindingSpec {
 		ProjectRef:    appsecv1alpha1.ProjectReference{Name: appsecv1alpha1.ResourceName(c.project)},
 		DetectedAt:    &c.startedAt,
 		Tool:          c.tool,
-		Category:      c.category,
+		Category:      c.categoryOf(r),
 		RuleID:        OneLine(r.RuleID, maxRuleID),
 		Class:         cut(class(r), maxClass),
 		Vulnerability: vulnerability(r.Vulnerability),
@@ -40,7 +50,7 @@ func (c *scanContext) spec(r *sarif.Result) appsecv1alpha1.FindingSpec {
 		Details:       c.details(r),
 		Scan:          &appsecv1alpha1.FindingScan{ScanID: c.scanID, AnalyzedAt: &c.startedAt},
 	}
-	if c.category == appsecv1alpha1.CategorySecret {
+	if spec.Category == appsecv1alpha1.CategorySecret {
 		spec.SecretType = OneLine(firstOf(r.RuleID, r.Rule.Name), maxSecretType)
 	}
 	return spec
@@ -48,9 +58,10 @@ func (c *scanContext) spec(r *sarif.Result) appsecv1alpha1.FindingSpec {
 
 func (c *scanContext) details(r *sarif.Result) appsecv1alpha1.FindingDetails {
 	message := withoutLinks(r.Message)
-	secret := showsSecret(r, c.category)
+	category := c.categoryOf(r)
+	secret := showsSecret(r, category)
 	switch {
-	case c.category == appsecv1alpha1.CategorySecret:
+	case category == appsecv1alpha1.CategorySecret:
 		// A secret scanner may quote the secret anywhere in its message.
 		message = ""
 	case secret:

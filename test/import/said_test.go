@@ -147,3 +147,72 @@ func wantSeverity(t *testing.T, d *v1alpha1.FindingDetails, want v1alpha1.Level)
 		t.Errorf("%q has the score %s and is %s, want %s", d.Title, d.Score, d.Severity, want)
 	}
 }
+
+const mixedTrivy = `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"Trivy","rules":[
+	{"id":"CVE-2019-1549","name":"OsPackageVulnerability","shortDescription":{"text":"a vulnerability"}},
+	{"id":"AVD-AWS-0132","name":"Misconfiguration","shortDescription":{"text":"a misconfiguration"}},
+	{"id":"aws-access-key-id","name":"Secret","shortDescription":{"text":"a secret"}}]}},"results":[
+	{"ruleId":"CVE-2019-1549","message":{"text":"Package: openssl\nInstalled Version: 1\nSeverity: HIGH"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":"image"}}}]},
+	{"ruleId":"AVD-AWS-0132","message":{"text":"no encryption"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":"s3.tf"},"region":{"startLine":3}}}]},
+	{"ruleId":"aws-access-key-id","message":{"text":"found AKIAEXAMPLE1"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":"a.env"},"region":{"startLine":1}}}]}]}]}`
+
+func (p *project) categories() map[string]v1alpha1.FindingCategory {
+	p.Helper()
+	out := map[string]v1alpha1.FindingCategory{}
+	for _, f := range p.findings() {
+		if f.Spec.Closed == nil {
+			out[f.Spec.RuleID] = f.Spec.Category
+		}
+	}
+	return out
+}
+
+// A tool that looks for several things reports findings of several categories in one scan. Findings that an
+// earlier version took for the scan's category keep their names and decisions.
+func TestTheCategoryFollowsTheResult(t *testing.T) {
+	p := newProject(t)
+	want := map[string]v1alpha1.FindingCategory{
+		"CVE-2019-1549": v1alpha1.CategoryPackage, "AVD-AWS-0132": v1alpha1.CategoryCode, "aws-access-key-id": v1alpha1.CategorySecret,
+	}
+	batches := collect(t, importer.Choices{Category: v1alpha1.CategoryPackage}, mixedTrivy)
+	_, err := p.tryImport(importer.Options{}, batches)
+	p.must(err)
+	before := p.findings()
+	if s := p.imports(mixedTrivy, commitA); s.Updated != 3 || s.Created != 0 || s.Closed != 0 {
+		t.Errorf("the first import that tells categories apart: %+v, want 3 updated", *s)
+	}
+	if d := cmp.Diff(want, p.categories()); d != "" {
+		t.Errorf("categories (-want +got):\n%s", d)
+	}
+	for name := range p.findings() {
+		if _, there := before[name]; !there {
+			t.Errorf("%s is a new finding, want those that were there", name)
+		}
+	}
+	versions := p.versions()
+	if s := p.imports(mixedTrivy, commitB); s.Unchanged != 3 {
+		t.Errorf("a rescan: %+v, want 3 unchanged", *s)
+	}
+	if d := cmp.Diff(versions, p.versions()); d != "" {
+		t.Errorf("a rescan wrote:\n%s", d)
+	}
+	if s := p.imports(strings.ReplaceAll(mixedTrivy, "AVD-AWS-0132", "AVD-AWS-0133"), commitB); s.Closed != 1 || s.Created != 1 {
+		t.Errorf("a finding of another category than the scan's is gone: %+v, want 1 closed", *s)
+	}
+}
+
+// Who keeps jobs of one tool apart by category keeps them apart.
+func TestJobsOfSeveralCategoriesStayApart(t *testing.T) {
+	p := newProject(t)
+	secrets := `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"Trivy"}},"results":[{"ruleId":"other-key","message":{"text":"x"}}]}]}`
+	_, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{Category: v1alpha1.CategorySecret}, secrets))
+	p.must(err)
+	p.imports(mixedTrivy, commitA)
+	want := map[string]v1alpha1.FindingCategory{
+		"CVE-2019-1549": v1alpha1.CategoryPackage, "AVD-AWS-0132": v1alpha1.CategoryPackage,
+		"aws-access-key-id": v1alpha1.CategoryPackage, "other-key": v1alpha1.CategorySecret,
+	}
+	if d := cmp.Diff(want, p.categories()); d != "" {
+		t.Errorf("categories (-want +got):\n%s", d)
+	}
+}
