@@ -93,7 +93,7 @@ func TestSecretsAreNotKept(t *testing.T) {
 			if strings.Contains(string(encoded), secret) {
 				t.Errorf("%s: the secret is stored: %s", tc.reason, encoded)
 			}
-			if spec.Details.Title == "" || (spec.SecretType == "generic-key") != (tc.category == appsecv1alpha1.CategorySecret) {
+			if spec.Details.Title == "" || (spec.SecretType == "generic-key") != (spec.Category == appsecv1alpha1.CategorySecret) {
 				t.Errorf("title %q, secret type %q", spec.Details.Title, spec.SecretType)
 			}
 		})
