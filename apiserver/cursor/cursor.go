@@ -46,7 +46,8 @@ type List struct {
 	Sort string
 	// Order is asc or desc, with defaults filled in.
 	Order string
-	// Filters by the name of the parameter; a filter that was not given is left out.
+	// Filters by the name of the parameter, each value in its one spelling; a filter that was not
+	// given is left out.
 	Filters map[string]string
 }
 
