@@ -89,6 +89,17 @@ type FindingSpec struct {
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	Fingerprints []Fingerprint `json:"fingerprints,omitempty"`
+	// evidence by which the next import recognises the finding, beside what other fields hold: short
+	// digests of message, code and logical location, and the column, for example
+	// "mvmqvbl2.hfn3s5zq..5". Written by the scanner's import; at most 64 characters, to be compared
+	// and not to be read. Absent: the finding was not imported, or by a version that stored none.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Evidence string `json:"evidence,omitempty"`
+	// doubt is there where a scan recognised a decided finding on weak evidence, so that the decision
+	// may belong to another problem of the same kind. Written by the scanner's import.
+	// +optional
+	Doubt *FindingDoubt `json:"doubt,omitempty"`
 	// details say what is wrong, where, and what to do.
 	// +required
 	Details FindingDetails `json:"details"`
@@ -182,6 +193,21 @@ type Fingerprint struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +required
 	Value string `json:"value"`
+}
+
+// FindingDoubt says why it is not certain that a finding is the one that was decided about.
+type FindingDoubt struct {
+	// reason of the doubt, for example "line moved, and no code to compare". Written by the scanner's
+	// import; 1 to 128 characters.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +required
+	Reason string `json:"reason"`
+	// scanID is the name of the Scan that raised the doubt, for example
+	// "s-u3k6mzv5xq2d7hq4r6n3yq5t2a". Written by the scanner's import; at most 253 characters.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	ScanID string `json:"scanID,omitempty"`
 }
 
 // FindingDetails say what is wrong, where, and what to do.

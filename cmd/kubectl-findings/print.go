@@ -50,6 +50,9 @@ func (o *importOptions) text(summaries []*importer.Summary, failed bool) []byte 
 	for _, s := range summaries {
 		for _, c := range s.Changes {
 			changeLine(&b, string(c.Action), c.Name, c.Severity, c.Title, c.Place)
+			if c.Because != "" {
+				fmt.Fprintf(&b, "        %s\n", printable(c.Because))
+			}
 		}
 		if o.dryRun {
 			unlisted(&b, s.Created+s.Updated+s.Reopened+s.Closed-len(s.Changes))
@@ -65,6 +68,12 @@ func (o *importOptions) text(summaries []*importer.Summary, failed bool) []byte 
 			head, s.Results, s.Created, s.Updated, s.Reopened, s.Unchanged, s.Skipped, s.Closed)
 		if s.Scan != "" {
 			fmt.Fprintf(&b, "  scan %s\n", s.Scan)
+		}
+		for _, rung := range slices.Sorted(maps.Keys(s.Recognised)) {
+			fmt.Fprintf(&b, "  recognised %d by: %s\n", s.Recognised[rung], rung)
+		}
+		if s.InDoubt > 0 {
+			fmt.Fprintf(&b, "  in doubt %d: they may be other problems of the same kind, and a decision about one is marked\n", s.InDoubt)
 		}
 		explain(&b, s.SkippedBecause, s.SkippedExamples, s.Notes)
 		if s.LeftOpen > 0 {

@@ -14,11 +14,13 @@ import (
 const digestBytes = 16
 
 // factsDigest stands for what the scanner says is wrong. It leaves out triage, which is not
-// the scanner's, and what says only when and by which scan the rest was last written.
+// the scanner's, what says only when and by which scan the rest was last written, and what is
+// kept for the next import alone.
 func factsDigest(spec *v1alpha1.FindingSpec) string {
 	facts := spec.DeepCopy()
 	facts.Triage = v1alpha1.FindingTriage{}
-	facts.Closed = nil
+	facts.Closed, facts.Doubt = nil, nil
+	facts.Evidence = ""
 	facts.Scan = nil
 	facts.CommitHash = ""
 	clearPermalinks(&facts.Details)

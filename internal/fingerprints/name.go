@@ -22,6 +22,12 @@ func name(scope Scope, r *Result, fingerprint string, ordinal int) string {
 		r.Rule, r.Path, fingerprint, strconv.Itoa(ordinal))
 }
 
+// Next returns the n-th name, from 1, to take in the place of one that another object has.
+func Next(name string, n int) string {
+	prefix, _, _ := strings.Cut(name, "-")
+	return prefix + "-" + Hash(name, "taken", strconv.Itoa(n))
+}
+
 // Hash returns 26 characters, fit for a DNS label, of the SHA-256 of the fields. Two
 // different lists of fields never hash the same bytes.
 func Hash(fields ...string) string {

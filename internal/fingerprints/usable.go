@@ -23,10 +23,40 @@ var placeholders = map[string]bool{
 	"none": true, "nil": true, "n/a": true, "unknown": true, "0": true, "-": true,
 }
 
+// IsPlaceholder says whether a value is one that tools write where they have none, or hide it.
+func IsPlaceholder(value string) bool { return placeholders[strings.ToLower(strings.TrimSpace(value))] }
+
+// Constants returns the names of fingerprints whose value is the same in all of many results.
+func Constants(results []map[string]string) map[string]bool {
+	list := make([]Result, len(results))
+	for i := range results {
+		list[i].Fingerprints = results[i]
+	}
+	return constants(list)
+}
+
+// Best returns the name and the value of the best usable fingerprint, as one text; "" where
+// none is. Those named in constant are passed over.
+func Best(all map[string]string, constant map[string]bool) string {
+	best := ""
+	for name, value := range all {
+		if !IsContent(name, value) || constant[name] {
+			continue
+		}
+		if a, b := rank(name), rank(best); best == "" || a < b || a == b && name < best {
+			best = name
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return frame(best, all[best])
+}
+
 // IsContent says whether a fingerprint of that name and value can know a finding again:
 // the name is one of content, whatever its version, and the value is no placeholder.
 func IsContent(name, value string) bool {
-	return rank(name) < len(contentFingerprints) && !placeholders[strings.ToLower(strings.TrimSpace(value))]
+	return rank(name) < len(contentFingerprints) && !IsPlaceholder(value)
 }
 
 // rank orders fingerprint names; "primaryLocationLineHash/v1" ranks as without its version.

@@ -204,14 +204,19 @@ type applied[S any] struct {
 }
 
 type appliedMeta struct {
-	Name            string `json:"name"`
-	Namespace       string `json:"namespace"`
-	ResourceVersion string `json:"resourceVersion,omitempty"`
+	Name            string    `json:"name"`
+	Namespace       string    `json:"namespace"`
+	UID             types.UID `json:"uid,omitempty"`
+	ResourceVersion string    `json:"resourceVersion,omitempty"`
 }
+
+// notThere is a resource version that no object of ours has: an apply that carries it creates, and
+// conflicts with an object that is there.
+const notThere = "1"
 
 // apply sends a whole spec by server-side apply and returns the resource version that it made or found;
 // no more of the object is asked for. With a resource version it fails with a conflict where the object
-// is another by now. A field that the schema has not is refused whatever the validation of fields; all
+// is another by now, with a UID where it is gone too. A field that the schema has not is refused whatever the validation of fields; all
 // that this would do is parse the body once more in search of members that are there twice.
 func apply[S any](ctx context.Context, im *Importer, manager, kind string, metadata appliedMeta, spec S) (resourceVersion string, err error) {
 	metadata.Namespace = im.target.Namespace

@@ -33,7 +33,7 @@ func addsLink(reported, there *appsecv1alpha1.FindingSpec) bool {
 func comparedFacts(spec, reported *appsecv1alpha1.FindingSpec) []byte {
 	c := spec.DeepCopy()
 	c.DetectedAt, c.CommitHash, c.Scan = nil, "", nil
-	c.Closed = nil
+	c.Closed, c.Doubt = nil, nil
 	c.Triage = appsecv1alpha1.FindingTriage{}
 	if c.Agent != nil {
 		c.Agent = &appsecv1alpha1.FindingAgent{Name: c.Agent.Name}

@@ -198,8 +198,8 @@ func (im *Importer) begin(ctx context.Context, j *job) error {
 	return nil
 }
 
-// compare reads what is there and works out the difference. The results are named while the API
-// server looks.
+// compare reads what is there and works out the difference. Facts are made of the results while
+// the API server looks.
 func (im *Importer) compare(ctx context.Context, j *job) error {
 	if !j.Uniform && j.Category != appsecv1alpha1.CategorySecret {
 		shared, err := im.sharesTool(ctx, j.Batch)
@@ -214,7 +214,7 @@ func (im *Importer) compare(ctx context.Context, j *job) error {
 		there, err = im.findings(ctx, j.Batch)
 		return err
 	})
-	results, duplicates := identify(&j.context, j.Batch)
+	results, duplicates := report(&j.context, j.Batch)
 	if err := reading.Wait(); err != nil {
 		return err
 	}
@@ -222,7 +222,8 @@ func (im *Importer) compare(ctx context.Context, j *job) error {
 		j.summary.skip(skipDuplicate, fmt.Sprintf("result %d (rule %q)", r.Index, cut(r.RuleID, 64)))
 	}
 	complete := len(j.Incomplete) == 0
-	j.plan = diff(&j.context, results, there, complete)
+	j.plan = diff(&j.context, j.Batch, results, there, complete)
+	j.summary.recognised(&j.plan)
 	j.summary.Unchanged = j.plan.unchanged
 	if !complete {
 		j.summary.NotReported = j.plan.toClose

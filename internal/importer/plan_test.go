@@ -130,7 +130,7 @@ func TestEveryHistoryConverges(t *testing.T) {
 					open++
 				}
 			}
-			reported, duplicates := identify(c, &Batch{Results: scan})
+			reported, duplicates := report(c, &Batch{Results: scan})
 			if open != len(reported) || len(reported)+len(duplicates) != len(scan) {
 				t.Fatalf("scan %d: %d open findings, %d results of which %d twice", n, open, len(scan), len(duplicates))
 			}
@@ -146,8 +146,9 @@ func importInto(cluster map[string]appsecv1alpha1.Finding, c *scanContext, resul
 	for _, f := range cluster {
 		there = append(there, f)
 	}
-	reported, _ := identify(c, &Batch{Results: results})
-	p := diff(c, reported, there, true)
+	batch := &Batch{Results: results}
+	reported, _ := report(c, batch)
+	p := diff(c, batch, reported, there, true)
 	for _, ch := range p.changes {
 		cluster[ch.name] = appsecv1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: ch.name}, Spec: ch.spec}
 	}
@@ -166,19 +167,21 @@ func actions(p plan) []string {
 func TestNoChangeCarriesTriage(t *testing.T) {
 	c := testContext(appsecv1alpha1.CategoryCode)
 	result := sarif.Result{RuleID: "R", Rule: &sarif.Rule{}, Message: "m", Severity: appsecv1alpha1.LevelLow, Location: sarif.Location{Path: "a.go", Line: 1}}
-	reported, _ := identify(c, &Batch{Results: []sarif.Result{result}})
+	batch := &Batch{Results: []sarif.Result{result}}
+	reported, _ := report(c, batch)
+	name := batch.identities(c.scope())[0].Name
 	there := func(change func(*appsecv1alpha1.FindingSpec)) []appsecv1alpha1.Finding {
-		f := appsecv1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: reported[0].Name}, Spec: *reported[0].spec.DeepCopy()}
+		f := appsecv1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: *reported[0].spec.DeepCopy()}
 		f.Spec.Triage = appsecv1alpha1.FindingTriage{UserStatus: appsecv1alpha1.UserStatusMuted, Comments: "c", By: "me"}
 		change(&f.Spec)
 		return []appsecv1alpha1.Finding{f}
 	}
 	got := map[Action]bool{}
 	for _, p := range []plan{
-		diff(c, reported, nil, true),
-		diff(c, reported, there(func(s *appsecv1alpha1.FindingSpec) { s.Class = "x" }), true),
-		diff(c, reported, there(func(s *appsecv1alpha1.FindingSpec) { s.Closed = &appsecv1alpha1.FindingClosure{} }), true),
-		diff(c, nil, there(func(*appsecv1alpha1.FindingSpec) {}), true),
+		diff(c, batch, reported, nil, true),
+		diff(c, batch, reported, there(func(s *appsecv1alpha1.FindingSpec) { s.Class = "x" }), true),
+		diff(c, batch, reported, there(func(s *appsecv1alpha1.FindingSpec) { s.Closed = &appsecv1alpha1.FindingClosure{} }), true),
+		diff(c, batch, nil, there(func(*appsecv1alpha1.FindingSpec) {}), true),
 	} {
 		for _, ch := range p.changes {
 			got[ch.action] = true

@@ -47,6 +47,7 @@ func (c *scanContext) spec(r *sarif.Result) appsecv1alpha1.FindingSpec {
 		Confidence:    confidence(r.Rule.Precision),
 		CommitHash:    c.commit,
 		Fingerprints:  storedFingerprints(r.Fingerprints),
+		Evidence:      evidenceText(r),
 		Details:       c.details(r),
 		Scan:          &appsecv1alpha1.FindingScan{ScanID: c.scanID, AnalyzedAt: &c.startedAt},
 	}

@@ -44,7 +44,7 @@ func TestSpecSaysWhatTheFileSays(t *testing.T) {
 		RepositoryRef: appsecv1alpha1.RepositoryReference{Name: "shop"}, ProjectRef: appsecv1alpha1.ProjectReference{Name: "web"},
 		DetectedAt: &c.startedAt, Tool: "lint", Category: appsecv1alpha1.CategoryCode, RuleID: "go/sql", Class: "CWE-89",
 		Agent: &appsecv1alpha1.FindingAgent{Name: "lint"}, Confidence: appsecv1alpha1.LevelHigh, CommitHash: commit,
-		Fingerprints: []appsecv1alpha1.Fingerprint{{Name: "primaryLocationLineHash", Value: "h:1"}},
+		Fingerprints: []appsecv1alpha1.Fingerprint{{Name: "primaryLocationLineHash", Value: "h:1"}}, Evidence: "iweem3lp.2mvqjrro..3",
 		Details: appsecv1alpha1.FindingDetails{
 			Title: "SQL injection in the query.", Description: "query built from user input\n\nNever do.", Severity: appsecv1alpha1.LevelHigh,
 			Code: "\tdb.Query(s)", FixedCode: "db.Query(q, s)",

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/recognition"
 )
 
 // Summary says what an import did, or with DryRun would do, with the results of a Batch:
@@ -31,6 +32,11 @@ type Summary struct {
 	SkippedExamples []string `json:"skippedExamples,omitempty"`
 	// Notes count what was put right while reading.
 	Notes map[string]int `json:"notes,omitempty"`
+	// Recognised counts, by the evidence that did it, the results whose finding was not the same in
+	// everything: "code", "moved", "nearest line", ...
+	Recognised map[recognition.Rung]int `json:"recognised,omitempty"`
+	// InDoubt of them may be another problem of the same kind.
+	InDoubt int `json:"inDoubt,omitempty"`
 	// LeftOpen findings were to be closed, and somebody changed them at that moment.
 	LeftOpen int `json:"leftOpen,omitempty"`
 	// NotReported findings are open, not in the results, and not closed because of
@@ -49,6 +55,8 @@ type Change struct {
 	Title    string               `json:"title"`
 	// Place is the file and the line.
 	Place string `json:"place,omitempty"`
+	// Because says how the finding was recognised, where not by everything.
+	Because string `json:"because,omitempty"`
 }
 
 // MostChanges bounds how many changes of each action a dry run lists.
@@ -79,6 +87,13 @@ func (s *Summary) skip(reason, example string) {
 	s.SkippedBecause[reason]++
 	if len(s.SkippedExamples) < mostExamples {
 		s.SkippedExamples = append(s.SkippedExamples, example+": "+reason)
+	}
+}
+
+// recognised records how the findings of a plan were recognised.
+func (s *Summary) recognised(p *plan) {
+	if len(p.recognised) > 0 {
+		s.Recognised, s.InDoubt = p.recognised, p.doubtful
 	}
 }
 
@@ -129,7 +144,7 @@ func (s *Summary) list(p *plan) {
 			continue
 		}
 		d := &ch.spec.Details
-		change := Change{Action: ch.action, Name: ch.name, Severity: d.Severity, Title: d.Title}
+		change := Change{Action: ch.action, Name: ch.name, Severity: d.Severity, Title: d.Title, Because: ch.because}
 		if l := d.Location; l != nil {
 			change.Place = l.FilePath
 			if l.LineNumber > 0 {

@@ -1,0 +1,141 @@
+package importer
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"strconv"
+	"strings"
+	"unicode"
+
+	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/internal/recognition"
+	"github.com/appsec-dev/findings-operator/internal/sarif"
+)
+
+// evidenceText is what of a result a Finding stores for the next import beside its facts:
+// digests of message, code and logical location, and the column. A digest is 40 bits: it tells
+// results of one rule apart, and is no copy of what may be a secret.
+func evidenceText(r *sarif.Result) string {
+	column := ""
+	if r.Location.Column > 0 {
+		column = strconv.Itoa(int(r.Location.Column))
+	}
+	return strings.TrimRight(strings.Join([]string{
+		messageDigest(r), codeDigest(firstOf(r.Location.Snippet, r.Location.Context)), shortDigest(resource(r)), column,
+	}, "."), ".")
+}
+
+// resource is the first logical location with a name; none where the result is about a package,
+// of which it names the version or the image.
+func resource(r *sarif.Result) string {
+	if r.Package != nil {
+		return ""
+	}
+	for _, l := range r.Logical {
+		if name := firstOf(l.FullyQualifiedName, l.Name); name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// messageDigest leaves out the path, which some tools repeat in the message: a file that moved
+// is no other message.
+func messageDigest(r *sarif.Result) string {
+	message := r.Message
+	if len(r.Location.Path) > 1 {
+		message = strings.ReplaceAll(message, r.Location.Path, "")
+	}
+	return shortDigest(strings.Join(strings.Fields(message), " "))
+}
+
+// codeDigest of code, white space aside. Code that its tool hides is none.
+func codeDigest(code string) string {
+	if fingerprints.IsPlaceholder(code) {
+		return ""
+	}
+	return shortDigest(strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return -1
+		}
+		return r
+	}, cut(block(code), maxCode)))
+}
+
+var evidenceEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567")
+
+// shortDigest is 8 characters; "" of "".
+func shortDigest(s string) string {
+	if s == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(s))
+	return evidenceEncoding.EncodeToString(sum[:5])
+}
+
+// evidenceOf returns what a finding, or a result made into one, can be recognised by.
+func evidenceOf(spec *appsecv1alpha1.FindingSpec, constant map[string]bool) recognition.Evidence {
+	e := recognition.Evidence{Rule: spec.RuleID, Fingerprint: fingerprints.Best(fingerprintsOf(spec), constant)}
+	if l := spec.Details.Location; l != nil {
+		e.Path, e.Line = l.FilePath, l.LineNumber
+	}
+	if v := spec.Vulnerability; v != nil {
+		e.Vulnerability = v.ID
+	}
+	if p := spec.Package; p != nil {
+		e.Package, e.Version = packageKey(p), p.Version
+	}
+	if spec.Evidence == "" {
+		// An earlier version stored the code, and neither message nor column by themselves.
+		e.Snippet = codeDigest(spec.Details.Code)
+		return e
+	}
+	parts := append(strings.Split(spec.Evidence, "."), "", "", "")
+	e.Message, e.Snippet, e.Resource = parts[0], parts[1], parts[2]
+	if column, err := strconv.ParseInt(parts[3], 10, 32); err == nil {
+		e.Column = int32(column)
+	}
+	return e
+}
+
+// packageKey is the package URL without version and qualifiers, else the name.
+func packageKey(p *appsecv1alpha1.FindingPackage) string {
+	if p.PURL == "" {
+		return p.Name
+	}
+	key, _, _ := strings.Cut(p.PURL, "?")
+	key, _, _ = strings.Cut(key, "#")
+	if at := strings.LastIndexByte(key, '@'); at > strings.LastIndexByte(key, '/') {
+		key = key[:at]
+	}
+	return key
+}
+
+func fingerprintsOf(spec *appsecv1alpha1.FindingSpec) map[string]string {
+	if len(spec.Fingerprints) == 0 {
+		return nil
+	}
+	out := make(map[string]string, len(spec.Fingerprints))
+	for _, f := range spec.Fingerprints {
+		out[f.Name] = f.Value
+	}
+	return out
+}
+
+// constantsOf are the fingerprints that say nothing, by what the results or the findings hold.
+func constantsOf(results []reported, there []appsecv1alpha1.Finding) map[string]bool {
+	all := make([]map[string]string, len(results))
+	for i := range results {
+		all[i] = fingerprintsOf(&results[i].spec)
+	}
+	constant := fingerprints.Constants(all)
+	known := make([]map[string]string, len(there))
+	for i := range there {
+		known[i] = fingerprintsOf(&there[i].Spec)
+	}
+	for name := range fingerprints.Constants(known) {
+		constant[name] = true
+	}
+	return constant
+}

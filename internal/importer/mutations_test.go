@@ -1,0 +1,258 @@
+package importer
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/sarif"
+	"github.com/appsec-dev/findings-operator/test/needs"
+)
+
+// writeDocs writes the table of this suite into the docs instead of comparing it.
+var writeDocs = flag.Bool("write-docs", false, "write docs/recognition.md anew")
+
+// memory is a project in which imports leave their findings.
+type memory struct {
+	t        *testing.T
+	findings map[string]appsecv1alpha1.Finding
+	scans    int
+}
+
+// imports a document and returns the names of the findings of its results, by their origin;
+// newcomers have an empty origin.
+func (m *memory) imports(doc object) map[string][]string {
+	m.t.Helper()
+	encoded, err := json.Marshal(doc)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	log, err := sarif.Parse(bytes.NewReader(encoded), sarif.Options{})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	var origins []string
+	for i, run := range runsOf(doc) {
+		results := resultsOf(run)
+		for j := range log.Runs[i].Results {
+			r := &log.Runs[i].Results[j]
+			from, _ := results[r.Index][origin].(string)
+			r.Index = len(origins)
+			origins = append(origins, from)
+		}
+	}
+	batches, err := Collect([]File{{Name: "file", Log: log}}, Choices{}, time.Now())
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	names := map[string][]string{}
+	for _, b := range batches {
+		m.scan(b, func(index int, name string) { names[origins[index]] = append(names[origins[index]], name) })
+	}
+	return names
+}
+
+// scan does with the findings what an import of the batch does.
+func (m *memory) scan(b *Batch, named func(index int, name string)) {
+	m.scans++
+	c := &scanContext{repository: "shop", project: "web", tool: b.Tool, category: b.Category, scanID: fmt.Sprintf("s-%d", m.scans), startedAt: metav1.NewTime(time.Now())}
+	var there []appsecv1alpha1.Finding
+	for _, name := range slices.Sorted(maps.Keys(m.findings)) {
+		if f := m.findings[name]; f.Spec.Tool == b.Tool && f.Spec.Category == b.Category {
+			there = append(there, f)
+		}
+	}
+	results, _ := report(c, b)
+	for i, match := range recognise(c, b, results, there) {
+		named(results[i].result.Index, match.name)
+	}
+	for _, ch := range diff(c, b, results, there, true).changes {
+		before := m.findings[ch.name]
+		ch.spec.Triage = before.Spec.Triage
+		m.findings[ch.name] = appsecv1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: ch.name}, Spec: ch.spec}
+	}
+}
+
+// mute decides about every finding and returns what the decisions rest on.
+func (m *memory) mute() map[string]findingstate.Basis {
+	out := map[string]findingstate.Basis{}
+	for name, f := range m.findings {
+		f.Spec.Triage.UserStatus = appsecv1alpha1.UserStatusMuted
+		m.findings[name] = f
+		out[name] = findingstate.BasisOf(&f.Spec)
+	}
+	return out
+}
+
+// outcome of one mutation of one file.
+type outcome struct {
+	applies bool
+	// decisions that could be kept, and those that were; marked of them as stale.
+	all, kept, marked int
+	// wrong landed on another problem and say nothing; doubted did so with a mark.
+	wrong, doubted int
+	lost           []string
+}
+
+func mutate(t *testing.T, doc object, change mutation) outcome {
+	t.Helper()
+	m := &memory{t: t, findings: map[string]appsecv1alpha1.Finding{}}
+	before := m.imports(clone(doc))
+	basis := m.mute()
+	after := clone(doc)
+	if !change.apply(after) {
+		return outcome{}
+	}
+	now := m.imports(after)
+	out := outcome{applies: true}
+	owners := map[string]string{}
+	for from, names := range before {
+		owners[names[0]] = from
+	}
+	marked := func(name string) bool {
+		f := m.findings[name]
+		return f.Spec.Closed != nil || len(basis[name].Changed(findingstate.BasisOf(&f.Spec))) > 0
+	}
+	for from, names := range now {
+		for _, name := range names {
+			owner, decided := owners[name]
+			if !decided || owner == from {
+				continue
+			}
+			if marked(name) {
+				out.doubted++
+			} else {
+				out.wrong++
+			}
+		}
+	}
+	for from, names := range before {
+		if len(now[from]) == 0 {
+			continue // it is gone, or counted as another's duplicate
+		}
+		out.all++
+		if slices.Contains(now[from], names[0]) {
+			out.kept++
+			if marked(names[0]) {
+				out.marked++
+			}
+		} else {
+			f := m.findings[names[0]]
+			out.lost = append(out.lost, fmt.Sprintf("%s %s", f.Spec.RuleID, place(&f.Spec)))
+		}
+	}
+	return out
+}
+
+func place(spec *appsecv1alpha1.FindingSpec) string {
+	if l := spec.Details.Location; l != nil {
+		return fmt.Sprintf("%s:%d", l.FilePath, l.LineNumber)
+	}
+	return ""
+}
+
+func corpusFiles(t *testing.T) []string {
+	t.Helper()
+	root := os.Getenv("FINDINGS_SARIF_CORPUS")
+	if root == "" {
+		needs.Missing(t, "FINDINGS_SARIF_CORPUS names no folder of SARIF files")
+	}
+	files, err := filepath.Glob(filepath.Join(root, "*.sarif"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no SARIF file in %s (error %v)", root, err)
+	}
+	return files
+}
+
+// Every finding of every file is decided about; then something happens to the file, and it is
+// counted whose decisions stay, and whether one lands on another problem without a mark.
+func TestDecisionsStayWithTheirFindings(t *testing.T) {
+	table := map[string]map[string]outcome{}
+	for _, path := range corpusFiles(t) {
+		name := strings.TrimSuffix(filepath.Base(path), ".sarif")
+		doc := readDocument(t, path)
+		table[name] = map[string]outcome{}
+		for _, change := range mutations {
+			out := mutate(t, doc, change)
+			table[name][change.name] = out
+			if out.wrong > 0 {
+				t.Errorf("%s, %s: %d decisions landed on another problem without a mark", name, change.name, out.wrong)
+			}
+			if out.kept < out.all {
+				t.Logf("%s, %s: kept %d of %d; lost %s", name, change.name, out.kept, out.all, strings.Join(out.lost[:min(5, len(out.lost))], "; "))
+			}
+		}
+	}
+	if share := overall(table); share < 0.98 {
+		t.Errorf("%.1f %% of decisions stay, averaged over files and mutations; want at least 98 %%", 100*share)
+	}
+	writeTable(t, table)
+}
+
+// overall is the share of decisions kept: per file and mutation, then averaged.
+func overall(table map[string]map[string]outcome) float64 {
+	sum, n := 0.0, 0
+	for _, row := range table {
+		for _, out := range row {
+			if out.applies && out.all > 0 {
+				sum += float64(out.kept) / float64(out.all)
+				n++
+			}
+		}
+	}
+	return sum / float64(max(n, 1))
+}
+
+func (o outcome) cell() string {
+	if !o.applies || o.all == 0 && o.wrong+o.doubted == 0 {
+		return "-"
+	}
+	cell := "-"
+	if o.all > 0 {
+		cell = fmt.Sprintf("%d%%", 100*o.kept/o.all)
+	}
+	if o.marked > 0 {
+		cell += fmt.Sprintf(" (%d marked)", o.marked)
+	}
+	if o.doubted > 0 {
+		cell += fmt.Sprintf(", %d elsewhere, marked", o.doubted)
+	}
+	if o.wrong > 0 {
+		cell += fmt.Sprintf(", %d WRONG", o.wrong)
+	}
+	return cell
+}
+
+func writeTable(t *testing.T, table map[string]map[string]outcome) {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("| File |")
+	for _, m := range mutations {
+		fmt.Fprintf(&b, " %s |", m.name)
+	}
+	fmt.Fprintf(&b, "\n|---%s|\n", strings.Repeat("|---", len(mutations)))
+	for _, name := range slices.SortedFunc(maps.Keys(table), cmp.Compare) {
+		fmt.Fprintf(&b, "| %s |", name)
+		for _, m := range mutations {
+			fmt.Fprintf(&b, " %s |", table[name][m.name].cell())
+		}
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(&b, "\nOf all decisions %.1f %% stay: per file and mutation, then averaged.\n", 100*overall(table))
+	if out := os.Getenv("E1_TABLE"); out != "" {
+		_ = os.WriteFile(out, []byte(b.String()), 0o600)
+	}
+}

@@ -1,0 +1,140 @@
+package recognition
+
+// Rung names the evidence by which a result was recognised.
+type Rung string
+
+// The rungs, strongest first.
+const (
+	// Unchanged: the result agrees in everything, the line included.
+	Unchanged Rung = "unchanged"
+	// Earlier: the finding's name, for findings of versions that stored no evidence.
+	Earlier Rung = "name"
+	// Fingerprint that the scanner computed, in the same file.
+	Fingerprint Rung = "fingerprint"
+	// Package with the vulnerability, in the same file.
+	Package Rung = "package"
+	// Resource of the rule, in the same file.
+	Resource Rung = "resource"
+	// Snippet of the rule, in the same file.
+	Snippet Rung = "code"
+	// File: all results of a file agree with all findings of another one.
+	File Rung = "file moved"
+	// Moved: the same fingerprint, package, resource or code, once in another file.
+	Moved Rung = "moved"
+	// Shift: several results of a file are the same number of lines away from findings alike.
+	Shift Rung = "lines shifted"
+	// Message of the rule, in the same file, where no code tells results apart.
+	Message Rung = "message"
+	// Line of the rule, the nearest in the same file.
+	Line Rung = "nearest line"
+)
+
+// Doubt says why it is not certain that the result is the finding; empty: it is certain.
+type Doubt string
+
+// The doubts.
+const (
+	// DoubtCount: there are more, or fewer, results alike than before, and this one moved.
+	DoubtCount Doubt = "several results alike, and not as many as before"
+	// DoubtLine: the line is another, and the scanner reports no code to compare.
+	DoubtLine Doubt = "line moved, and no code to compare"
+	// DoubtElsewhere: the like was found in another file while the old file still has results.
+	DoubtElsewhere Doubt = "found in another file, and the old one is still there"
+	// DoubtFile: another file, and neither code nor a second result confirms the move.
+	DoubtFile Doubt = "found in another file, and no code to compare"
+)
+
+// Match pairs a result with the finding that it is, by their indexes.
+type Match struct {
+	Result, Known int
+	Rung          Rung
+	Doubt         Doubt
+}
+
+type rung struct {
+	name Rung
+	find func(m *matcher)
+}
+
+// ladder is the order in which evidence counts.
+var ladder = []rung{
+	{Unchanged, unchanged},
+	{Earlier, earlier},
+	{Fingerprint, here(byFingerprint)},
+	{Package, here(byPackage)},
+	{Resource, here(byResource)},
+	{Snippet, here(bySnippet)},
+	{File, fileMoved},
+	{Moved, elsewhere(byFingerprint, byPackage, byResource, bySnippet)},
+	{Shift, linesShifted},
+	{Message, sameMessage},
+	{Line, nearestLine},
+}
+
+// Recognise returns the pairs, at most one for each result and each finding, in the order of
+// the results. named are pairs by name, for findings whose evidence was not stored.
+func Recognise(results []Evidence, known []Known, named []Match) []Match {
+	return recognise(ladder, results, known, named)
+}
+
+func recognise(ladder []rung, results []Evidence, known []Known, named []Match) []Match {
+	m := newMatcher(results, known, named)
+	for _, r := range ladder {
+		if m.left == 0 {
+			break
+		}
+		m.rung = r.name
+		r.find(m)
+	}
+	var out []Match
+	for i := range m.ofResult {
+		if m.ofResult[i].Rung != "" {
+			out = append(out, m.ofResult[i])
+		}
+	}
+	return out
+}
+
+// matcher is the state of one climb.
+type matcher struct {
+	results []Evidence
+	known   []Known
+	named   []Match
+	rung    Rung
+	// ofResult is the pair of each result; its rung is empty where there is none yet.
+	ofResult []Match
+	// taken says which findings are paired, and with which result.
+	taken []int
+	// left is the number of results without a pair.
+	left int
+	// reported are the paths that have a result.
+	reported map[string]bool
+}
+
+const none = -1
+
+func newMatcher(results []Evidence, known []Known, named []Match) *matcher {
+	m := &matcher{
+		results: results, known: known, named: named,
+		ofResult: make([]Match, len(results)), taken: make([]int, len(known)), left: len(results),
+		reported: make(map[string]bool),
+	}
+	for i := range m.taken {
+		m.taken[i] = none
+	}
+	for i := range results {
+		m.reported[results[i].Path] = true
+	}
+	return m
+}
+
+func (m *matcher) free(result int) bool { return m.ofResult[result].Rung == "" }
+
+func (m *matcher) pair(result, known int, doubt Doubt) {
+	if !m.free(result) || m.taken[known] != none {
+		return
+	}
+	m.ofResult[result] = Match{Result: result, Known: known, Rung: m.rung, Doubt: doubt}
+	m.taken[known] = result
+	m.left--
+}
