@@ -307,6 +307,9 @@ var mutations = []mutation{
 	}},
 	{"another root", func(doc object) bool {
 		return movePaths(doc, func(uri string) string {
+			if strings.HasSuffix(uri, "/") {
+				return uri // a folder
+			}
 			if rest, ok := strings.CutPrefix(uri, "file:///"); ok {
 				return "file:///build/7/" + rest
 			}

@@ -62,12 +62,14 @@ func (c *move) rivalled() bool {
 // rename is what of a path was taken out and what was put in its place.
 type rename struct{ from, to string }
 
+// renamed takes off first what the paths end in alike and then what they begin with: the new
+// part of a path may begin with the same letter as the old one.
 func renamed(from, to string) rename {
-	for from != "" && to != "" && from[0] == to[0] {
-		from, to = from[1:], to[1:]
-	}
 	for from != "" && to != "" && from[len(from)-1] == to[len(to)-1] {
 		from, to = from[:len(from)-1], to[:len(to)-1]
+	}
+	for from != "" && to != "" && from[0] == to[0] {
+		from, to = from[1:], to[1:]
 	}
 	return rename{from, to}
 }
