@@ -84,7 +84,7 @@ func evidenceOf(spec *appsecv1alpha1.FindingSpec, constant map[string]bool) reco
 		e.Vulnerability = v.ID
 	}
 	if p := spec.Package; p != nil {
-		e.Package, e.Version = packageKey(p), p.Version
+		e.Package, e.Version, e.PURL = p.Name, p.Version, withoutVersion(p.PURL)
 	}
 	if spec.Evidence == "" {
 		// An earlier version stored the code, and neither message nor column by themselves.
@@ -99,17 +99,14 @@ func evidenceOf(spec *appsecv1alpha1.FindingSpec, constant map[string]bool) reco
 	return e
 }
 
-// packageKey is the package URL without version and qualifiers, else the name.
-func packageKey(p *appsecv1alpha1.FindingPackage) string {
-	if p.PURL == "" {
-		return p.Name
+// withoutVersion is a package URL without version, qualifiers and subpath.
+func withoutVersion(purl string) string {
+	purl, _, _ = strings.Cut(purl, "#")
+	purl, _, _ = strings.Cut(purl, "?")
+	if at := strings.LastIndexByte(purl, '@'); at > strings.LastIndexByte(purl, '/') {
+		purl = purl[:at]
 	}
-	key, _, _ := strings.Cut(p.PURL, "?")
-	key, _, _ = strings.Cut(key, "#")
-	if at := strings.LastIndexByte(key, '@'); at > strings.LastIndexByte(key, '/') {
-		key = key[:at]
-	}
-	return key
+	return purl
 }
 
 func fingerprintsOf(spec *appsecv1alpha1.FindingSpec) map[string]string {

@@ -235,7 +235,7 @@ func eachSnippet(r object, change func(string) string) bool {
 }
 
 var (
-	installed = regexp.MustCompile(`(Installed Version: |, version |[\w)]@)(\d[\w.+~:-]*\w)`)
+	installed = regexp.MustCompile(`(Installed Version: |, version |[\w)]@)(v?\d[\w.+~:-]*\w)`)
 	fixed     = regexp.MustCompile(`(Fixed Version: |[Ff]ixed in |Upgrade to [^@ ]+@)(\d[\w.+~:-]*)`)
 	packaged  = regexp.MustCompile(`(Package: |vulnerable |package: |Package ')([\w./-]*\w)`)
 	logicalAt = regexp.MustCompile(`^(.*: )?([^@: ]+)@`)
@@ -267,7 +267,7 @@ var mutations = []mutation{
 	{"run split", splitRuns},
 	{"runs merged", mergeRuns},
 	{"reworded", func(doc object) bool {
-		eachText(doc, func(s string) string { return "Attention. " + s + " Read the handbook." })
+		eachText(doc, func(s string) string { return "Attention.\n" + s + "\nRead the handbook." })
 		return true
 	}},
 	{"re-rated", rerate},
@@ -320,6 +320,7 @@ var mutations = []mutation{
 		if !replaceIn(doc, installed, "${1}${2}9") {
 			return false
 		}
+		raisePURLs(doc)
 		// A fingerprint of a package is of its version too.
 		eachResult(doc, func(r object) { eachFingerprint(r, func(s string) string { return "9" + s }) })
 		return true
@@ -327,6 +328,22 @@ var mutations = []mutation{
 	{"fixed version raised", func(doc object) bool { return replaceFixed(doc) }},
 	{"another in its file", func(doc object) bool { return newcomers(doc, func(uri string) string { return uri }) }},
 	{"another elsewhere", func(doc object) bool { return newcomers(doc, func(uri string) string { return uri + ".other" }) }},
+}
+
+var purlVersion = regexp.MustCompile(`@(\d[^?@]*)`)
+
+// raisePURLs raises the versions in the package URLs that some tools keep in their rules.
+func raisePURLs(doc object) {
+	for _, run := range runsOf(doc) {
+		for _, rule := range rulesOf(run) {
+			purls, _ := child(rule, "properties")["purls"].([]any)
+			for i := range purls {
+				if s, ok := purls[i].(string); ok {
+					purls[i] = purlVersion.ReplaceAllString(s, "@${1}9")
+				}
+			}
+		}
+	}
 }
 
 func replaceFixed(doc object) bool {

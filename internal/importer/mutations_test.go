@@ -29,7 +29,9 @@ var writeDocs = flag.Bool("write-docs", false, "write docs/recognition.md anew")
 type memory struct {
 	t        *testing.T
 	findings map[string]appsecv1alpha1.Finding
-	scans    int
+	scanned  int
+	// stopAfter cuts an import off after so many writes; 0: never.
+	stopAfter int
 }
 
 // imports a document and returns the names of the findings of its results, by their origin;
@@ -65,10 +67,10 @@ func (m *memory) imports(doc object) map[string][]string {
 	return names
 }
 
-// scan does with the findings what an import of the batch does.
-func (m *memory) scan(b *Batch, named func(index int, name string)) {
-	m.scans++
-	c := &scanContext{repository: "shop", project: "web", tool: b.Tool, category: b.Category, scanID: fmt.Sprintf("s-%d", m.scans), startedAt: metav1.NewTime(time.Now())}
+// scan does with the findings what an import of the batch does, and returns what it wrote.
+func (m *memory) scan(b *Batch, named func(index int, name string)) []change {
+	m.scanned++
+	c := &scanContext{repository: "shop", project: "web", tool: b.Tool, category: b.Category, scanID: fmt.Sprintf("s-%d", m.scanned), startedAt: metav1.NewTime(time.Now())}
 	var there []appsecv1alpha1.Finding
 	for _, name := range slices.Sorted(maps.Keys(m.findings)) {
 		if f := m.findings[name]; f.Spec.Tool == b.Tool && f.Spec.Category == b.Category {
@@ -79,11 +81,16 @@ func (m *memory) scan(b *Batch, named func(index int, name string)) {
 	for i, match := range recognise(c, b, results, there) {
 		named(results[i].result.Index, match.name)
 	}
-	for _, ch := range diff(c, b, results, there, true).changes {
+	changes := diff(c, b, results, there, true).changes
+	for i, ch := range changes {
+		if m.stopAfter > 0 && i == m.stopAfter {
+			break
+		}
 		before := m.findings[ch.name]
 		ch.spec.Triage = before.Spec.Triage
 		m.findings[ch.name] = appsecv1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: ch.name}, Spec: ch.spec}
 	}
+	return changes
 }
 
 // mute decides about every finding and returns what the decisions rest on.

@@ -21,8 +21,9 @@ type Evidence struct {
 	Line, Column int32
 	// Fingerprint that the scanner computed from the code.
 	Fingerprint string
-	// Vulnerability, and the Package that has it, without its Version.
-	Vulnerability, Package, Version string
+	// Vulnerability, and the name of the Package that has it, with its Version; PURL is the
+	// package's URL without the version.
+	Vulnerability, Package, Version, PURL string
 	// Resource is the logical location: of infrastructure the resource.
 	Resource string
 	// Snippet stands for the code at the place, Message for what the scanner says.
@@ -62,7 +63,12 @@ func byFingerprint(e *Evidence) (Evidence, bool) {
 	return Evidence{Rule: e.Rule, Fingerprint: e.Fingerprint}, e.Fingerprint != ""
 }
 
-// byPackage leaves the rule out: a scanner may rename it while the vulnerability stays.
+// byPURL leaves the rule out: a scanner may rename it while the vulnerability stays.
+func byPURL(e *Evidence) (Evidence, bool) {
+	return Evidence{Vulnerability: e.Vulnerability, PURL: e.PURL}, e.Vulnerability != "" && e.PURL != ""
+}
+
+// byPackage is for packages whose URL is not known on both sides.
 func byPackage(e *Evidence) (Evidence, bool) {
 	return Evidence{Vulnerability: e.Vulnerability, Package: e.Package}, e.Vulnerability != "" && e.Package != ""
 }

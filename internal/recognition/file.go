@@ -62,9 +62,20 @@ func (c *move) rivalled() bool {
 // rename is what of a path was taken out and what was put in its place.
 type rename struct{ from, to string }
 
-// renamed takes off first what the paths end in alike and then what they begin with: the new
-// part of a path may begin with the same letter as the old one.
+// renamed takes off the folders and the name that the paths end in alike, then those that they
+// begin with; and of a single one that is left, what it has in common with its new form.
 func renamed(from, to string) rename {
+	old, now := strings.Split(from, "/"), strings.Split(to, "/")
+	for len(old) > 0 && len(now) > 0 && old[len(old)-1] == now[len(now)-1] {
+		old, now = old[:len(old)-1], now[:len(now)-1]
+	}
+	for len(old) > 0 && len(now) > 0 && old[0] == now[0] {
+		old, now = old[1:], now[1:]
+	}
+	from, to = strings.Join(old, "/"), strings.Join(now, "/")
+	if len(old) != 1 || len(now) != 1 {
+		return rename{from, to}
+	}
 	for from != "" && to != "" && from[len(from)-1] == to[len(to)-1] {
 		from, to = from[:len(from)-1], to[:len(to)-1]
 	}

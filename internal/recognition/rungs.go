@@ -56,11 +56,13 @@ func earlier(m *matcher) {
 }
 
 // here pairs what agrees in strong evidence in the same file.
-func here(k key) func(*matcher) {
+func here(keys ...key) func(*matcher) {
 	return func(m *matcher) {
-		for _, g := range m.groups(at(k)) {
-			m.settle(g.results, g.open)
-			m.settle(m.freeOf(g.results), g.closed)
+		for _, k := range keys {
+			for _, g := range m.groups(at(k)) {
+				m.settle(g.results, g.open)
+				m.settle(m.freeOf(g.results), g.closed)
+			}
 		}
 	}
 }
