@@ -96,3 +96,87 @@ func TestAFindingThatChangesBeforeItsClosingIsLeftOpen(t *testing.T) {
 		t.Errorf("the next import: %+v, want the one left open closed", *s)
 	}
 }
+
+// What controllers note about a finding meanwhile is no reason to leave it open.
+func TestAFindingWhoseStatusIsWrittenBeforeItsClosingIsClosed(t *testing.T) {
+	p := newProject(t)
+	controller := env.AsController(t)
+	results := numbered(3)
+	p.imports(document(results...), commitA)
+	noted := p.titled("problem 000").Name
+	var once sync.Once
+	summaries, err := p.tryImport(importer.Options{OnProgress: func(int, int) {
+		once.Do(func() {
+			finding := &appsecv1alpha1.Finding{}
+			p.must(controller.Get(p.Context(), client.ObjectKey{Namespace: namespace, Name: noted}, finding))
+			finding.Status.State = appsecv1alpha1.FindingStateOpen
+			p.must(controller.Status().Update(p.Context(), finding))
+		})
+	}}, collect(t, importer.Choices{}, document(results[2:]...)))
+	p.must(err)
+	if s := summaries[0]; s.LeftOpen != 0 || s.Closed != 2 || p.findings()[noted].Spec.Closed == nil {
+		t.Errorf("%+v, want 2 closed and none left open", *s)
+	}
+}
+
+// A create never lands on an object that exists, whoever made it: the list shows findings of the
+// tool alone.
+func TestACreateLeavesAnObjectOfItsNameAlone(t *testing.T) {
+	p := newProject(t)
+	p.imports(document(numbered(1)...), commitA)
+	name := p.titled("problem 000").Name
+	other := p.findings()[name]
+	p.must(env.Client.Delete(p.Context(), &other))
+	foreign := &appsecv1alpha1.Finding{}
+	foreign.Namespace, foreign.Name = namespace, name
+	foreign.Spec = appsecv1alpha1.FindingSpec{RepositoryRef: other.Spec.RepositoryRef, ProjectRef: other.Spec.ProjectRef, Tool: "another",
+		Details: appsecv1alpha1.FindingDetails{Title: "by hand", Severity: appsecv1alpha1.LevelLow}}
+	p.must(env.Client.Create(p.Context(), foreign))
+
+	for scan, want := range []importer.Summary{{Created: 1}, {Unchanged: 1}} {
+		if s := p.imports(document(numbered(1)...), commitA); s.Created != want.Created || s.Unchanged != want.Unchanged {
+			t.Errorf("import %d: %+v, want %d created, %d unchanged", scan, *s, want.Created, want.Unchanged)
+		}
+		if now := p.findings()[name]; now.ResourceVersion != foreign.ResourceVersion || p.titled("problem 000").Name == name {
+			t.Errorf("import %d wrote the finding that somebody else has made: %+v", scan, now.Spec)
+		}
+	}
+}
+
+// A finding that is deleted while it is to be closed does not come back.
+func TestAFindingDeletedBeforeItsClosingStaysGone(t *testing.T) {
+	p := newProject(t)
+	results := numbered(3)
+	p.imports(document(results...), commitA)
+	deleted := p.titled("problem 000")
+	var once sync.Once
+	summaries, err := p.tryImport(importer.Options{OnProgress: func(int, int) {
+		once.Do(func() { p.must(env.Client.Delete(p.Context(), &deleted)) })
+	}}, collect(t, importer.Choices{}, document(results[2:]...)))
+	p.must(err)
+	if _, there := p.findings()[deleted.Name]; there || summaries[0].Closed != 1 {
+		t.Errorf("the deleted finding is there: %v; %+v, want 1 closed", there, *summaries[0])
+	}
+}
+
+// A renamed file keeps its decision, and a dry run says how the finding was recognised.
+func TestAMovedFindingKeepsItsDecisionAndADryRunSaysWhy(t *testing.T) {
+	p := newProject(t)
+	results := numbered(3)
+	p.imports(document(results...), commitA)
+	muted := p.titled("problem 001")
+	p.triage(muted.Name, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+	results[1].path = "lib/file001.go"
+	batches := collect(t, importer.Choices{}, document(results...))
+	summaries, err := p.tryImport(importer.Options{DryRun: true}, batches)
+	p.must(err)
+	if s := summaries[0]; len(s.Changes) != 1 || s.Changes[0].Because != "recognised by file moved: moved from src/file001.go" {
+		t.Errorf("dry run: %+v, want one update that says from where it moved", *s)
+	}
+	if s := p.imports(document(results...), commitB); s.Updated != 1 || s.Unchanged != 2 || s.Closed != 0 || s.Recognised["file moved"] != 1 {
+		t.Errorf("%+v, want 1 updated and recognised, 2 unchanged", *s)
+	}
+	if f := p.findings()[muted.Name]; f.Spec.Details.Location.FilePath != "lib/file001.go" || f.Spec.Triage.UserStatus != appsecv1alpha1.UserStatusMuted {
+		t.Errorf("finding %s is at %s, %s; want it at its new place, muted", f.Name, f.Spec.Details.Location.FilePath, f.Spec.Triage.UserStatus)
+	}
+}
