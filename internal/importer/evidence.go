@@ -26,7 +26,7 @@ func evidenceText(r *sarif.Result) string {
 	}, "."), ".")
 }
 
-// resource is the first logical location with a name; none where the result is about a package,
+// resource is the first logical location with a name, else the endpoint; none where the result is about a package,
 // of which it names the version or the image.
 func resource(r *sarif.Result) string {
 	if r.Package != nil {
@@ -36,6 +36,9 @@ func resource(r *sarif.Result) string {
 		if name := firstOf(l.FullyQualifiedName, l.Name); name != "" {
 			return name
 		}
+	}
+	if len(r.Endpoints) > 0 {
+		return r.Endpoints[0].Method + " " + r.Endpoints[0].Path
 	}
 	return ""
 }

@@ -33,8 +33,13 @@ func decodeDocument(t *testing.T, content []byte) object {
 		t.Fatal(err)
 	}
 	for i, run := range runsOf(doc) {
+		same := map[string]string{} // some tools report a result twice
 		for j, r := range resultsOf(run) {
-			r[origin] = fmt.Sprintf("%d/%d", i, j)
+			text := fmt.Sprint(r)
+			if same[text] == "" {
+				same[text] = fmt.Sprintf("%d/%d", i, j)
+			}
+			r[origin] = same[text]
 		}
 	}
 	return doc
@@ -442,13 +447,15 @@ func newcomers(doc object, rename func(string) string) bool {
 			n++
 			before := fmt.Sprint(r)
 			one := object{"runs": []any{object{"results": []any{r}}}}
-			moveLines(one, func(float64) float64 { return float64(1000 + 37*n) })
+			if !inFolder(r) {
+				moveLines(one, func(float64) float64 { return float64(1000 + 37*n) })
+			}
 			movePaths(one, rename)
 			change := func(s string) string { return fmt.Sprintf("other%d(%s)", n, s[:min(len(s), 3)]) }
 			eachSnippet(r, change)
 			eachFingerprint(r, change)
 			if text, ok := child(r, "message")["text"].(string); ok {
-				child(r, "message")["text"] = osvAt.ReplaceAllString(packaged.ReplaceAllString(text, fmt.Sprintf("${1}other%d-${2}", n)), fmt.Sprintf("'other%d-${1}@", n))
+				child(r, "message")["text"] = osvAt.ReplaceAllString(packaged.ReplaceAllString(address.ReplaceAllString(text, fmt.Sprintf("${1}/other%d", n)), fmt.Sprintf("${1}other%d-${2}", n)), fmt.Sprintf("'other%d-${1}@", n))
 			}
 			if fmt.Sprint(r) != before { // else nothing tells it from the one that goes
 				delete(r, origin)
@@ -458,5 +465,17 @@ func newcomers(doc object, rename func(string) string) bool {
 	}
 	return n > 0
 }
+
+// inFolder says whether a result is in no file: its line means nothing then.
+func inFolder(r object) bool {
+	for _, l := range objects(r["locations"]) {
+		if uri, _ := child(l, "physicalLocation", "artifactLocation")["uri"].(string); strings.HasSuffix(uri, "/") {
+			return true
+		}
+	}
+	return false
+}
+
+var address = regexp.MustCompile(`(Uri: \S+)`)
 
 var osvAt = regexp.MustCompile(`'(?:other\d+-)?([^'@ ]+)@`)

@@ -70,7 +70,7 @@ func (m *memory) imports(doc object) map[string][]string {
 // scan does with the findings what an import of the batch does, and returns what it wrote.
 func (m *memory) scan(b *Batch, named func(index int, name string)) []change {
 	m.scanned++
-	c := &scanContext{repository: "shop", project: "web", tool: b.Tool, category: b.Category, scanID: fmt.Sprintf("s-%d", m.scanned), startedAt: metav1.NewTime(time.Now())}
+	c := &scanContext{repository: "shop", project: "web", tool: b.Tool, category: b.Category, scanID: fmt.Sprintf("s-%d", m.scanned), startedAt: appsecv1alpha1.NewTime(time.Now())}
 	var there []appsecv1alpha1.Finding
 	for _, name := range slices.Sorted(maps.Keys(m.findings)) {
 		if f := m.findings[name]; f.Spec.Tool == b.Tool && f.Spec.Category == b.Category {

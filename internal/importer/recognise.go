@@ -40,7 +40,10 @@ func recognise(c *scanContext, b *Batch, results []reported, there []appsecv1alp
 		}
 	}
 	names := &namer{scope: c.scope(), batch: b, results: results}
-	matches := recognition.Recognise(evidence, known, named(names, results, there, legacy))
+	matches := recognition.Recognise(recognition.Scan{
+		Results: evidence, Known: known, Named: named(names, results, there, legacy),
+		Same: func(r, k int) bool { return sameFacts(&results[r].spec, &there[k].Spec) },
+	})
 	out := make([]match, len(results))
 	for _, m := range matches {
 		out[m.Result] = match{

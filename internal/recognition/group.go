@@ -90,13 +90,37 @@ func (m *matcher) settle(results, known []int) {
 		}
 		m.split(tie, results, known, func(r, k []int) {
 			m.align(r, k, func(p aligned) Doubt {
-				if len(r) == len(k) || p.shift == 0 || p.votes > 1 {
-					return ""
-				}
-				return DoubtCount
+				return m.settledDoubt(p, r, k)
 			})
 		})
 	}
+}
+
+// settledDoubt: of several at one place that no longer say the same, their order says nothing; nor
+// does the place alone where it is no file.
+func (m *matcher) settledDoubt(p aligned, results, known []int) Doubt {
+	r, k := &m.results[p.result], &m.known[p.known]
+	switch {
+	case len(results)+len(known) > 2 && !m.apart(results) && m.mixed(results, known):
+		return DoubtPlace
+	case m.rung == Resource && r.Path == "" && r.Message != k.Message && !r.hasCode():
+		return DoubtMessage
+	case len(results) == len(known) || p.shift == 0 || p.votes > 1:
+		return ""
+	default:
+		return DoubtCount
+	}
+}
+
+// mixed says whether some differ in what tells them apart.
+func (m *matcher) mixed(results, known []int) bool {
+	first, _ := ties[0](&m.results[results[0]])
+	differs := func(e *Evidence) bool {
+		part, _ := ties[0](e)
+		return part != first
+	}
+	return slices.ContainsFunc(results, func(i int) bool { return differs(&m.results[i]) }) ||
+		slices.ContainsFunc(known, func(i int) bool { return differs(&m.known[i].Evidence) })
 }
 
 // split calls do for each part of a group that agrees in a tie, in a fixed order.

@@ -38,6 +38,10 @@ const (
 	DoubtCount Doubt = "several results alike, and not as many as before"
 	// DoubtLine: the line is another, and the scanner reports no code to compare.
 	DoubtLine Doubt = "line moved, and no code to compare"
+	// DoubtPlace: several are at one place, and what told them apart has changed.
+	DoubtPlace Doubt = "several results at one place, and what told them apart has changed"
+	// DoubtMessage: a resource that is in no file, and other words about it.
+	DoubtMessage Doubt = "message changed, and neither file nor code to compare"
 	// DoubtElsewhere: the like was found in another file while the old file still has results.
 	DoubtElsewhere Doubt = "found in another file, and the old one is still there"
 	// DoubtFile: another file, and neither code nor a second result confirms the move.
@@ -71,14 +75,23 @@ var ladder = []rung{
 	{Line, nearestLine},
 }
 
-// Recognise returns the pairs, at most one for each result and each finding, in the order of
-// the results. named are pairs by name, for findings whose evidence was not stored.
-func Recognise(results []Evidence, known []Known, named []Match) []Match {
-	return recognise(ladder, results, known, named)
+// Scan is what a scan reported and what is known.
+type Scan struct {
+	Results []Evidence
+	Known   []Known
+	// Named are pairs by name, for findings whose evidence was not stored.
+	Named []Match
+	// Same tells whether a result and a finding agree in what is no evidence too: so that of several
+	// that agree in all evidence each keeps its own. nil: nothing tells them apart.
+	Same func(result, known int) bool
 }
 
-func recognise(ladder []rung, results []Evidence, known []Known, named []Match) []Match {
-	m := newMatcher(results, known, named)
+// Recognise returns the pairs, at most one for each result and each finding, in the order of
+// the results.
+func Recognise(s Scan) []Match { return recognise(ladder, s) }
+
+func recognise(ladder []rung, s Scan) []Match {
+	m := newMatcher(s)
 	for _, r := range ladder {
 		if m.left == 0 {
 			break
@@ -100,6 +113,7 @@ type matcher struct {
 	results []Evidence
 	known   []Known
 	named   []Match
+	same    func(result, known int) bool
 	rung    Rung
 	// ofResult is the pair of each result; its rung is empty where there is none yet.
 	ofResult []Match
@@ -113,17 +127,17 @@ type matcher struct {
 
 const none = -1
 
-func newMatcher(results []Evidence, known []Known, named []Match) *matcher {
+func newMatcher(s Scan) *matcher {
 	m := &matcher{
-		results: results, known: known, named: named,
-		ofResult: make([]Match, len(results)), taken: make([]int, len(known)), left: len(results),
+		results: s.Results, known: s.Known, named: s.Named, same: s.Same,
+		ofResult: make([]Match, len(s.Results)), taken: make([]int, len(s.Known)), left: len(s.Results),
 		reported: make(map[string]bool),
 	}
 	for i := range m.taken {
 		m.taken[i] = none
 	}
-	for i := range results {
-		m.reported[results[i].Path] = true
+	for i := range s.Results {
+		m.reported[s.Results[i].Path] = true
 	}
 	return m
 }

@@ -138,7 +138,7 @@ func paired(n int, matches []Match) (out []int, doubts int) {
 func TestLadder(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			matches := Recognise(c.results, c.known, c.named)
+			matches := Recognise(Scan{Results: c.results, Known: c.known, Named: c.named})
 			got, doubts := paired(len(c.results), matches)
 			if d := cmp.Diff(c.want, got); d != "" || doubts != c.doubts {
 				t.Errorf("%s: findings of the results (-want +got):\n%s%d doubts, want %d; %+v", c.reason, d, doubts, c.doubts, matches)
@@ -155,7 +155,7 @@ func TestEveryRungIsNeeded(t *testing.T) {
 			continue
 		}
 		shortened := slices.DeleteFunc(slices.Clone(ladder), func(r rung) bool { return r.name == c.rung })
-		got, doubts := paired(len(c.results), recognise(shortened, c.results, c.known, c.named))
+		got, doubts := paired(len(c.results), recognise(shortened, Scan{Results: c.results, Known: c.known, Named: c.named}))
 		if !cmp.Equal(c.want, got) || doubts != c.doubts {
 			needed[c.rung] = true
 			continue
@@ -194,7 +194,7 @@ func TestPairsAreOneToOne(t *testing.T) {
 		results := rapid.SliceOfN(evidenceGen(), 0, 12).Draw(t, "results")
 		known := rapid.SliceOfN(knownGen(), 0, 12).Draw(t, "known")
 		taken, seen := map[int]bool{}, map[int]bool{}
-		for _, m := range Recognise(results, known, nil) {
+		for _, m := range Recognise(Scan{Results: results, Known: known}) {
 			if taken[m.Known] || seen[m.Result] || m.Rung == "" {
 				t.Fatalf("%+v: a finding or a result is in two pairs, or in one without a rung", m)
 			}
@@ -210,7 +210,7 @@ func TestPairsDoNotDependOnTheOrder(t *testing.T) {
 		random := rand.New(rand.NewSource(rapid.Int64().Draw(t, "seed"))) //nolint:gosec // a test's order
 		describe := func(results []Evidence, known []Known) []string {
 			var out []string
-			for _, m := range Recognise(results, known, nil) {
+			for _, m := range Recognise(Scan{Results: results, Known: known}) {
 				out = append(out, fmt.Sprintf("%+v = %+v by %s %s", results[m.Result], known[m.Known], m.Rung, m.Doubt))
 			}
 			slices.Sort(out)
@@ -229,12 +229,12 @@ func TestPairsDoNotDependOnTheOrder(t *testing.T) {
 func TestTheSameScanIsRecognisedWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		results := rapid.SliceOfN(evidenceGen(), 0, 15).Draw(t, "results")
-		for _, m := range Recognise(results, open(results...), nil) {
+		for _, m := range Recognise(Scan{Results: results, Known: open(results...)}) {
 			if m.Rung != Unchanged || results[m.Result] != results[m.Known] {
 				t.Fatalf("%+v pairs %+v with %+v", m, results[m.Result], results[m.Known])
 			}
 		}
-		if n := len(Recognise(results, open(results...), nil)); n != len(results) {
+		if n := len(Recognise(Scan{Results: results, Known: open(results...)})); n != len(results) {
 			t.Fatalf("%d of %d recognised", n, len(results))
 		}
 	})

@@ -1,5 +1,7 @@
 package recognition
 
+import "slices"
+
 // unchanged pairs what agrees in everything. Results that only their lines tell apart may be
 // at each other's lines by chance: there the lines count only where none is left over on one side.
 func unchanged(m *matcher) {
@@ -24,15 +26,28 @@ func (m *matcher) samePlaces(results, known []int) [][2]int {
 		place := [2]int32{m.known[k].Line, m.known[k].Column}
 		places[place] = append(places[place], k)
 	}
-	var pairs [][2]int
+	pairs := make([][2]int, 0, len(results))
 	for _, r := range results {
 		place := [2]int32{m.results[r].Line, m.results[r].Column}
 		if ks := places[place]; len(ks) > 0 {
-			pairs = append(pairs, [2]int{r, ks[0]})
-			places[place] = ks[1:]
+			at := m.own(r, ks)
+			pairs = append(pairs, [2]int{r, ks[at]})
+			places[place] = slices.Delete(slices.Clone(ks), at, at+1)
 		}
 	}
 	return pairs
+}
+
+// mostSame bounds how many findings that agree in all evidence are looked at for one result.
+const mostSame = 64
+
+// own returns the position of the finding that agrees with the result in all else too, or 0.
+func (m *matcher) own(result int, known []int) int {
+	if len(known) == 1 || m.same == nil {
+		return 0
+	}
+	at := slices.IndexFunc(known[:min(len(known), mostSame)], func(k int) bool { return m.same(result, k) })
+	return max(at, 0)
 }
 
 // without returns the results that are in no pair; pairs are in the order of the results.
