@@ -143,6 +143,8 @@ func mutate(t *testing.T, doc object, change mutation) outcome {
 				out.doubted++
 			} else {
 				out.wrong++
+				f := m.findings[name]
+				t.Logf("%s: the decision about %s is now about %q: %+v", change.name, owner, from, evidenceOf(&f.Spec, nil))
 			}
 		}
 	}

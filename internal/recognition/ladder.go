@@ -40,7 +40,7 @@ const (
 	DoubtLine Doubt = "line moved, and no code to compare"
 	// DoubtPlace: several are at one place, and what told them apart has changed.
 	DoubtPlace Doubt = "several results at one place, and what told them apart has changed"
-	// DoubtMessage: a resource that is in no file, and other words about it.
+	// DoubtMessage: other words, about what is in no file or of another resource.
 	DoubtMessage Doubt = "message changed, and neither file nor code to compare"
 	// DoubtElsewhere: the like was found in another file while the old file still has results.
 	DoubtElsewhere Doubt = "found in another file, and the old one is still there"

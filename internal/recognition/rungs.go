@@ -274,10 +274,16 @@ func (m *matcher) apart(results []int) bool {
 	return true
 }
 
+// pairByLine doubts a line that moved without code to compare, and a line that is in no file.
 func (m *matcher) pairByLine(p aligned) {
+	r, k := &m.results[p.result], &m.known[p.known]
 	doubt := Doubt("")
-	if p.shift != 0 && (!m.results[p.result].hasCode() || !m.known[p.known].hasCode()) {
+	switch {
+	case r.hasCode() && k.hasCode():
+	case p.shift != 0:
 		doubt = DoubtLine
+	case r.Path == "" && r.Message != k.Message, r.Resource != k.Resource && r.Resource != "" && k.Resource != "":
+		doubt = DoubtMessage
 	}
 	m.pair(p.result, p.known, doubt)
 }
