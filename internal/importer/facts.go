@@ -30,6 +30,11 @@ func addsLink(reported, there *appsecv1alpha1.FindingSpec) bool {
 	return false
 }
 
+// sameSpec says whether two findings agree in every fact and in what people decided.
+func sameSpec(a, b *appsecv1alpha1.FindingSpec) bool {
+	return bytes.Equal(encodeSpec(a), encodeSpec(b))
+}
+
 func comparedFacts(spec, reported *appsecv1alpha1.FindingSpec) []byte {
 	c := spec.DeepCopy()
 	c.DetectedAt, c.CommitHash, c.Scan = nil, "", nil
@@ -50,8 +55,12 @@ func comparedFacts(spec, reported *appsecv1alpha1.FindingSpec) []byte {
 	for i, f := range d.SupportingFiles {
 		d.SupportingFiles[i] = appsecv1alpha1.FileLocation{FilePath: f.FilePath, LineNumber: f.LineNumber}
 	}
-	// JSON leaves out what is empty, so nil and an empty list are the same.
-	encoded, err := json.Marshal(c)
+	return encodeSpec(c)
+}
+
+// encodeSpec as JSON, which leaves out what is empty, so that nil and an empty list are the same.
+func encodeSpec(spec *appsecv1alpha1.FindingSpec) []byte {
+	encoded, err := json.Marshal(spec)
 	if err != nil {
 		panic("a FindingSpec has no member that JSON cannot encode: " + err.Error())
 	}

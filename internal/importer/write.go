@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -144,7 +143,7 @@ func (w *writer) close(ctx context.Context, ch change) error {
 			// The answer to an earlier try was lost on the way.
 			w.count(func(s *Summary) { s.add(ActionClose) })
 			return nil
-		case i == mostConflicts || !equality.Semantic.DeepEqual(now.Spec, ch.before.Spec):
+		case i == mostConflicts || !sameSpec(&now.Spec, &ch.before.Spec):
 			w.count(func(s *Summary) { s.LeftOpen++ })
 			return nil
 		}
