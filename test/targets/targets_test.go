@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -56,12 +57,23 @@ func program(t *testing.T, folder, name, script string) {
 	}
 }
 
-// run runs a program in the repository's folder, with nothing of the environment but what is given.
+// decided are the variables that these tests decide themselves, whatever make or .ci/run has set for them.
+var decided = []string{"PATH", "CC", "CGO_ENABLED", "REQUIRE_ALL", "PORT", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"}
+
+// surroundings is the environment without what is decided here; Go's caches and proxies stay.
+func surroundings() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.Contains(decided, name)
+	})
+}
+
+// run runs a program in the repository's folder.
 func run(t *testing.T, environment []string, name string, arguments ...string) (output string, code int) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), name, arguments...)
 	command.Dir = harness.Root()
-	command.Env = append([]string{"HOME=" + os.Getenv("HOME")}, environment...)
+	command.Env = append(surroundings(), environment...)
 	out, err := command.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatalf("%s %v: %v", name, arguments, err)
