@@ -31,6 +31,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 	"github.com/appsec-dev/findings-operator/apiserver/triage"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
@@ -139,12 +140,12 @@ func fuzzModel(f *testing.F, delivery *v1alpha1.WebhookDelivery) *readmodel.Mode
 }
 
 // held is a source that lists these objects, and never has news of them.
-func held(objects ...client.Object) readmodel.Source {
+func held(objects ...client.Object) kube.Source {
 	return heldUntil(watch.NewFake(), objects...)
 }
 
 // heldUntil is a source that lists these objects, and has these news of them.
-func heldUntil(news watch.Interface, objects ...client.Object) readmodel.Source {
+func heldUntil(news watch.Interface, objects ...client.Object) kube.Source {
 	for _, object := range objects {
 		if _, cluster := object.(*v1alpha1.Organization); !cluster {
 			object.SetNamespace(fuzzNamespace)

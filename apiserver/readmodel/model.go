@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // ErrNoOrganization is returned for an organization that is not there, or that has no
@@ -36,6 +38,8 @@ type Options struct {
 	Config *rest.Config
 	// Sources to list and watch instead of Config's cluster.
 	Sources *Sources
+	// Unreadables takes note of objects that cannot be read; nil: nobody does.
+	Unreadables *kube.Unreadables
 	// Log; the zero value discards.
 	Log logr.Logger
 	// Registerer takes the metrics; nil: nobody does.
@@ -46,8 +50,8 @@ type Options struct {
 
 // Sources list and watch each kind, in all namespaces.
 type Sources struct {
-	Organizations, Repositories, Projects, Findings Source
-	Reviews, ReviewIssues, WebhookDeliveries        Source
+	Organizations, Repositories, Projects, Findings kube.Source
+	Reviews, ReviewIssues, WebhookDeliveries        kube.Source
 }
 
 // Model is the read model of every organization. Its methods may be called concurrently.
@@ -56,6 +60,8 @@ type Model struct {
 	clock   clock.Clock
 	sources *Sources
 	metrics *metrics
+	// unreadables takes note of objects that cannot be read.
+	unreadables *kube.Unreadables
 
 	// visible maps an organization's name to its view. The map never changes; it is replaced.
 	visible atomic.Pointer[map[string]*view]
@@ -79,18 +85,22 @@ type Model struct {
 // New returns a model that is empty until Run fills it.
 func New(options Options) (*Model, error) {
 	m := &Model{
-		log:        options.Log,
-		clock:      options.Clock,
-		sources:    options.Sources,
-		metrics:    newMetrics(),
-		partitions: map[string]*partition{},
-		namespaces: map[string]string{},
-		queue:      queue{queued: map[rejoin]struct{}{}},
-		changed:    make(chan struct{}, 1),
-		enqueued:   make(chan struct{}, 1),
+		log:         options.Log,
+		clock:       options.Clock,
+		sources:     options.Sources,
+		unreadables: options.Unreadables,
+		metrics:     newMetrics(),
+		partitions:  map[string]*partition{},
+		namespaces:  map[string]string{},
+		queue:       queue{queued: map[rejoin]struct{}{}},
+		changed:     make(chan struct{}, 1),
+		enqueued:    make(chan struct{}, 1),
 	}
 	if m.clock == nil {
 		m.clock = clock.RealClock{}
+	}
+	if m.unreadables == nil {
+		m.unreadables = kube.NewUnreadables(options.Log, nil)
 	}
 	for k := range m.versions {
 		m.versions[k] = newVersions()
@@ -189,8 +199,9 @@ func (m *Model) replace(kind kind, objects []metav1.Object, listVersion string) 
 	if err != nil {
 		return fmt.Errorf("list of %s: %w", kind, err)
 	}
-	for key, state := range missing {
-		gone := &metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: state.uid, ResourceVersion: state.rv}
+	for _, key := range missing {
+		// Without a UID, for an object that cannot be read may be mended.
+		gone := &metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, ResourceVersion: listVersion}
 		if err := m.write(change{kind: kind, object: gone, deleted: true}); err != nil {
 			return err
 		}

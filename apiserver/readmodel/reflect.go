@@ -8,13 +8,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // How long to wait before the Kubernetes API is asked again, after the first failure and at most.
@@ -28,29 +27,22 @@ func sourcesOf(config *rest.Config) (*Sources, error) {
 	if config == nil {
 		return nil, errors.New("the read model needs a Kubernetes client configuration or sources")
 	}
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("register the API group: %w", err)
-	}
-	config = rest.CopyConfig(config)
-	config.APIPath = "/apis"
-	config.GroupVersion = &v1alpha1.GroupVersion
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	client, err := rest.RESTClientFor(config)
+	reader, err := kube.NewReader(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the read model: %w", err)
 	}
-	source := func(kind kind, newObject func() runtime.Object) Source {
-		return &stream{client: client, kind: kind, newObject: newObject}
+	source := func(object kube.Object) kube.Source {
+		kind, _ := kube.KindOf(object)
+		return reader.Source(kind)
 	}
 	return &Sources{
-		Organizations:     source(organizations, func() runtime.Object { return &v1alpha1.Organization{} }),
-		Repositories:      source(repositories, func() runtime.Object { return &v1alpha1.Repository{} }),
-		Projects:          source(projects, func() runtime.Object { return &v1alpha1.Project{} }),
-		Reviews:           source(reviews, func() runtime.Object { return &v1alpha1.Review{} }),
-		ReviewIssues:      source(reviewIssues, func() runtime.Object { return &v1alpha1.ReviewIssue{} }),
-		WebhookDeliveries: source(webhookDeliveries, func() runtime.Object { return &v1alpha1.WebhookDelivery{} }),
-		Findings:          source(findings, func() runtime.Object { return &v1alpha1.Finding{} }),
+		Organizations:     source(&v1alpha1.Organization{}),
+		Repositories:      source(&v1alpha1.Repository{}),
+		Projects:          source(&v1alpha1.Project{}),
+		Reviews:           source(&v1alpha1.Review{}),
+		ReviewIssues:      source(&v1alpha1.ReviewIssue{}),
+		WebhookDeliveries: source(&v1alpha1.WebhookDelivery{}),
+		Findings:          source(&v1alpha1.Finding{}),
 	}, nil
 }
 
@@ -61,8 +53,8 @@ func (m *Model) reflect(ctx context.Context) error {
 	close(before) // nothing comes before the first
 	for _, s := range []struct {
 		kind     kind
-		source   Source
-		expected runtime.Object
+		source   kube.Source
+		expected kube.Object
 	}{
 		{organizations, m.sources.Organizations, &v1alpha1.Organization{}},
 		{repositories, m.sources.Repositories, &v1alpha1.Repository{}},
@@ -74,7 +66,7 @@ func (m *Model) reflect(ctx context.Context) error {
 	} {
 		store := &store{model: m, kind: s.kind, before: before, listed: make(chan struct{}), done: ctx.Done()}
 		before = store.listed
-		reflector := cache.NewReflectorWithOptions(newSource(s.source, m, s.kind), s.expected, store, cache.ReflectorOptions{
+		reflector := cache.NewReflectorWithOptions(m.listWatch(s.kind, s.source, s.expected), s.expected, store, cache.ReflectorOptions{
 			Name:   s.kind.String(),
 			Logger: &m.log,
 			Backoff: &wait.Backoff{

@@ -75,7 +75,8 @@ func (v *versions) put(key types.NamespacedName, state version, now time.Time) (
 }
 
 // remove reports whether the object that is held under the name is gone with this deletion,
-// and leaves a tombstone. A UID never lives again, so its deletion counts whatever the version.
+// and leaves a tombstone. A UID never lives again, so its deletion counts whatever the version; a deletion
+// without a UID is that of whatever is older.
 func (v *versions) remove(key types.NamespacedName, state version, now time.Time) (bool, error) {
 	v.forgetExpired(now)
 	held, live := v.live[key]
@@ -101,9 +102,9 @@ func (v *versions) remove(key types.NamespacedName, state version, now time.Time
 }
 
 // list takes note of a whole list and returns what is held, is not in it, and is not newer:
-// that was deleted, and nobody told. What is in the list must have been put before.
-func (v *versions) list(names map[types.NamespacedName]struct{}, listVersion string) (map[types.NamespacedName]version, error) {
-	gone := map[types.NamespacedName]version{}
+// that was deleted, and nobody told, or cannot be read any more. What is in the list must have been put before.
+func (v *versions) list(names map[types.NamespacedName]struct{}, listVersion string) ([]types.NamespacedName, error) {
+	var gone []types.NamespacedName
 	for key, held := range v.live {
 		if _, ok := names[key]; ok {
 			continue
@@ -113,7 +114,7 @@ func (v *versions) list(names map[types.NamespacedName]struct{}, listVersion str
 			return nil, err
 		}
 		if !newer {
-			gone[key] = version{uid: held.uid, rv: listVersion}
+			gone = append(gone, key)
 		}
 	}
 	newer, err := newer(listVersion, v.listed)

@@ -127,8 +127,8 @@ func deliverList(t *rapid.T, known *versions, there map[types.NamespacedName]sta
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key, v := range gone {
-		if _, err := known.remove(key, v, epoch); err != nil {
+	for _, key := range gone {
+		if _, err := known.remove(key, version{rv: fmt.Sprint(rv)}, epoch); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -160,6 +160,16 @@ func TestVersionsTombstones(t *testing.T) {
 			t.Errorf("%s: %d tombstones are left", c.reason, len(known.dead))
 		}
 	}
+}
+
+// Who cannot read an object takes it away without a UID, and gives it back once it is mended.
+func TestVersionsTakeAnObjectThatWasMended(t *testing.T) {
+	key := types.NamespacedName{Namespace: "ns", Name: "a"}
+	known := newVersions()
+	mustNews(t, true)(known.put(key, version{"1", "7"}, epoch))
+	mustNews(t, true)(known.remove(key, version{rv: "10"}, epoch))
+	mustNews(t, false)(known.put(key, version{"1", "9"}, epoch))
+	mustNews(t, true)(known.put(key, version{"1", "11"}, epoch))
 }
 
 func TestVersionsRefuseWhatCannotBeCompared(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/apiserver/kube"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // bareWatch is a watch of findings by client-go that says when one expected change came.

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/apiserver/kube"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/importer"
 	"github.com/appsec-dev/findings-operator/internal/sarif"
 	"github.com/appsec-dev/findings-operator/test/bench/internal/bench"

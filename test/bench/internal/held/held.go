@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/apiserver/kube"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // Way is how the objects are read.

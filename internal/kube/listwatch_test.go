@@ -1,4 +1,4 @@
-package readmodel
+package kube
 
 import (
 	"context"
@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
-	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -60,7 +60,7 @@ func (f *fakeSource) Watch(context.Context, metav1.ListOptions) (watch.Interface
 func manyFindings(n int) *fakeSource {
 	f := &fakeSource{}
 	for i := range n {
-		f.findings = append(f.findings, *finding(fmt.Sprintf("f-%05d", i), 10+i))
+		f.findings = append(f.findings, *finding(fmt.Sprintf("f-%05d", i)))
 	}
 	return f
 }
@@ -68,24 +68,37 @@ func manyFindings(n int) *fakeSource {
 // checkWhole fails unless the list has all of them, rendered.
 func checkWhole(t *testing.T, got runtime.Object, n int) {
 	t.Helper()
-	whole := got.(*list)
+	whole := got.(*List)
 	if len(whole.Items) != n || whole.ResourceVersion != "77" || whole.Continue != "" {
 		t.Fatalf("%d items of version %s, continue %q", len(whole.Items), whole.ResourceVersion, whole.Continue)
 	}
 	for i, item := range whole.Items {
-		prepared, ok := item.(*preparedFinding)
-		if !ok || prepared.Name != fmt.Sprintf("f-%05d", i) || prepared.stored == nil {
+		if trimmed, ok := item.(*v1alpha1.Finding); !ok || trimmed.Name != fmt.Sprintf("f-%05d", i) || trimmed.ManagedFields != nil {
 			t.Fatalf("item %d is %T %+v", i, item, item)
 		}
 	}
 }
 
+func finding(name string) *v1alpha1.Finding {
+	return &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: name, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}}}
+}
+
+func newListWatch(from Source) *ListWatch {
+	kind, _ := KindOf(&v1alpha1.Finding{})
+	return NewListWatch(ListWatchOptions{
+		Kind: kind, From: from, Unreadables: NewUnreadables(logr.Discard(), nil),
+		Trim: func(object Object) runtime.Object {
+			object.SetManagedFields(nil)
+			return object
+		},
+	})
+}
+
 // Reflectors ask for a version that they know, and for a page; the model wants all as it is now. Without a
 // version the API server would ask etcd for everything where its cache is behind.
 func TestAListIsAskedForWholeAndOfTheCache(t *testing.T) {
-	m, _ := newTestModel(t)
 	from := manyFindings(2*pageSize + 1)
-	got, err := newSource(from, m, findings).ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0", Limit: 3})
+	got, err := newListWatch(from).ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0", Limit: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,10 +121,9 @@ func TestAListThatDoesNotComeWholeIsAskedForInPages(t *testing.T) {
 		{"it is refused", fakeSource{refusedAt: 2}, errRefused},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m, _ := newTestModel(t)
 			from := manyFindings(2*pageSize + 1)
 			from.breaksAt, from.refusedAt = c.from.breaksAt, c.from.refusedAt
-			s := newSource(from, m, findings)
+			s := newListWatch(from)
 			if _, err := s.ListWithContext(t.Context(), metav1.ListOptions{}); !errors.Is(err, c.want) {
 				t.Fatalf("got %v", err)
 			}
@@ -130,10 +142,9 @@ func TestAListThatDoesNotComeWholeIsAskedForInPages(t *testing.T) {
 
 // An API server that is not there says nothing about how long a list takes.
 func TestAListThatCouldNotBeginIsAskedForWholeAgain(t *testing.T) {
-	m, _ := newTestModel(t)
 	from := manyFindings(1)
 	from.refusedAt = 1
-	s := newSource(from, m, findings)
+	s := newListWatch(from)
 	if _, err := s.ListWithContext(t.Context(), metav1.ListOptions{}); !errors.Is(err, errRefused) {
 		t.Fatalf("got %v", err)
 	}
@@ -146,44 +157,10 @@ func TestAListThatCouldNotBeginIsAskedForWholeAgain(t *testing.T) {
 }
 
 func TestAListOfWhichAPageIsMissingIsNone(t *testing.T) {
-	m, _ := newTestModel(t)
 	from := manyFindings(pageSize + 1)
-	s := newSource(from, m, findings)
+	s := newListWatch(from)
 	s.inPages, from.refusedAt = true, 2
 	if _, err := s.ListWithContext(t.Context(), metav1.ListOptions{}); !errors.Is(err, errRefused) {
-		t.Errorf("got %v", err)
-	}
-}
-
-// All kinds are listed at once, but what findings are joined with is heard before them.
-func TestListsAreHeardInOrder(t *testing.T) {
-	m, _ := newTestModel(t)
-	before := make(chan struct{})
-	s := &store{model: m, kind: findings, before: before, listed: make(chan struct{}), done: t.Context().Done()}
-	heard := make(chan error, 1)
-	go func() { heard <- s.Replace(nil, "5") }()
-	select {
-	case err := <-heard:
-		t.Fatal(err, "findings were heard before the kinds they are joined with")
-	case <-time.After(20 * time.Millisecond):
-	}
-	close(before)
-	if err := <-heard; err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-s.listed:
-	default:
-		t.Error("the next kind would wait forever")
-	}
-}
-
-func TestAListThatNobodyWaitsForAnyMoreIsNotHeard(t *testing.T) {
-	m, _ := newTestModel(t)
-	done := make(chan struct{})
-	close(done)
-	s := &store{model: m, kind: findings, before: make(chan struct{}), listed: make(chan struct{}), done: done}
-	if err := s.Replace(nil, "5"); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

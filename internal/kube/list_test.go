@@ -1,4 +1,4 @@
-package readmodel
+package kube
 
 import (
 	"encoding/json"
@@ -14,12 +14,15 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-func newFinding() runtime.Object { return &v1alpha1.Finding{} }
+func findings() Kind {
+	kind, _ := KindOf(&v1alpha1.Finding{})
+	return kind
+}
 
 // decoded is what decodeList makes of it.
 func decoded(text string) (said metav1.ListMeta, names []string, err error) {
-	said, err = decodeList(strings.NewReader(text), newFinding, func(object runtime.Object) error {
-		names = append(names, object.(*v1alpha1.Finding).Name)
+	said, err = decodeList(strings.NewReader(text), findings(), func(object runtime.Object) error {
+		names = append(names, object.(metav1.Object).GetName())
 		return nil
 	})
 	return said, names, err
@@ -31,8 +34,8 @@ func TestAStreamedListIsTheList(t *testing.T) {
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "FindingList"},
 		ListMeta: metav1.ListMeta{ResourceVersion: "77", Continue: "more"},
 	}
-	for i, name := range []string{"f-1", "f-2", "f-3"} {
-		whole.Items = append(whole.Items, *finding(name, 10+i))
+	for _, name := range []string{"f-1", "f-2", "f-3"} {
+		whole.Items = append(whole.Items, *finding(name))
 	}
 	text, err := json.Marshal(whole)
 	if err != nil {
@@ -43,7 +46,7 @@ func TestAStreamedListIsTheList(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []v1alpha1.Finding
-	said, err := decodeList(strings.NewReader(string(text)), newFinding, func(object runtime.Object) error {
+	said, err := decodeList(strings.NewReader(string(text)), findings(), func(object runtime.Object) error {
 		got = append(got, *object.(*v1alpha1.Finding))
 		return nil
 	})

@@ -1,0 +1,61 @@
+// Package kube reads and writes this project's kinds at the Kubernetes API, for both halves.
+//
+// What lists and watches here goes on whatever it meets: an object that cannot be read costs itself only.
+package kube
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// CallTimeout bounds a call to the Kubernetes API.
+const CallTimeout = 5 * time.Second
+
+// NewClient returns a client of this project's kinds at the API server that config names. It
+// needs neither discovery nor a REST mapper. An object that cannot be decoded is an error.
+func NewClient(config *rest.Config) (rest.Interface, error) {
+	_, serializer, err := decoding()
+	if err != nil {
+		return nil, err
+	}
+	return newClient(config, serializer)
+}
+
+// NewReader returns a client to list and watch with, whose watches pass an object on that cannot be decoded
+// as an Unreadable.
+func NewReader(config *rest.Config) (*Reader, error) {
+	scheme, serializer, err := decoding()
+	if err != nil {
+		return nil, err
+	}
+	client, err := newClient(config, tolerant{serializer, scheme})
+	return &Reader{client}, err
+}
+
+func decoding() (*runtime.Scheme, runtime.NegotiatedSerializer, error) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, nil, fmt.Errorf("register the API group: %w", err)
+	}
+	return scheme, serializer.NewCodecFactory(scheme).WithoutConversion(), nil
+}
+
+func newClient(config *rest.Config, serializer runtime.NegotiatedSerializer) (rest.Interface, error) {
+	config = rest.CopyConfig(config)
+	config.GroupVersion = &v1alpha1.GroupVersion
+	config.APIPath = "/apis"
+	config.NegotiatedSerializer = serializer
+	// The rate limiter of the API server knows more than one in the client would.
+	config.QPS = -1
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the Kubernetes API: %w", err)
+	}
+	return client, nil
+}

@@ -1,0 +1,52 @@
+package kube
+
+import (
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// Object is an object of the Kubernetes API.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Kind is one of this project's kinds.
+type Kind struct {
+	// Name of the kind, such as "Finding".
+	Name string
+	// Resource is its name in paths, such as "findings".
+	Resource string
+	// New returns an empty object.
+	New func() Object
+}
+
+var kinds = []Kind{
+	{"APIKey", "apikeys", func() Object { return &v1alpha1.APIKey{} }},
+	{"Finding", "findings", func() Object { return &v1alpha1.Finding{} }},
+	{"Organization", "organizations", func() Object { return &v1alpha1.Organization{} }},
+	{"Project", "projects", func() Object { return &v1alpha1.Project{} }},
+	{"Repository", "repositories", func() Object { return &v1alpha1.Repository{} }},
+	{"Review", "reviews", func() Object { return &v1alpha1.Review{} }},
+	{"ReviewIssue", "reviewissues", func() Object { return &v1alpha1.ReviewIssue{} }},
+	{"Scan", "scans", func() Object { return &v1alpha1.Scan{} }},
+	{"WebhookDelivery", "webhookdeliveries", func() Object { return &v1alpha1.WebhookDelivery{} }},
+	{"WebhookEndpoint", "webhookendpoints", func() Object { return &v1alpha1.WebhookEndpoint{} }},
+}
+
+// Kinds returns this project's kinds, by name.
+func Kinds() []Kind { return kinds }
+
+// KindOf returns the kind of an object by its Go type. ok is false where it is not one of this project's.
+func KindOf(object any) (kind Kind, ok bool) {
+	for _, kind := range kinds {
+		if reflect.TypeOf(kind.New()) == reflect.TypeOf(object) {
+			return kind, true
+		}
+	}
+	return Kind{}, false
+}

@@ -1,0 +1,244 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// odd are findings that kube-apiserver can serve and that the Go type cannot hold, by what is odd.
+var odd = map[string]string{
+	"a time that names no instant": `"spec":{"detectedAt":"2026-01-01T00:00:00+99:99"}`,
+	"a number in place of a text":  `"spec":{"tool":7}`,
+	"a text in place of an object": `"spec":"x"`,
+	"a number beyond int32":        `"spec":{"details":{"location":{"lineNumber":4294967296}}}`,
+	"a number with an exponent":    `"status":{"observedGeneration":1e+21}`,
+	"a list in place of an object": `"status":[]`,
+}
+
+func oddFinding(name, part string, version int) string {
+	return fmt.Sprintf(`{"apiVersion":"appsec.dev/v1alpha1","kind":"Finding","metadata":{"name":%q,"namespace":"org-acme","uid":"u-%s","resourceVersion":"%d"},%s}`,
+		name, name, version, part)
+}
+
+func TestAnObjectThatCannotBeReadCostsItselfInALists(t *testing.T) {
+	parts := []string{`"spec":{"tool":"gosec"}`}
+	for _, part := range odd {
+		parts = append(parts, part, `"spec":{"tool":"gosec"}`)
+	}
+	// The time of a manager's write, which clients cannot read either.
+	parts = append(parts, `"spec":{}`)
+	items := make([]string, len(parts))
+	for i, part := range parts {
+		items[i] = oddFinding(fmt.Sprintf("f-%d", i), part, i+1)
+	}
+	items[len(items)-1] = strings.Replace(items[len(items)-1], `"name"`, `"managedFields":[{"time":"10000-01-01T00:00:00Z"}],"name"`, 1)
+	text := `{"items":[` + strings.Join(items, ", ") + `],"metadata":{"resourceVersion":"77"}}`
+	var read, passedOver []string
+	said, err := decodeList(strings.NewReader(text), findings(), func(object runtime.Object) error {
+		switch object := object.(type) {
+		case *v1alpha1.Finding:
+			read = append(read, object.Name+object.Spec.Tool)
+		case *Unreadable:
+			passedOver = append(passedOver, object.Name)
+			if object.Namespace != "org-acme" || string(object.UID) != "u-"+object.Name || object.ResourceVersion == "" || object.Err == nil {
+				t.Errorf("got %+v", object)
+			}
+		}
+		return nil
+	})
+	if err != nil || said.ResourceVersion != "77" {
+		t.Fatalf("got %+v, %v", said, err)
+	}
+	if len(read) != len(odd)+1 || len(passedOver) != len(odd)+1 || slices.ContainsFunc(read, func(s string) bool { return !strings.HasSuffix(s, "gosec") }) {
+		t.Errorf("read %v, passed over %v", read, passedOver)
+	}
+}
+
+// The bytes of an object are found again however much came before it.
+func TestAnObjectThatCannotBeReadIsNamedInALongList(t *testing.T) {
+	var text strings.Builder
+	text.WriteString(`{"items":[`)
+	filler := strings.Repeat("x", 4000)
+	const every, count = 100, 2000
+	for i := range count {
+		part := `"spec":{"tool":"` + filler + `"}`
+		if i%every == 0 {
+			part = `"spec":{"tool":7}`
+		}
+		text.WriteString(strings.Repeat(",", min(i, 1)) + oddFinding(fmt.Sprintf("f-%d", i), part, i+1))
+	}
+	text.WriteString(`]}`)
+	decoder := newListDecoder(strings.NewReader(text.String()), findings())
+	for range 3 { // to the list
+		if _, err := decoder.Token(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range count {
+		object, err := decoder.item()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, passedOver := object.(*Unreadable)
+		if name := object.(metav1.Object).GetName(); name != fmt.Sprintf("f-%d", i) || passedOver != (i%every == 0) {
+			t.Fatalf("object %d is %q, passed over %t", i, name, passedOver)
+		}
+		if len(decoder.read.kept) > 3*forgetAt {
+			t.Fatalf("%d bytes are kept", len(decoder.read.kept))
+		}
+	}
+}
+
+func TestAnObjectThatCannotBeReadCostsItselfInAWatch(t *testing.T) {
+	good := `"spec":{"tool":"gosec"}`
+	var events []string
+	send := func(event, part string, version int) {
+		events = append(events, fmt.Sprintf(`{"type":%q,"object":%s}`, event, oddFinding("f", part, version)))
+	}
+	var want []string
+	version := 0
+	for _, part := range odd {
+		send("ADDED", good, version+1)
+		send("MODIFIED", part, version+2)
+		send("MODIFIED", good, version+3)
+		send("MODIFIED", part, version+4)
+		send("DELETED", part, version+5)
+		want = append(want, fmt.Sprintf("ADDED %d, DELETED %d, MODIFIED %d, DELETED %d, DELETED %d", version+1, version+2, version+3, version+4, version+5))
+		version += 5
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, strings.Join(events, "\n"))
+	}))
+	defer server.Close()
+	reader, err := NewReader(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var named []string
+	unreadables := NewUnreadables(logr.Discard(), func(u *Unreadable) { named = append(named, u.Name) })
+	begun, err := NewListWatch(ListWatchOptions{Kind: findings(), From: reader.Source(findings()), Unreadables: unreadables}).
+		WatchWithContext(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for event := range begun.ResultChan() {
+		object := event.Object.(*v1alpha1.Finding)
+		got = append(got, fmt.Sprintf("%s %s", event.Type, object.ResourceVersion))
+		if event.Type == watch.Deleted && object.UID != "" {
+			t.Errorf("what cannot be read is deleted for good: %+v", object.ObjectMeta)
+		}
+	}
+	if all := strings.Join(got, ", "); all != strings.Join(want, ", ") {
+		t.Errorf("got  %s\nwant %s", all, strings.Join(want, ", "))
+	}
+	if len(named) != 2*len(odd) {
+		t.Errorf("named %d times, want anew each time that it was read in between: %d", len(named), 2*len(odd))
+	}
+	if n := testutil.CollectAndCount(unreadables, "findings_unreadable_object_info"); n != 0 {
+		t.Errorf("%d are still named after all were deleted", n)
+	}
+}
+
+func TestUnreadableObjectsAreCountedAndNamedWithinBounds(t *testing.T) {
+	found := map[string]int{}
+	unreadables := NewUnreadables(logr.Discard(), func(u *Unreadable) { found[u.Namespace]++ })
+	list := &fakeOdd{}
+	for i := range maxNamed + 50 {
+		list.names = append(list.names, fmt.Sprintf("org-loud/f-%d", i))
+	}
+	list.names = append(list.names, "org-quiet/f-1")
+	l := NewListWatch(ListWatchOptions{Kind: findings(), From: list, Unreadables: unreadables})
+	for range 2 {
+		if _, err := l.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found["org-loud"] != maxNamed || found["org-quiet"] != 1 {
+		t.Errorf("named %v", found)
+	}
+	if n := gauge(t, unreadables); n != maxNamed+51 {
+		t.Errorf("counted %v", n)
+	}
+	list.names = list.names[:1]
+	if _, err := l.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if n := gauge(t, unreadables); n != 1 {
+		t.Errorf("counted %v after all but one were deleted", n)
+	}
+}
+
+// gauge returns how many findings are counted.
+func gauge(t *testing.T, of prometheus.Collector) float64 {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(of)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			if family.GetName() == "findings_unreadable_objects" && metric.GetLabel()[0].GetValue() == "findings" {
+				return metric.GetGauge().GetValue()
+			}
+		}
+	}
+	t.Fatal("no gauge of findings")
+	return 0
+}
+
+// fakeOdd lists objects none of which can be read.
+type fakeOdd struct {
+	Source
+	names []string
+}
+
+func (f *fakeOdd) List(_ context.Context, _ metav1.ListOptions, each func(runtime.Object) error) (metav1.ListMeta, error) {
+	for _, full := range f.names {
+		u := &Unreadable{Err: json.Unmarshal([]byte(`""`), new(int))}
+		u.Namespace, u.Name, _ = strings.Cut(full, "/")
+		if err := each(u); err != nil {
+			return metav1.ListMeta{}, err
+		}
+	}
+	return metav1.ListMeta{ResourceVersion: "7"}, nil
+}
+
+// The plural in paths is the CRD's.
+func TestEveryKindIsKnown(t *testing.T) {
+	scheme, _, err := decoding()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, kind := range Kinds() {
+		known[kind.Name] = true
+		if of, ok := KindOf(kind.New()); !ok || of.Name != kind.Name {
+			t.Errorf("a %s is taken for a %s", kind.Name, of.Name)
+		}
+	}
+	for name, object := range scheme.KnownTypes(v1alpha1.GroupVersion) {
+		if _, listed := object.FieldByName("Items"); !listed && object.PkgPath() == "github.com/appsec-dev/findings-operator/api/v1alpha1" && !known[name] {
+			t.Errorf("%s is not among the kinds", name)
+		}
+	}
+}
