@@ -28,6 +28,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 	"github.com/appsec-dev/findings-operator/apiserver/triage"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // The bounds of a connection. An answer may hold 1,000 findings and go to a slow client.
@@ -102,13 +103,16 @@ func New(options Options) (*Server, error) {
 	var err error
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	unreadables := kube.NewUnreadables(log.WithName("kube"), nil)
+	registry.MustRegister(unreadables)
 	if s.model, err = readmodel.New(readmodel.Options{
-		Config: options.Config, Log: log.WithName("readmodel"), Registerer: registry,
+		Config: options.Config, Unreadables: unreadables, Log: log.WithName("readmodel"), Registerer: registry,
 	}); err != nil {
 		return nil, fmt.Errorf("make the read model: %w", err)
 	}
 	if s.auth, err = auth.New(auth.Options{
-		Config: options.Config, Namespace: options.Namespace, Staleness: options.KeyStaleness, Log: log.WithName("auth"),
+		Config: options.Config, Namespace: options.Namespace, Staleness: options.KeyStaleness,
+		Unreadables: unreadables, Log: log.WithName("auth"),
 	}); err != nil {
 		return nil, fmt.Errorf("make the authenticator: %w", err)
 	}

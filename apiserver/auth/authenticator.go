@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
 
@@ -53,6 +53,8 @@ type Options struct {
 	ListInterval time.Duration
 	// CacheSize is how many tokens' signatures are remembered.
 	CacheSize int
+	// Unreadables takes note of objects that cannot be read; nil: nobody does.
+	Unreadables *kube.Unreadables
 	// Log gets what an operator should know. It gets no token.
 	Log logr.Logger
 }
@@ -71,17 +73,19 @@ type Authenticator struct {
 	refusals      *refusals
 	feeds         []*feed
 
-	// lister has a connection of its own: a stalled watch does not hold it up, and giving
-	// it up breaks no watch.
-	lister  client.Client
-	watcher client.WithWatch
-	giveUp  func()
+	writer client.WithWatch
+	// giveUp ends the connections of the lists, which have their own: a stalled watch does not hold
+	// them up, and giving them up breaks no watch.
+	giveUp func()
 }
 
 // New returns an Authenticator that knows nothing until it runs.
 func New(options Options) (*Authenticator, error) {
 	if options.Config == nil || options.Namespace == "" {
 		return nil, errors.New("auth: the API server's config and the operator's namespace are required")
+	}
+	if options.Unreadables == nil {
+		options.Unreadables = kube.NewUnreadables(options.Log, nil)
 	}
 	a := &Authenticator{
 		staleness:  orDefault(options.Staleness, DefaultStaleness),
@@ -94,19 +98,7 @@ func New(options Options) (*Authenticator, error) {
 	a.signingKeys.Store(&tokens.KeySet{})
 	a.keys = newView(func(*v1alpha1.APIKey) string { return "" }, nil)
 	a.organizations = newView(func(o *v1alpha1.Organization) string { return o.Status.Namespace }, nil)
-	configMaps := newView(func(*corev1.ConfigMap) string { return "" }, a.useSigningKeys)
-	a.feeds = []*feed{
-		{name: "apikeys", object: &v1alpha1.APIKey{}, newList: func() client.ObjectList { return &v1alpha1.APIKeyList{} }, into: a.keys},
-		{name: "organizations", object: &v1alpha1.Organization{}, newList: func() client.ObjectList { return &v1alpha1.OrganizationList{} }, into: a.organizations},
-		{
-			name: "signing keys", object: &corev1.ConfigMap{}, newList: func() client.ObjectList { return &corev1.ConfigMapList{} }, into: configMaps,
-			selected: []client.ListOption{
-				client.InNamespace(options.Namespace),
-				client.MatchingFields{metav1.ObjectNameField: tokens.SigningKeysConfigMap},
-			},
-		},
-	}
-	return a, a.connect(options.Config)
+	return a, a.connect(options)
 }
 
 func orDefault[T ~int | ~int64](value, byDefault T) T {
@@ -116,15 +108,15 @@ func orDefault[T ~int | ~int64](value, byDefault T) T {
 	return value
 }
 
-func (a *Authenticator) connect(config *rest.Config) error {
+func (a *Authenticator) connect(options Options) error {
 	clientOptions, err := knownKinds()
 	if err != nil {
 		return err
 	}
-	config = rest.CopyConfig(config)
+	config := rest.CopyConfig(options.Config)
 	// Everything here bounds itself; a shared limit would let one part starve another.
 	config.QPS = -1
-	if a.watcher, err = client.NewWithWatch(config, clientOptions); err != nil {
+	if a.writer, err = client.NewWithWatch(config, clientOptions); err != nil {
 		return fmt.Errorf("make a client for watches: %w", err)
 	}
 	own := rest.CopyConfig(config)
@@ -134,8 +126,24 @@ func (a *Authenticator) connect(config *rest.Config) error {
 	}
 	dialer := connrotation.NewDialer(dial)
 	own.Dial, a.giveUp = dialer.DialContext, dialer.CloseAll
-	if a.lister, err = client.New(own, clientOptions); err != nil {
+	lister, err := client.New(own, clientOptions)
+	if err != nil {
 		return fmt.Errorf("make a client for lists: %w", err)
+	}
+	watches, err := kube.NewReader(config)
+	if err != nil {
+		return err
+	}
+	lists, err := kube.NewReader(own)
+	if err != nil {
+		return err
+	}
+	configMaps := newView(func(*corev1.ConfigMap) string { return "" }, a.useSigningKeys)
+	signingKeys := client.ObjectKey{Namespace: options.Namespace, Name: tokens.SigningKeysConfigMap}
+	a.feeds = []*feed{
+		newFeed(&v1alpha1.APIKey{}, watches, lists, options.Unreadables, a.keys),
+		newFeed(&v1alpha1.Organization{}, watches, lists, options.Unreadables, a.organizations),
+		newConfigMapFeed(signingKeys, a.writer, lister, configMaps),
 	}
 	return nil
 }
@@ -160,12 +168,12 @@ func knownKinds() (client.Options, error) {
 func (a *Authenticator) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for _, f := range a.feeds {
-		running.Go(func() { f.watch(ctx, a.watcher, a.log) })
-		running.Go(func() { f.poll(ctx, a.lister, a.interval, a.giveUp, a.log) })
+		running.Go(func() { f.watch(ctx, a.log) })
+		running.Go(func() { f.poll(ctx, a.interval, a.giveUp, a.log) })
 	}
-	running.Go(func() { a.usage.write(ctx, a.watcher, a.keys, a.log) })
+	running.Go(func() { a.usage.write(ctx, a.writer, a.keys, a.log) })
 	running.Go(func() { a.refusals.listen(ctx, a.keys) })
-	running.Go(func() { a.refusals.write(ctx, a.watcher, a.keys, a.log) })
+	running.Go(func() { a.refusals.write(ctx, a.writer, a.keys, a.log) })
 	running.Wait()
 	return nil
 }

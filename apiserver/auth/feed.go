@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // listTimeout bounds one list. A connection on which one has timed out is given up.
@@ -25,12 +28,13 @@ const listTimeout = 5 * time.Second
 // milliseconds, and a consistent list each interval shows it even where the watch has
 // silently stalled.
 type feed struct {
-	name    string
-	object  client.Object
-	newList func() client.ObjectList
-	// selected narrows both, where the rights do not reach further.
-	selected []client.ListOption
-	into     cache.ReflectorStore
+	name   string
+	object client.Object
+	into   cache.ReflectorStore
+	// watched is what the watch begins with and watches.
+	watched cache.ListerWatcher
+	// listNow lists what etcd holds at that moment, over a connection of its own.
+	listNow func(context.Context) (objects []runtime.Object, version string, err error)
 
 	// fresh is when the last good list was sent off: what it did not show happened later.
 	fresh atomic.Pointer[time.Time]
@@ -45,30 +49,63 @@ func (f *feed) age(now time.Time) time.Duration {
 	return max(0, now.Sub(*at))
 }
 
-// watch feeds the view from a watch until the context ends.
-func (f *feed) watch(ctx context.Context, c client.WithWatch, log logr.Logger) {
-	lw := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			list := f.newList()
-			err := c.List(ctx, list, f.options(options)...)
-			return list, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return c.Watch(ctx, f.newList(), f.options(options)...)
+// newFeed feeds a view of one of this project's kinds.
+func newFeed(object kube.Object, watches, lists *kube.Reader, unreadables *kube.Unreadables, into cache.ReflectorStore) *feed {
+	kind, _ := kube.KindOf(object)
+	from := func(reader *kube.Reader) *kube.ListWatch {
+		return kube.NewListWatch(kube.ListWatchOptions{Kind: kind, From: reader.Source(kind), Unreadables: unreadables})
+	}
+	listed := from(lists)
+	return &feed{
+		name: kind.Resource, object: object, into: into, watched: from(watches),
+		listNow: func(ctx context.Context) ([]runtime.Object, string, error) {
+			list, err := listed.Now(ctx)
+			if err != nil {
+				return nil, "", err
+			}
+			return list.Items, list.ResourceVersion, nil
 		},
 	}
-	cache.NewReflectorWithOptions(lw, f.object, f.into, cache.ReflectorOptions{Name: f.name, Logger: &log}).RunWithContext(ctx)
 }
 
-func (f *feed) options(raw metav1.ListOptions) []client.ListOption {
-	return append([]client.ListOption{&client.ListOptions{Raw: &raw}}, f.selected...)
+// newConfigMapFeed feeds a view of the one ConfigMap of that name.
+func newConfigMapFeed(key client.ObjectKey, watches client.WithWatch, lists client.Reader, into cache.ReflectorStore) *feed {
+	selected := []client.ListOption{client.InNamespace(key.Namespace), client.MatchingFields{metav1.ObjectNameField: key.Name}}
+	with := func(raw metav1.ListOptions) []client.ListOption {
+		return append([]client.ListOption{&client.ListOptions{Raw: &raw}}, selected...)
+	}
+	return &feed{
+		name: "signing keys", object: &corev1.ConfigMap{}, into: into,
+		watched: &cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+				list := &corev1.ConfigMapList{}
+				return list, watches.List(ctx, list, with(options)...)
+			},
+			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+				return watches.Watch(ctx, &corev1.ConfigMapList{}, with(options)...)
+			},
+		},
+		listNow: func(ctx context.Context) ([]runtime.Object, string, error) {
+			list := &corev1.ConfigMapList{}
+			if err := lists.List(ctx, list, selected...); err != nil {
+				return nil, "", err
+			}
+			objects, err := meta.ExtractList(list)
+			return objects, list.ResourceVersion, err
+		},
+	}
+}
+
+// watch feeds the view from a watch until the context ends.
+func (f *feed) watch(ctx context.Context, log logr.Logger) {
+	cache.NewReflectorWithOptions(f.watched, f.object, f.into, cache.ReflectorOptions{Name: f.name, Logger: &log}).RunWithContext(ctx)
 }
 
 // poll feeds the view from a list each interval until the context ends.
-func (f *feed) poll(ctx context.Context, c client.Reader, interval time.Duration, giveUp func(), log logr.Logger) {
+func (f *feed) poll(ctx context.Context, interval time.Duration, giveUp func(), log logr.Logger) {
 	failing := false
 	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) {
-		err := f.list(ctx, c)
+		err := f.list(ctx)
 		switch {
 		case ctx.Err() != nil:
 		case err == nil && failing:
@@ -85,15 +122,11 @@ func (f *feed) poll(ctx context.Context, c client.Reader, interval time.Duration
 
 // list takes in one consistent list: without a resourceVersion the API server answers with
 // what etcd holds at that moment.
-func (f *feed) list(ctx context.Context, c client.Reader) error {
+func (f *feed) list(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	sent := time.Now()
-	list := f.newList()
-	if err := c.List(ctx, list, f.selected...); err != nil {
-		return fmt.Errorf("list %s: %w", f.name, err)
-	}
-	objects, err := meta.ExtractList(list)
+	objects, version, err := f.listNow(ctx)
 	if err != nil {
 		return fmt.Errorf("list %s: %w", f.name, err)
 	}
@@ -101,7 +134,7 @@ func (f *feed) list(ctx context.Context, c client.Reader) error {
 	for i := range objects {
 		items[i] = objects[i]
 	}
-	if err := f.into.Replace(items, list.GetResourceVersion()); err != nil {
+	if err := f.into.Replace(items, version); err != nil {
 		return fmt.Errorf("list %s: %w", f.name, err)
 	}
 	f.fresh.Store(&sent)

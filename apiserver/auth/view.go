@@ -17,7 +17,8 @@ import (
 //   - of two states of an object the one of the newer resourceVersion stays;
 //   - a list at version r removes what it does not hold and is not newer than r;
 //   - what is not newer than the newest list and was not in it had been deleted by then;
-//   - a deletion that the watch reported is remembered until a list is as new as it.
+//   - a deletion that the watch reported is remembered until a list is as new as it;
+//   - a deletion without a UID is that of an object that cannot be read, and comes back when it can.
 type view[T client.Object] struct {
 	// key is what an object is found by besides its UID; "" for nothing.
 	key func(T) string
@@ -86,6 +87,10 @@ func (v *view[T]) Delete(object any) error {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if o.GetUID() == "" {
+		v.removeNamed(o)
+		return nil
+	}
 	if v.listed == "" || newer(o.GetResourceVersion(), v.listed) {
 		v.deleted[o.GetUID()] = o.GetResourceVersion()
 	}
@@ -156,6 +161,16 @@ func (v *view[T]) remove(uid types.UID) {
 	v.unlink(object)
 	delete(v.objects, uid)
 	v.tell()
+}
+
+// removeNamed removes the object of that name, which cannot be read any more and may be mended.
+func (v *view[T]) removeNamed(gone T) {
+	for uid, object := range v.objects {
+		if object.GetName() == gone.GetName() && object.GetNamespace() == gone.GetNamespace() &&
+			newer(gone.GetResourceVersion(), object.GetResourceVersion()) {
+			v.remove(uid)
+		}
+	}
 }
 
 // link lets the object be found by its key. Two objects have one key only while the deletion

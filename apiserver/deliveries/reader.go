@@ -33,10 +33,8 @@ func (r *Reader) Read(ctx context.Context, namespace, name string) (*v1alpha1.We
 		// No resource can have that name; the client would not even ask.
 		return nil, problem.NotFound("webhook delivery")
 	}
-	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
-	defer cancel()
 	delivery := &v1alpha1.WebhookDelivery{}
-	err := r.client.Get().Namespace(namespace).Resource("webhookdeliveries").Name(name).Do(ctx).Into(delivery)
+	err := kube.Get(ctx, r.client, namespace, name, delivery)
 	switch {
 	case err == nil:
 		return delivery, nil

@@ -65,7 +65,7 @@ func (*ListWatch) IsWatchListSemanticsUnSupported() bool { return true }
 // list lists all objects of the kind as they are now, whichever part or age is asked for.
 func (l *ListWatch) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 	if l.inPages {
-		return l.all(ctx, metav1.ListOptions{Limit: pageSize})
+		return result(l.all(ctx, metav1.ListOptions{Limit: pageSize}))
 	}
 	now, err := l.version(ctx)
 	if err != nil {
@@ -73,8 +73,19 @@ func (l *ListWatch) list(ctx context.Context, _ metav1.ListOptions) (runtime.Obj
 	}
 	listed, err := l.all(ctx, metav1.ListOptions{ResourceVersion: now, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
 	l.inPages = err != nil
-	return listed, err
+	return result(listed, err)
 }
+
+// result keeps a list that is none from being an object.
+func result(listed *List, err error) (runtime.Object, error) {
+	if err != nil {
+		return nil, err
+	}
+	return listed, nil
+}
+
+// Now lists all objects of the kind as etcd holds them at that moment.
+func (l *ListWatch) Now(ctx context.Context) (*List, error) { return l.all(ctx, metav1.ListOptions{}) }
 
 // version is that of what is stored now.
 func (l *ListWatch) version(ctx context.Context) (string, error) {
@@ -86,7 +97,7 @@ func (l *ListWatch) version(ctx context.Context) (string, error) {
 }
 
 // all lists the objects, and what follows where the list has a limit.
-func (l *ListWatch) all(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+func (l *ListWatch) all(ctx context.Context, options metav1.ListOptions) (*List, error) {
 	listed, left := &List{}, map[types.NamespacedName]struct{}{}
 	for {
 		said, err := l.From.List(ctx, options, func(item runtime.Object) error {

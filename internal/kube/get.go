@@ -1,0 +1,30 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// Get reads the object of a name into object, as it is stored. One that cannot be read is not found.
+func Get(ctx context.Context, client rest.Interface, namespace, name string, object Object) error {
+	kind, _ := KindOf(object)
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	answer := client.Get().Namespace(namespace).Resource(kind.Resource).Name(name).Do(ctx)
+	if err := answer.Error(); err != nil {
+		return err
+	}
+	content, err := answer.Raw()
+	if err != nil {
+		return err
+	}
+	if json.Unmarshal(content, object) != nil {
+		return apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource(kind.Resource).GroupResource(), name)
+	}
+	return nil
+}
