@@ -66,6 +66,10 @@ const (
 	ReasonProjectInAnotherRepository = "ProjectInAnotherRepository"
 )
 
+// ReasonUnreadable is that of an Event about an object that the API server serves and that the controllers
+// cannot read. It is no condition's: nothing can be written to what cannot be read.
+const ReasonUnreadable = "Unreadable"
+
 // SetCondition puts condition in the list, or updates the one of its type, with the
 // semantics of meta.SetStatusCondition. It reports whether the list changed.
 func SetCondition(list *[]Condition, condition Condition) bool {

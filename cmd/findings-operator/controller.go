@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.uber.org/zap/zapcore"
@@ -29,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -272,6 +274,14 @@ func (o *controllerOptions) run(ctx context.Context) error {
 	return mgr.Start(ctx)
 }
 
+// registerer takes metrics whose names tests that share a process could not register twice.
+func (o *controllerOptions) registerer() prometheus.Registerer {
+	if o.sharedProcess {
+		return prometheus.NewRegistry()
+	}
+	return metrics.Registry
+}
+
 // addCursorKeys has the Secret of cursor keys made, in the cluster that the facade runs in.
 func (o *controllerOptions) addCursorKeys(mgr ctrl.Manager) error {
 	if o.cursorKeysSecret == "" {
@@ -289,9 +299,13 @@ func (o *controllerOptions) manager() (ctrl.Manager, error) {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
+	informers, err := controllers.NewInformers(o.plane)
+	if err != nil {
+		return nil, err
+	}
 	mgr, err := ctrl.NewManager(o.plane, manager.Options{
 		Scheme:                  scheme,
-		Cache:                   controllers.CacheOptions(),
+		Cache:                   informers.Use(controllers.CacheOptions()),
 		Client:                  client.Options{FieldOwner: v1alpha1.ControllerFieldManager},
 		Metrics:                 metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:  o.probeAddress,
@@ -311,6 +325,9 @@ func (o *controllerOptions) manager() (ctrl.Manager, error) {
 		},
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := informers.Register(mgr, o.registerer()); err != nil {
 		return nil, err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -51,9 +52,13 @@ func Run(env *testenv.Environment, setups ...Setup) (stop func() error, err erro
 	if err != nil {
 		return nil, err
 	}
+	informers, err := controllers.NewInformers(identity)
+	if err != nil {
+		return nil, err
+	}
 	mgr, err := ctrl.NewManager(identity, manager.Options{
 		Scheme:  env.Scheme,
-		Cache:   controllers.CacheOptions(),
+		Cache:   informers.Use(controllers.CacheOptions()),
 		Client:  client.Options{FieldOwner: v1alpha1.ControllerFieldManager},
 		Metrics: metricsserver.Options{BindAddress: "0"},
 		// A test process runs several managers.
@@ -61,6 +66,9 @@ func Run(env *testenv.Environment, setups ...Setup) (stop func() error, err erro
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make a manager: %w", err)
+	}
+	if err := informers.Register(mgr, prometheus.NewRegistry()); err != nil {
+		return nil, err
 	}
 	for _, setup := range setups {
 		if err := setup(ctx, mgr, controller.Options{MaxConcurrentReconciles: 4}); err != nil {

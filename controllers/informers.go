@@ -1,0 +1,111 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
+)
+
+// maxWaitingEvents bounds what is kept of objects that cannot be read until a replica leads and says so.
+const maxWaitingEvents = 1000
+
+// Informers makes the informers of this project's kinds. One object that cannot be read ends
+// controller-runtime's own for its whole kind; these pass it over, count it, and send an Event about it.
+type Informers struct {
+	reader      *kube.Reader
+	unreadables *kube.Unreadables
+	hearing     *kube.Hearing
+	found       chan *kube.Unreadable
+	recorder    events.EventRecorder
+}
+
+// NewInformers returns informers that read from the API server that config names.
+func NewInformers(config *rest.Config) (*Informers, error) {
+	reader, err := kube.NewReader(config)
+	if err != nil {
+		return nil, err
+	}
+	i := &Informers{reader: reader, hearing: kube.NewHearing(), found: make(chan *kube.Unreadable, maxWaitingEvents)}
+	i.unreadables = kube.NewUnreadables(ctrl.Log.WithName("kube"), i.note)
+	return i, nil
+}
+
+// Use has a manager's cache made of these informers. What the cache does not keep, lists do not keep either.
+func (i *Informers) Use(options cache.Options) cache.Options {
+	options.NewInformer = func(lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+		if kind, ok := kube.KindOf(object); ok {
+			lw = kube.NewListWatch(kube.ListWatchOptions{
+				Kind: kind, From: i.reader.Source(kind), Unreadables: i.unreadables,
+				Trim: trim(transformOf(options, object)), Heard: i.hearing.Of(kind),
+			})
+		}
+		return toolscache.NewSharedIndexInformer(lw, object, resync, indexers)
+	}
+	return options
+}
+
+// Register adds the metrics, and the sender of Events to the manager.
+func (i *Informers) Register(mgr ctrl.Manager, registerer prometheus.Registerer) error {
+	for _, collector := range []prometheus.Collector{i.unreadables, i.hearing} {
+		if err := registerer.Register(collector); err != nil {
+			return fmt.Errorf("register the metrics of the informers: %w", err)
+		}
+	}
+	i.recorder = mgr.GetEventRecorder(v1alpha1.ControllerFieldManager)
+	return mgr.Add(i)
+}
+
+// Start sends the Events until the context ends. Only the replica that leads is started.
+func (i *Informers) Start(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case u := <-i.found:
+			i.recorder.Eventf(&u.PartialObjectMetadata, nil, corev1.EventTypeWarning, v1alpha1.ReasonUnreadable, "Read",
+				"The object cannot be read, and is treated as if it did not exist, until it is mended or deleted: %.512s", u.Err)
+		}
+	}
+}
+
+// note never blocks: a reflector waits for it.
+func (i *Informers) note(u *kube.Unreadable) {
+	select {
+	case i.found <- u:
+	default:
+	}
+}
+
+func transformOf(options cache.Options, object runtime.Object) toolscache.TransformFunc {
+	for of, its := range options.ByObject {
+		if kind, ok := kube.KindOf(of); ok && its.Transform != nil {
+			if same, _ := kube.KindOf(object); same.Name == kind.Name {
+				return its.Transform
+			}
+		}
+	}
+	return options.DefaultTransform
+}
+
+// trim does for an object of a list what the informer does once the whole list is there.
+func trim(transform toolscache.TransformFunc) func(kube.Object) runtime.Object {
+	return func(object kube.Object) runtime.Object {
+		transformed, err := transform(object)
+		if trimmed, ok := transformed.(runtime.Object); ok && err == nil {
+			return trimmed
+		}
+		return object
+	}
+}
