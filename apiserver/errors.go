@@ -2,7 +2,9 @@ package apiserver
 
 import (
 	"encoding/json"
+	"math"
 	"net/http"
+	"strconv"
 
 	"github.com/gin-gonic/gin"
 
@@ -17,6 +19,9 @@ func fail(c *gin.Context, err error) {
 	stateOf(c).err = p
 	if p.Status == http.StatusUnauthorized {
 		c.Header("WWW-Authenticate", "Bearer")
+	}
+	if p.RetryAfter > 0 {
+		c.Header("Retry-After", strconv.Itoa(int(math.Ceil(p.RetryAfter.Seconds()))))
 	}
 	// In this order for people: the generated type has the detail first.
 	body, err := json.Marshal(struct {

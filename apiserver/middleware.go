@@ -178,7 +178,7 @@ func (r *router) refuse(c *gin.Context) {
 	}
 	r.auth.MarkUsed(s.identity)
 	if !r.model.Ready() {
-		fail(c, problem.Internal("the service is starting; try again", nil))
+		fail(c, problem.TryAgain("the service is starting", nil))
 		return
 	}
 	if age := r.auth.Age(time.Now()); age > usualAge {

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/appsec-dev/findings-operator/apiserver/content"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
 // routerWith serves one handler behind the first two parts of the chain.
@@ -59,5 +60,24 @@ func TestGinPathNamesSegmentsByTheirPlace(t *testing.T) {
 	path, segments := ginPath("/v2/repos/{repo_id}/projects/{project_id}")
 	if path != "/v2/repos/:segment3/projects/:segment5" || segments["segment3"] != "repo_id" || segments["segment5"] != "project_id" {
 		t.Errorf("got %s %v", path, segments)
+	}
+}
+
+func TestA500ThatSaysToTryAgainSaysWhen(t *testing.T) {
+	for reason, test := range map[string]struct {
+		err  error
+		want string
+	}{
+		"what may pass by itself": {problem.TryAgain("the change could not be stored", nil), "1"},
+		"any other error":         {errors.New("etcd is away"), "1"},
+		"what does not":           {problem.Internal("ask the operators", nil), ""},
+		"a 404":                   {problem.NotFound("finding"), ""},
+	} {
+		var log bytes.Buffer
+		answer := httptest.NewRecorder()
+		routerWith(&log, func(c *gin.Context) { fail(c, test.err) }).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+		if got := answer.Header().Get("Retry-After"); got != test.want {
+			t.Errorf("%s: retry-after is %q, want %q", reason, got, test.want)
+		}
 	}
 }

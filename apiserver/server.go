@@ -34,14 +34,16 @@ import (
 // The bounds of a connection. An answer may hold 1,000 findings and go to a slow client.
 const (
 	readHeaderTimeout = 5 * time.Second
-	readTimeout       = 30 * time.Second
-	writeTimeout      = 2 * time.Minute
-	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 32 << 10
+	// net/http reads on while a request is answered, for the client's going away, and gives the request
+	// up when this is over: a decision has its time after its body came.
+	readTimeout    = triage.Patience + 15*time.Second
+	writeTimeout   = 2 * time.Minute
+	idleTimeout    = 2 * time.Minute
+	maxHeaderBytes = 32 << 10
 )
 
 // shutdownTimeout is how long requests may take to end once the server is told to stop.
-const shutdownTimeout = 30 * time.Second
+const shutdownTimeout = triage.Patience + 5*time.Second
 
 // flushTimeout is how much of that the last traces may take.
 const flushTimeout = 5 * time.Second

@@ -41,6 +41,6 @@ func (r *Reader) Read(ctx context.Context, namespace, name string) (*v1alpha1.We
 	case apierrors.IsNotFound(err):
 		return nil, problem.NotFound("webhook delivery")
 	default:
-		return nil, problem.Internal("the delivery could not be read; try again", err)
+		return nil, problem.TryAgain("the delivery could not be read", err)
 	}
 }

@@ -77,7 +77,7 @@ func asIs(item content.Part) content.Part { return item }
 
 // unavailable is for an organization that is not in the read model although its key is valid.
 func unavailable(cause error) error {
-	return problem.Internal("the organization's data is not available; try again", cause)
+	return problem.TryAgain("the organization's data is not available", cause)
 }
 
 // optional is the value of a parameter, nil where it is not given.

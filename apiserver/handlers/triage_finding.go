@@ -3,6 +3,8 @@ package handlers
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/etag"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
@@ -38,14 +40,26 @@ func (s selection) agrees(finding *v1alpha1.Finding) bool {
 // decide stores a decision and returns the finding as it now is. What it returns is in the
 // read model, so that whoever took the answer reads it from here on.
 func (b *Backend) decide(ctx context.Context, request Request, selected selection, decision triage.Decision) (*readmodel.Item, error) {
-	item, there := tracing.Do(ctx, "read model: finding", func() (*readmodel.Item, bool) {
+	ctx, cancel := context.WithTimeout(ctx, triage.Patience)
+	defer cancel()
+	item, there := b.Model.Finding(request.Organization, selected.finding)
+	if !there {
+		return nil, problem.NotFound("finding")
+	}
+	known := item.Object()
+	done, err := b.Triage.Turn(ctx, types.NamespacedName{Namespace: known.Namespace, Name: known.Name})
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	// Whoever had the turn before has changed it.
+	item, there = tracing.Do(ctx, "read model: finding", func() (*readmodel.Item, bool) {
 		return b.Model.Finding(request.Organization, selected.finding)
 	})
 	if !there {
 		return nil, problem.NotFound("finding")
 	}
-	decision.By = keyPrefix + request.KeyName
-	known := item.Object()
+	known, decision.By = item.Object(), keyPrefix+request.KeyName
 	check := func(finding *v1alpha1.Finding) (err error) {
 		if !selected.agrees(finding) {
 			return problem.NotFound("finding")

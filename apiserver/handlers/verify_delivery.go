@@ -50,7 +50,7 @@ func (b *Backend) verify(ctx context.Context, organization, id string, received 
 	}
 	namespace, err := b.Model.Namespace(organization)
 	if err != nil {
-		return "", problem.Internal("the organization's deliveries are not available; try again", err)
+		return "", problem.TryAgain("the organization's deliveries are not available", err)
 	}
 	stored, err := b.Deliveries.Read(ctx, namespace, id)
 	if err != nil {

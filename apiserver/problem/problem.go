@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 )
 
 // The messages: the contract fixes them, one for each status, and a second one for a status
@@ -31,6 +32,8 @@ type Problem struct {
 	// Detail says what is wrong, and what to do where something can be done. It holds
 	// nothing of the cause.
 	Detail string
+	// RetryAfter is when the same request may succeed; 0 where that is not known.
+	RetryAfter time.Duration
 
 	cause error
 }
@@ -52,7 +55,7 @@ func Of(err error) *Problem {
 	if errors.As(err, &p) {
 		return p
 	}
-	return Internal("the request could not be answered; try again", err)
+	return TryAgain("the request could not be answered", err)
 }
 
 // InvalidBody is for a body or a header that is not valid, and for the path of a request that has a body.
@@ -124,4 +127,16 @@ func Internal(detail string, cause error) *Problem {
 		Status: http.StatusInternalServerError, Message: messageInternal,
 		Detail: detail, cause: cause,
 	}
+}
+
+// retryAfter is when to try again. What keeps the service from answering is over within moments, or
+// after a time that it does not know.
+const retryAfter = time.Second
+
+// TryAgain is Internal where the same request may succeed later. The detail ends by saying so, and the
+// answer has the header retry-after.
+func TryAgain(detail string, cause error) *Problem {
+	p := Internal(detail+"; try again", cause)
+	p.RetryAfter = retryAfter
+	return p
 }

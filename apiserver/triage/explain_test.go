@@ -32,6 +32,9 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 			if !errors.As(explain(test.err), &explained) {
 				t.Fatal("no problem")
 			}
+			if (explained.RetryAfter > 0) != test.again {
+				t.Errorf("%q says to try again after %s", explained.Detail, explained.RetryAfter)
+			}
 			if explained.Status != test.status || strings.HasSuffix(explained.Detail, "; try again") != test.again {
 				t.Errorf("got %d %q", explained.Status, explained.Detail)
 			}

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -18,18 +19,25 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-const (
-	// attempts is how often a decision is tried when others write the finding at the same time.
-	attempts = 5
-	// writeTimeout bounds all calls of a decision together.
-	writeTimeout = 15 * time.Second
+// Patience is how long a decision is tried for, its wait for other writers included.
+const Patience = 30 * time.Second
 
-	resource = "findings"
+const resource = "findings"
+
+// While writers in other replicas are faster, a writer tries again after up to two tries' time. A replica
+// whose writers have all had a finding leaves it to others for longer than that and a try, so that they
+// get it.
+const (
+	longestBackoff = 2
+	shortestPause  = 2
+	longestPause   = 4
 )
 
 // Writer writes decisions. It is safe for concurrent use.
 type Writer struct {
 	client rest.Interface
+	lines  *lines
+	pace   pace
 }
 
 // NewWriter returns a writer to the API server that config names.
@@ -38,43 +46,89 @@ func NewWriter(config *rest.Config) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Writer{client: client}, nil
+	w := &Writer{client: client}
+	w.lines = newLines(func() time.Duration { return w.pace.between(shortestPause, longestPause) })
+	return w, nil
 }
 
-// Write turns a finding into what was decided and returns it as the API server now has it.
+// Turn waits until no other caller of this Writer has the finding. The caller calls done once it has
+// written and its readers see it; then the next one has it. Its error is a problem.
+//
+// Without it writers of one finding in one process would refuse one another's patches.
+func (w *Writer) Turn(ctx context.Context, finding types.NamespacedName) (done func(), err error) {
+	done, err = w.lines.enter(ctx, finding)
+	if err != nil {
+		return nil, contended(finding, err)
+	}
+	return done, nil
+}
+
+// Write turns a finding into what was decided and returns it as that write has made it.
 //
 // known is the finding as the caller last saw it. The API server says whether that is still
 // so, even where the decision changes nothing. If it is not, Write reads the finding and
-// decides again, a bounded number of times. check is asked before each try, and its error ends
-// the matter: a finding that was deleted and made again under its name may be in another
+// decides again, for as long as Patience and ctx allow. check is asked before each try, and its error
+// ends the matter: a finding that was deleted and made again under its name may be in another
 // project. An error about the state that the caller knew is asked again of the stored one.
 //
 // Its errors are problems. A decision whose outcome is not known may be written again: that
 // changes nothing a second time.
 func (w *Writer) Write(ctx context.Context, known *v1alpha1.Finding, check func(*v1alpha1.Finding) error, decision Decision) (*v1alpha1.Finding, error) {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
-	finding := known
-	for attempt := range attempts {
+	finding, begun := known, time.Now()
+	for attempt := 1; ; attempt++ {
 		err := check(finding)
-		if err != nil && (attempt > 0 || !problem.IsPreconditionFailed(err)) {
+		if err != nil && (attempt > 1 || !problem.IsPreconditionFailed(err)) {
 			return nil, err
 		}
 		if err == nil {
-			written, err := w.patch(ctx, finding, decision, attempt+1)
+			written, err := w.patch(ctx, finding, decision, attempt)
 			if err == nil {
+				w.pace.set(time.Since(begun))
 				return written, nil
 			}
 			if !apierrors.IsConflict(err) {
-				return nil, explain(err)
+				return nil, w.explain(ctx, finding, attempt, err)
 			}
 		}
+		if err := w.backOff(ctx, attempt); err != nil {
+			return nil, contended(types.NamespacedName{Namespace: known.Namespace, Name: known.Name}, err)
+		}
+		begun = time.Now()
 		if finding, err = w.get(ctx, known.Namespace, known.Name); err != nil {
-			return nil, explain(err)
+			return nil, w.explain(ctx, known, attempt, err)
 		}
 	}
-	return nil, problem.Internal("others are changing the finding at the same time; try again",
-		fmt.Errorf("finding %s/%s: %d conflicts in a row", known.Namespace, known.Name, attempts))
+}
+
+// backOff waits after a conflict. The first is mostly due to the controllers, which record what the last
+// patch has changed: they do not go on.
+func (w *Writer) backOff(ctx context.Context, attempt int) error {
+	if attempt == 1 {
+		return context.Cause(ctx)
+	}
+	timer := time.NewTimer(w.pace.between(0, longestBackoff))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// explain is for a call that failed. Where conflicts came before it and the time was over, those are why.
+func (w *Writer) explain(ctx context.Context, finding metav1.Object, attempt int, err error) error {
+	if attempt > 1 && ctx.Err() != nil {
+		return contended(types.NamespacedName{Namespace: finding.GetNamespace(), Name: finding.GetName()},
+			fmt.Errorf("%d tries: %w", attempt, err))
+	}
+	return explain(err)
+}
+
+func contended(finding types.NamespacedName, err error) error {
+	return problem.TryAgain("others are changing the finding at the same time", fmt.Errorf("finding %s: %w", finding, err))
 }
 
 func (w *Writer) patch(ctx context.Context, finding *v1alpha1.Finding, decision Decision, attempt int) (written *v1alpha1.Finding, err error) {
@@ -122,10 +176,10 @@ func explain(err error) error {
 		return problem.NotFound("finding")
 	case apierrors.IsForbidden(err):
 		// A starting API server knows neither roles nor policies for a moment.
-		return problem.Internal("the change is not allowed, by a rule of this installation or while its API server starts; try again", err)
+		return problem.TryAgain("the change is not allowed, by a rule of this installation or while its API server starts", err)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return problem.Internal("a rule of this installation refused the change; ask its operators", err)
 	default:
-		return problem.Internal("the change could not be stored; try again", err)
+		return problem.TryAgain("the change could not be stored", err)
 	}
 }

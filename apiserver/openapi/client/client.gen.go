@@ -3487,6 +3487,7 @@ type ListFindingsV1Result429Headers struct {
 
 // ListFindingsV1Result500Headers the declared response headers of an HTTP 500 response for ListFindingsV1
 type ListFindingsV1Result500Headers struct {
+	RetryAfter          *int
 	XDataAge            *int
 	XRatelimitLimit     *int
 	XRatelimitRemaining *int
@@ -3657,6 +3658,7 @@ type UpdateFindingV1Result429Headers struct {
 
 // UpdateFindingV1Result500Headers the declared response headers of an HTTP 500 response for UpdateFindingV1
 type UpdateFindingV1Result500Headers struct {
+	RetryAfter          *int
 	XDataAge            *int
 	XRatelimitLimit     *int
 	XRatelimitRemaining *int
@@ -3826,6 +3828,7 @@ type ListReviewsResult429Headers struct {
 
 // ListReviewsResult500Headers the declared response headers of an HTTP 500 response for ListReviews
 type ListReviewsResult500Headers struct {
+	RetryAfter          *int
 	XDataAge            *int
 	XRatelimitLimit     *int
 	XRatelimitRemaining *int
@@ -3986,6 +3989,7 @@ type ListFindingsV2Result429Headers struct {
 
 // ListFindingsV2Result500Headers the declared response headers of an HTTP 500 response for ListFindingsV2
 type ListFindingsV2Result500Headers struct {
+	RetryAfter          *int
 	XDataAge            *int
 	XRatelimitLimit     *int
 	XRatelimitRemaining *int
@@ -4156,6 +4160,7 @@ type UpdateFindingV2Result429Headers struct {
 
 // UpdateFindingV2Result500Headers the declared response headers of an HTTP 500 response for UpdateFindingV2
 type UpdateFindingV2Result500Headers struct {
+	RetryAfter          *int
 	XDataAge            *int
 	XRatelimitLimit     *int
 	XRatelimitRemaining *int
@@ -4336,6 +4341,7 @@ type GetReviewIssueResult429Headers struct {
 
 // GetReviewIssueResult500Headers the declared response headers of an HTTP 500 response for GetReviewIssue
 type GetReviewIssueResult500Headers struct {
+	RetryAfter          *int
 	XDataAge            *int
 	XRatelimitLimit     *int
 	XRatelimitRemaining *int
@@ -4498,6 +4504,7 @@ type ListRepositoriesResult429Headers struct {
 
 // ListRepositoriesResult500Headers the declared response headers of an HTTP 500 response for ListRepositories
 type ListRepositoriesResult500Headers struct {
+	RetryAfter          *int
 	XDataAge            *int
 	XRatelimitLimit     *int
 	XRatelimitRemaining *int
@@ -4669,6 +4676,7 @@ type GetProjectResult429Headers struct {
 
 // GetProjectResult500Headers the declared response headers of an HTTP 500 response for GetProject
 type GetProjectResult500Headers struct {
+	RetryAfter          *int
 	XDataAge            *int
 	XRatelimitLimit     *int
 	XRatelimitRemaining *int
@@ -4842,6 +4850,7 @@ type GetFindingV2Result429Headers struct {
 
 // GetFindingV2Result500Headers the declared response headers of an HTTP 500 response for GetFindingV2
 type GetFindingV2Result500Headers struct {
+	RetryAfter          *int
 	XDataAge            *int
 	XRatelimitLimit     *int
 	XRatelimitRemaining *int
@@ -5004,6 +5013,7 @@ type VerifyWebhookDeliveryResult429Headers struct {
 
 // VerifyWebhookDeliveryResult500Headers the declared response headers of an HTTP 500 response for VerifyWebhookDelivery
 type VerifyWebhookDeliveryResult500Headers struct {
+	RetryAfter          *int
 	XDataAge            *int
 	XRatelimitLimit     *int
 	XRatelimitRemaining *int
@@ -5628,6 +5638,13 @@ func ParseListFindingsV1Result(rsp *http.Response) (*ListFindingsV1Result, error
 		response.Headers429 = &headers
 	case rsp.StatusCode == 500:
 		var headers ListFindingsV1Result500Headers
+		if values := rsp.Header.Values("retry-after"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "retry-after", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
 		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
@@ -6017,6 +6034,13 @@ func ParseUpdateFindingV1Result(rsp *http.Response) (*UpdateFindingV1Result, err
 		response.Headers429 = &headers
 	case rsp.StatusCode == 500:
 		var headers UpdateFindingV1Result500Headers
+		if values := rsp.Header.Values("retry-after"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "retry-after", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
 		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
@@ -6354,6 +6378,13 @@ func ParseListReviewsResult(rsp *http.Response) (*ListReviewsResult, error) {
 		response.Headers429 = &headers
 	case rsp.StatusCode == 500:
 		var headers ListReviewsResult500Headers
+		if values := rsp.Header.Values("retry-after"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "retry-after", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
 		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
@@ -6691,6 +6722,13 @@ func ParseListFindingsV2Result(rsp *http.Response) (*ListFindingsV2Result, error
 		response.Headers429 = &headers
 	case rsp.StatusCode == 500:
 		var headers ListFindingsV2Result500Headers
+		if values := rsp.Header.Values("retry-after"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "retry-after", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
 		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
@@ -7080,6 +7118,13 @@ func ParseUpdateFindingV2Result(rsp *http.Response) (*UpdateFindingV2Result, err
 		response.Headers429 = &headers
 	case rsp.StatusCode == 500:
 		var headers UpdateFindingV2Result500Headers
+		if values := rsp.Header.Values("retry-after"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "retry-after", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
 		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
@@ -7472,6 +7517,13 @@ func ParseGetReviewIssueResult(rsp *http.Response) (*GetReviewIssueResult, error
 		response.Headers429 = &headers
 	case rsp.StatusCode == 500:
 		var headers GetReviewIssueResult500Headers
+		if values := rsp.Header.Values("retry-after"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "retry-after", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
 		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
@@ -7809,6 +7861,13 @@ func ParseListRepositoriesResult(rsp *http.Response) (*ListRepositoriesResult, e
 		response.Headers429 = &headers
 	case rsp.StatusCode == 500:
 		var headers ListRepositoriesResult500Headers
+		if values := rsp.Header.Values("retry-after"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "retry-after", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
 		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
@@ -8201,6 +8260,13 @@ func ParseGetProjectResult(rsp *http.Response) (*GetProjectResult, error) {
 		response.Headers429 = &headers
 	case rsp.StatusCode == 500:
 		var headers GetProjectResult500Headers
+		if values := rsp.Header.Values("retry-after"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "retry-after", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
 		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
@@ -8593,6 +8659,13 @@ func ParseGetFindingV2Result(rsp *http.Response) (*GetFindingV2Result, error) {
 		response.Headers429 = &headers
 	case rsp.StatusCode == 500:
 		var headers GetFindingV2Result500Headers
+		if values := rsp.Header.Values("retry-after"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "retry-after", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
 		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
@@ -8930,6 +9003,13 @@ func ParseVerifyWebhookDeliveryResult(rsp *http.Response) (*VerifyWebhookDeliver
 		response.Headers429 = &headers
 	case rsp.StatusCode == 500:
 		var headers VerifyWebhookDeliveryResult500Headers
+		if values := rsp.Header.Values("retry-after"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "retry-after", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
 		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

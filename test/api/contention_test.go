@@ -1,0 +1,179 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/lastwrite"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// replicas are two callers with a key of one organization, each of a facade of its own.
+func replicas(t *testing.T) (*organization, [2]*caller) {
+	t.Helper()
+	o := newOrganization(t)
+	first := o.key("ci")
+	second := *o
+	second.server = ownServer(t, apiserver.Options{}, nil)
+	return o, [2]*caller{first, second.key("cd")}
+}
+
+// reconcile records the status of a finding, as its controller does, until ctx ends.
+func (o *organization) reconcile(ctx context.Context, name string) error {
+	err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		finding := &v1alpha1.Finding{}
+		if err := controller.Get(ctx, client.ObjectKey{Namespace: o.namespace, Name: name}, finding); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		before := finding.DeepCopy()
+		finding.Status = findingstate.Observe(finding, time.Now())
+		// A conflict is for the next round.
+		_ = controller.Status().Patch(ctx, finding, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}),
+			client.FieldOwner(v1alpha1.ControllerFieldManager))
+		return false, nil
+	})
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// Writers of one finding, four by each of two replicas, while its controller writes too: each patch is
+// answered with the state that it made, none with 500, and nobody has much less than another.
+func TestWritersOfOneFindingAllSucceed(t *testing.T) {
+	o, callers := replicas(t)
+	finding := o.finding(callers[0], builder.Finding("f-1"))
+	o.shows(callers[1], finding)
+	ctx, stop := context.WithCancel(t.Context())
+	var controllers, writers sync.WaitGroup
+	controllers.Go(func() {
+		if err := o.reconcile(ctx, "f-1"); err != nil {
+			t.Error(err)
+		}
+	})
+	const enough = 25
+	var mu sync.Mutex
+	var written [8]int
+	total := func() int {
+		return written[0] + written[1] + written[2] + written[3] + written[4] + written[5] + written[6] + written[7]
+	}
+	more := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return total() < enough*len(written) && !t.Failed()
+	}
+	begun := time.Now()
+	for n := range written {
+		writers.Go(func() {
+			for i := 0; more(); i++ {
+				want := shown{UserStatus: []string{"muted", "active"}[i%2], Comments: fmt.Sprintf("writer %d, patch %d", n, i)}
+				body := fmt.Sprintf(`{"user_status":%q,"comments":%q}`, want.UserStatus, want.Comments)
+				a, err := callers[n%2].try(http.MethodPatch, "/v2/findings/f-1", body, header("Content-Type", "application/json"))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if got := decoded[shown](a); a.status != 200 || got.UserStatus != want.UserStatus || got.Comments != want.Comments {
+					t.Errorf("%s: got %d %.200s", body, a.status, a.body)
+				}
+				mu.Lock()
+				written[n]++
+				mu.Unlock()
+			}
+		})
+	}
+	writers.Wait()
+	took := time.Since(begun)
+	stop()
+	controllers.Wait()
+	if got := o.stored("f-1").Generation; got != int64(1+total()) {
+		t.Errorf("%d patches were answered with 200, and %d were written", total(), got-1)
+	}
+	least, most := slices.Min(written[:]), slices.Max(written[:])
+	t.Logf("%d patches in %s: %v", total(), took.Round(time.Millisecond), written)
+	if most > 3*least {
+		t.Errorf("the writers had %v patches", written)
+	}
+}
+
+// A finding that many write does not keep writers of others waiting: each has a line of its own.
+func TestABusyFindingKeepsNobodyElseWaiting(t *testing.T) {
+	o := newOrganization(t)
+	c := o.key("ci")
+	busy := o.finding(c, builder.Finding("f-busy"))
+	o.finding(c, builder.Finding("f-other"))
+	w := writer(t)
+	done, err := w.Turn(t.Context(), client.ObjectKeyFromObject(busy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	doneOther, err := w.Turn(t.Context(), client.ObjectKey{Namespace: o.namespace, Name: "f-other"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	doneOther()
+	waits, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := w.Turn(waits, client.ObjectKeyFromObject(busy)); err == nil {
+		t.Error("two writers have one finding")
+	}
+}
+
+// A repository whose spec is empty has no owner of any field, and so no time in managedFields: no
+// replica makes one up.
+func TestTwoReplicasAndTheStatusShowOneTime(t *testing.T) {
+	o, callers := replicas(t)
+	repository := &v1alpha1.Repository{}
+	repository.Namespace, repository.Name = o.namespace, "empty"
+	o.create(repository)
+	expect := func(reason string, want time.Time) {
+		t.Helper()
+		for _, c := range callers {
+			o.eventually(func(g Gomega) {
+				var got string
+				for _, r := range decoded[listOf[shown]](c.get("/v2/repos")).Items {
+					if r.ID == "empty" {
+						got = r.UpdatedAt
+					}
+				}
+				g.Expect(got).To(Equal(want.UTC().Format(time.RFC3339)), reason)
+			})
+		}
+	}
+	expect("at first it is the creation", repository.CreationTimestamp.Time)
+	record := func(now time.Time) time.Time {
+		t.Helper()
+		status := &repository.Status
+		at := lastwrite.UpdatedAt(repository, lastwrite.Observed{Generation: status.ObservedGeneration, UpdatedAt: status.UpdatedAt}, now)
+		status.ObservedGeneration, status.UpdatedAt = repository.Generation, &at
+		if err := controller.Status().Update(t.Context(), repository); err != nil {
+			t.Fatal(err)
+		}
+		return at.Time
+	}
+	expect("and stays it", record(time.Now().Add(time.Hour)))
+	repository.Spec.Description = "Once"
+	if err := env.Client.Update(t.Context(), repository, client.FieldOwner("kubectl")); err != nil {
+		t.Fatal(err)
+	}
+	before := record(time.Now())
+	repository.Spec.Description = ""
+	if err := env.Client.Update(t.Context(), repository, client.FieldOwner("kubectl")); err != nil {
+		t.Fatal(err)
+	}
+	expect("a removal is told by nothing", before)
+	expect("but the controllers' clock, by whatever it says", record(time.Now().Add(time.Minute)))
+}
