@@ -53,6 +53,7 @@ type RepositorySpec struct {
 	// languages maps a language to its bytes of code.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(name, size(name) <= 64)",message="a language's name is at most 64 characters"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, self[name] >= 0)",message="a language has 0 bytes of code or more"
 	// +optional
 	Languages map[string]int64 `json:"languages,omitempty"`
 	// size in bytes.

@@ -40,7 +40,7 @@ func RepositoryJSON(organization string, r *v1alpha1.Repository, updatedAt time.
 		Private:            spec.Private,
 		Archived:           spec.Archived,
 		CastScanEnabled:    spec.ScanEnabled,
-		Languages:          spec.Languages,
+		Languages:          languages(spec.Languages),
 		Size:               spec.Size,
 		LastCommitHash:     commit.Hash,
 		LastCommitHashLink: commit.Link,
@@ -53,9 +53,6 @@ func RepositoryJSON(organization string, r *v1alpha1.Repository, updatedAt time.
 		Projects: convert(projects, func(p DatedProject) openapi.RepositoryProject {
 			return projectInRepository(organization, p.Project, p.UpdatedAt, joined)
 		}),
-	}
-	if shape.Languages == nil {
-		shape.Languages = map[string]int64{}
 	}
 	content, err := encode(shape)
 	if err != nil {
@@ -173,4 +170,14 @@ func deployments(of map[string]v1alpha1.DeploymentTarget) map[string]string {
 // texts never returns nil, which would be shown as null.
 func texts[T ~string](in []T) []string {
 	return convert(in, func(text T) string { return string(text) })
+}
+
+// languages returns the bytes of code by language. A count below zero was stored before the schema refused
+// it, and is shown as zero.
+func languages(stored map[string]int64) map[string]int64 {
+	shown := make(map[string]int64, len(stored))
+	for name, count := range stored {
+		shown[name] = max(0, count)
+	}
+	return shown
 }

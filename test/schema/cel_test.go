@@ -105,6 +105,8 @@ var rulesAtCreate = []struct {
 	{"clone URL with a password", repository, edit{"spec.cloneURL": "https://u:p@example.com/a.git"}, "cloneURL must not hold a password", "everyone who reads the resource would read it"},
 	{"language of 64 characters", repository, edit{"spec.languages": map[string]any{strings.Repeat("a", 64): int64(1)}}, "", "the longest"},
 	{"language of 65 characters", repository, edit{"spec.languages": map[string]any{strings.Repeat("a", 65): int64(1)}}, "at most 64 characters", "keys of maps take room too"},
+	{"language of no code", repository, edit{"spec.languages": map[string]any{"Go": int64(0)}}, "", "an empty file"},
+	{"language of less than no code", repository, edit{"spec.languages": map[string]any{"Go": int64(-5)}}, "a language has 0 bytes of code or more", "REST shows it as a count of bytes"},
 	{"deployment of 65 characters", project, edit{"spec.deployments": map[string]any{strings.Repeat("a", 65): "x"}}, "at most 64 characters", "keys of maps take room too"},
 	{"scan that runs", scan, edit{}, "", "neither end is there"},
 	{"scan that has ended", scan, edit{"spec.completedAt": later, "spec.outcome": "Succeeded"}, "", "both ends are there"},

@@ -11,6 +11,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/test/corpus"
 )
 
 // violation is a value that one bound of a part refuses.
@@ -55,10 +57,10 @@ func violations(schema *apiextensionsv1.JSONSchemaProps, path string) []violatio
 		if schema.AdditionalProperties != nil {
 			members := map[string]any{}
 			for i := range *schema.MaxProperties + 1 {
-				members[unique("a", 8, i+1)] = filler(schema.AdditionalProperties.Schema)
+				members[corpus.Unique("a", 8, i+1)] = filler(schema.AdditionalProperties.Schema)
 			}
 			add("maxProperties", members)
-			add("key length", map[string]any{strings.Repeat("a", int(maxKeyLength(schema))+1): filler(schema.AdditionalProperties.Schema)})
+			add("key length", map[string]any{strings.Repeat("a", int(corpus.MaxKeyLength(schema))+1): filler(schema.AdditionalProperties.Schema)})
 			out = append(out, violations(schema.AdditionalProperties.Schema, path+".*")...)
 		}
 		for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
@@ -72,12 +74,12 @@ func violations(schema *apiextensionsv1.JSONSchemaProps, path string) []violatio
 // notForms are texts that are no time, or no duration, though they look like one.
 func notForms(schema *apiextensionsv1.JSONSchemaProps) []string {
 	switch {
-	case isTime(schema):
+	case corpus.IsTime(schema):
 		return []string{
 			"2026-01-01T00:00:00+99:99", "2026-01-01T00:00:00+24:00", "2026-01-01T00:00:00,5Z", "2026-01-01T0:00:00Z",
 			"2026-01-01T00:00:60Z", "2026-02-30T00:00:00Z", "0000-12-31T23:59:59Z", "9999-12-31T23:59:59-05:00", "2026-01-01",
 		}
-	case isDuration(schema):
+	case corpus.IsDuration(schema):
 		return []string{"365d", "90 days", "3 weeks", "-1h", "9999999999h", "yesterday"}
 	default:
 		return nil
@@ -103,7 +105,7 @@ func TestEachBoundIsKeptAndTheErrorNamesTheField(t *testing.T) {
 	for kind, crd := range crds(t) {
 		schema := schemaOf(t, crd)
 		holder := newObject(crd, "status-holder")
-		holder.Object["spec"] = withPart(t, schema, "spec", "", nil)
+		holder.Object["spec"] = corpus.Part(schema, "spec", "", nil)
 		env.Create(t, holder)
 		for _, part := range []string{"spec", "status"} {
 			member := schema.Properties[part]
@@ -115,11 +117,11 @@ func TestEachBoundIsKeptAndTheErrorNamesTheField(t *testing.T) {
 					var err error
 					if part == "spec" {
 						object := newObject(crd, "refused")
-						object.Object["spec"] = withPart(t, schema, part, v.path, v.value)
+						object.Object["spec"] = corpus.Part(schema, part, v.path, v.value)
 						err = env.Client.Create(t.Context(), object, client.DryRunAll)
 					} else {
 						object := holder.DeepCopy()
-						object.Object["status"] = withPart(t, schema, part, v.path, v.value)
+						object.Object["status"] = corpus.Part(schema, part, v.path, v.value)
 						err = as.Status().Update(t.Context(), object, client.DryRunAll)
 					}
 					wantInvalid(t, err, v.path)
@@ -155,7 +157,7 @@ func TestRequiredPartsAreRequired(t *testing.T) {
 		for _, path := range requiredParts(&spec, "spec") {
 			t.Run(kind+"/"+path, func(t *testing.T) {
 				object := newObject(crd, "refused")
-				object.Object["spec"] = withPart(t, schema, "spec", path, nil)
+				object.Object["spec"] = corpus.Part(schema, "spec", path, nil)
 				remove(object.Object, strings.Split(path, "."))
 				wantInvalid(t, env.Client.Create(t.Context(), object, client.DryRunAll), path)
 			})

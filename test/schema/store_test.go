@@ -8,17 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/test/corpus"
 )
 
 func TestAnObjectFilledToItsBoundsIsStored(t *testing.T) {
 	for kind, crd := range crds(t) {
 		t.Run(kind, func(t *testing.T) {
 			schema := schemaOf(t, crd)
-			g := &generator{t: t, full: true}
+			g := &corpus.Generator{Full: true}
 			object := newObject(crd, "filled")
 			for _, part := range []string{"spec", "status"} {
 				member := schema.Properties[part]
-				object.Object[part] = g.value(&member, part, 0)
+				object.Object[part] = g.Value(&member, part, 0)
 			}
 			want := object.DeepCopy()
 
@@ -60,7 +62,7 @@ func TestTheServerInjectsNoDefaultButTriage(t *testing.T) {
 			for _, full := range []bool{false, true} {
 				object := newObject(crd, map[bool]string{false: "default-minimal", true: "default-nested"}[full])
 				spec := schemaOf(t, crd).Properties["spec"]
-				object.Object["spec"] = (&generator{t: t, full: full}).value(&spec, "spec", 0)
+				object.Object["spec"] = (&corpus.Generator{Full: full}).Value(&spec, "spec", 0)
 				if full {
 					// Every object is there and holds nothing that it need not.
 					object.Object["spec"] = hollow(&spec, object.Object["spec"])

@@ -3,8 +3,6 @@
 package schema_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -12,9 +10,9 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/corpus"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -25,21 +23,9 @@ func TestMain(m *testing.M) { testenv.Main(m, &env) }
 // crds are the generated CRDs by kind.
 func crds(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(testenv.RepositoryRoot(), "config", "crd", "bases", "*.yaml"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("config/crd/bases holds %d files, error %v", len(files), err)
-	}
-	out := map[string]*apiextensionsv1.CustomResourceDefinition{}
-	for _, file := range files {
-		content, err := os.ReadFile(file) //nolint:gosec // a test names its own files
-		if err != nil {
-			t.Fatal(err)
-		}
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := yaml.UnmarshalStrict(content, crd); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		out[crd.Spec.Names.Kind] = crd
+	out, err := corpus.CRDs()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return out
 }

@@ -3,12 +3,12 @@ package schema_test
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
-	"strconv"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/appsec-dev/findings-operator/test/corpus"
 )
 
 // maxCharacters is what spec and status of an object may hold together. Stored JSON writes
@@ -17,9 +17,6 @@ const maxCharacters = 160_000
 
 // maxSelectableFields is what the API server takes for a version.
 const maxSelectableFields = 8
-
-// keyBound is how a CRD bounds the keys of a map, which a schema cannot.
-var keyBound = regexp.MustCompile(`^self\.all\(name, size\(name\) <= (\d+)\)$`)
 
 // extent returns how many characters a value may hold, keys of maps included, and reports every
 // part that has no bound.
@@ -75,23 +72,12 @@ func objectExtent(schema *apiextensionsv1.JSONSchemaProps, path string, unbounde
 		}
 		return sum
 	}
-	key := maxKeyLength(schema)
+	key := corpus.MaxKeyLength(schema)
 	if schema.MaxProperties == nil || key == 0 {
 		unbounded(path, "map without maxProperties, or without a rule that bounds its keys")
 		return 0
 	}
 	return *schema.MaxProperties * (key + extent(schema.AdditionalProperties.Schema, path+"{}", unbounded))
-}
-
-// maxKeyLength is how long a map's keys may be, or 0 where nothing says it.
-func maxKeyLength(schema *apiextensionsv1.JSONSchemaProps) int64 {
-	for _, rule := range schema.XValidations {
-		if match := keyBound.FindStringSubmatch(rule.Rule); match != nil {
-			n, _ := strconv.ParseInt(match[1], 10, 64)
-			return n
-		}
-	}
-	return 0
 }
 
 func TestEveryPartIsBoundedAndTheSumFitsEtcd(t *testing.T) {

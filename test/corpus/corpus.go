@@ -1,0 +1,223 @@
+// Package corpus makes objects that nobody would expect: each field of each kind with odd values, for
+// tests of what the API server accepts, and of what readers make of it.
+package corpus
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// CRDs returns the generated CRDs by kind.
+func CRDs() (map[string]*apiextensionsv1.CustomResourceDefinition, error) {
+	files, err := filepath.Glob(filepath.Join(harness.Root(), "config", "crd", "bases", "*.yaml"))
+	if err != nil || len(files) == 0 {
+		return nil, fmt.Errorf("config/crd/bases holds %d files, error %w", len(files), err)
+	}
+	out := map[string]*apiextensionsv1.CustomResourceDefinition{}
+	for _, file := range files {
+		content, err := os.ReadFile(file) //nolint:gosec // a test names its own files
+		if err != nil {
+			return nil, err
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(content, crd); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		if len(crd.Spec.Versions) != 1 {
+			return nil, fmt.Errorf("%s has %d versions, want 1", crd.Name, len(crd.Spec.Versions))
+		}
+		out[crd.Spec.Names.Kind] = crd
+	}
+	return out, nil
+}
+
+// SchemaOf returns the schema of a CRD's one version.
+func SchemaOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.JSONSchemaProps {
+	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+}
+
+// Odd is one field with an odd value, in an object that is valid otherwise.
+type Odd struct {
+	// Path of the field, as a Generator knows it.
+	Path string
+	// Value is JSON, except for names in maps, which are strings.
+	Value any
+}
+
+// String names it for people.
+func (o Odd) String() string { return fmt.Sprintf("%s=%.80s", o.Path, o.Value) }
+
+// Of returns each field of a part of a kind, "spec" or "status", with odd values of its type. Whether the
+// schema takes them is for the API server to say. Every field has all odd times, durations and numbers. Of
+// texts and of values of other types it has every sparse-th, and its neighbour has the next; 1 is all.
+func Of(crd *apiextensionsv1.CustomResourceDefinition, part string, sparse int) []Odd {
+	member := SchemaOf(crd).Properties[part]
+	w := &walk{sparse: sparse}
+	w.of(&member, part)
+	return w.out
+}
+
+type walk struct {
+	sparse, fields int
+	out            []Odd
+}
+
+func (w *walk) add(path string, values []string) {
+	for _, value := range values {
+		w.out = append(w.out, Odd{path, json.RawMessage(value)})
+	}
+}
+
+// addSome adds one of so many values, beginning with another one in each field.
+func (w *walk) addSome(path string, values []string) {
+	w.fields++
+	for i := w.fields % w.sparse; i < len(values); i += w.sparse {
+		w.add(path, values[i:i+1])
+	}
+}
+
+func (w *walk) of(schema *apiextensionsv1.JSONSchemaProps, path string) {
+	switch schema.Type {
+	case "string":
+		w.addSome(path, textsFor(schema))
+		w.add(path, formsFor(schema))
+	case "integer", "number":
+		w.add(path, numbers)
+	case "boolean":
+		w.addSome(path, others)
+	case "array":
+		if items := schema.Items.Schema; items.Type == "string" || items.Type == "integer" {
+			w.of(items, path+"[]")
+		} else {
+			w.of(items, path)
+		}
+		w.addSome(path, others)
+	case "object":
+		w.addSome(path, others)
+		w.members(schema, path)
+	}
+}
+
+func (w *walk) members(schema *apiextensionsv1.JSONSchemaProps, path string) {
+	if schema.AdditionalProperties != nil {
+		for _, name := range names {
+			w.out = append(w.out, Odd{path + "{}", name})
+		}
+		w.of(schema.AdditionalProperties.Schema, path+".*")
+	}
+	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+		member := schema.Properties[name]
+		w.of(&member, path+"."+name)
+	}
+}
+
+// formsFor are the odd times or durations of a schema that wants one.
+func formsFor(schema *apiextensionsv1.JSONSchemaProps) []string {
+	switch {
+	case IsTime(schema) || schema.Format == "date-time":
+		return times
+	case IsDuration(schema) || schema.Format == "duration":
+		return durations
+	default:
+		return nil
+	}
+}
+
+// textsFor are the odd texts of a schema, and such as fill it to its bound.
+func textsFor(schema *apiextensionsv1.JSONSchemaProps) []string {
+	if len(schema.Enum) > 0 {
+		return slices.Concat(others, []string{`""`, `" "`, `"\u0000"`})
+	}
+	all := slices.Concat(texts, others)
+	if schema.MaxLength != nil {
+		for _, character := range []string{"<", "a", "\U0001F600", `\ud83d\ude00`, `\u0001`} {
+			all = append(all, `"`+strings.Repeat(character, int(*schema.MaxLength))+`"`)
+		}
+	}
+	return all
+}
+
+var (
+	numbers = []string{
+		"0", "-0", "-1", "1", "1.0", "-1.0", "0.5", "1e3", "1E3", "1e0", "1e-7", "1e21", "-1e21", "1e400",
+		"2147483647", "2147483648", "-2147483648", "-2147483649", "4294967295", "4294967296",
+		"9007199254740991", "9007199254740992", "9007199254740993", "-9007199254740993",
+		"9223372036854775807", "9223372036854775808", "-9223372036854775808", "-9223372036854775809",
+		"18446744073709551615", "9223372036854775807.0", "9.223372036854775807e18", "2147483647.0", "2147483648.0", `"1"`, "null", "true",
+	}
+	// others are of another type, or none.
+	others = []string{"null", "7", "true", "[]", "{}", `"x"`}
+	texts  = []string{
+		`""`, `" "`, `"\u0000"`, `"a\u0000b"`, `"\ud800"`, `"\udc00\ud800"`, `"a\ud83d"`, `"\ud83d\ude00"`, "\"\U0001F468\u200D\U0001F469\u200D\U0001F467\"",
+		`"\u202egnp.exe"`, "\"\u05e9\u05dc\u05d5\u05dd\"", `"\ufeffa"`, `"a\ufeff"`, `"\u2028\u2029"`, `"\uffff"`, "\"\U0010FFFF\"", `"\r\n\t\b\f\u007f\u0085"`,
+		`"e\u0301"`, `"<script>&amp;</script>"`, `"\\\"/\/"`, `"%00%ff"`, `"../.."`, `"a/b"`, `"-"`, `"0"`, `"true"`, `"null"`, `"~"`, `"1e21"`,
+		`"https://example.com/\ud83d\ude00"`, `"https://ex\u0000ample.com"`, `"https://[::1"`, `"https://example.com:99999/"`, `"http://%zz"`, `"https://\u202e"`,
+		`"10.0"`, `"0.0"`, `"9.9\n"`, `"a\n"`, `"a.b"`,
+	}
+	times = []string{
+		`"2026-01-01T00:00:00Z"`, `"2026-01-01t00:00:00z"`, `"2026-01-01T00:00:00+99:99"`, `"2026-01-01T00:00:00+23:59"`, `"2026-01-01T00:00:00-23:59"`,
+		`"2026-01-01T00:00:00+24:00"`, `"0001-01-01T00:00:00Z"`, `"0000-12-31T23:59:59Z"`, `"0001-01-01T00:00:00+05:00"`, `"0000-12-31T23:59:59-05:00"`,
+		`"9999-12-31T23:59:59Z"`, `"9999-12-31T23:59:59.999999999Z"`, `"9999-12-31T23:59:59-05:00"`, `"10000-01-01T00:00:00Z"`, `"+10000-01-01T00:00:00Z"`,
+		`"2026-01-01T00:00:60Z"`, `"2016-12-31T23:59:60Z"`, `"2026-02-29T00:00:00Z"`, `"2024-02-29T00:00:00Z"`, `"2026-01-01T24:00:00Z"`, `"2026-01-01T0:00:00Z"`,
+		`"2026-01-01T00:00:00,5Z"`, `"2026-01-01T00:00:00.5Z"`, `"2026-01-01T00:00:00.1234567890123456789Z"`, `"2026-01-01T00:00:00.Z"`, `"2026-01-01 00:00:00Z"`,
+		`"2026-01-01"`, `"2026-01-01T00:00:00"`, `"2026-01-01T00:00:00Z\n"`, `"1969-12-31T23:59:59Z"`, `"2262-04-11T23:47:17Z"`, `"2026-01-01T00:00:00-00:00"`,
+		`"2026-01-01T00:00:00.000000+00:00"`, `"\uff12026-01-01T00:00:00Z"`, `"2026-13-01T00:00:00Z"`, `"2026-00-00T00:00:00Z"`,
+	}
+	durations = []string{
+		`"0"`, `"0s"`, `"-0s"`, `"+1h"`, `"1h"`, `"1.5h"`, `".5h"`, `"1.h"`, `"365d"`, `"1d"`, `"90 days"`, `"3 weeks"`, `"1h30m"`, `"1H"`, `"1 h"`, `"1h "`, `"-1h"`,
+		`"2562047h47m16.854775807s"`, `"2562047h47m16.854775808s"`, `"9223372036854775807ns"`, `"9223372036854775808ns"`, `"9999999999h"`, `"1ns"`, `"1us"`, `"1\u00b5s"`,
+		`"1\u03bcs"`, `"720h"`, `"8760h"`, `"87600h"`, `"P1D"`, `"PT1H"`, `"1h1h1h1h"`, `"1e3h"`, `"0x1h"`, `"1_000h"`, `"inf"`, `"yesterday"`, `"1m0.000000000000000000000001s"`,
+	}
+	names = []string{"", " ", "\x00", "\U0001F600", "\u202ea", "\ufeff", "a.b", "a/b", "__proto__", "constructor", "\uffff", "1", strings.Repeat("\U0001F600", 64), strings.Repeat("a", 64)}
+)
+
+// Send sends JSON to the Kubernetes API, which no Go type would write, and returns its answer.
+func Send(ctx context.Context, client *http.Client, method, url, contentType string, content []byte) (status int, answer []byte, err error) {
+	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(content))
+	if err != nil {
+		return 0, nil, err
+	}
+	request.Header.Set("Content-Type", contentType)
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close() //nolint:errcheck // only read from
+	answer, err = io.ReadAll(response.Body)
+	return response.StatusCode, answer, err
+}
+
+// Object returns the JSON of an object of the kind whose spec is odd; of a valid one for an Odd of no value.
+func Object(crd *apiextensionsv1.CustomResourceDefinition, namespace, name string, odd Odd) ([]byte, error) {
+	metadata := map[string]any{"name": name}
+	if crd.Spec.Scope == apiextensionsv1.NamespaceScoped {
+		metadata["namespace"] = namespace
+	}
+	return json.Marshal(map[string]any{
+		"apiVersion": crd.Spec.Group + "/" + crd.Spec.Versions[0].Name, "kind": crd.Spec.Names.Kind, "metadata": metadata,
+		"spec": Part(SchemaOf(crd), "spec", odd.Path, odd.Value),
+	})
+}
+
+// Path returns where the API server takes and lists objects of the kind.
+func Path(crd *apiextensionsv1.CustomResourceDefinition, namespace string) string {
+	path := "/apis/" + crd.Spec.Group + "/" + crd.Spec.Versions[0].Name + "/"
+	if crd.Spec.Scope == apiextensionsv1.NamespaceScoped {
+		path += "namespaces/" + namespace + "/"
+	}
+	return path + crd.Spec.Names.Plural
+}
