@@ -146,3 +146,27 @@ func TestALineIsBoundedAndNoOtherFindingsWritersStandInIt(t *testing.T) {
 	leave()
 	g.Eventually(func() int { return l.waitingFor(hot) }).Should(Equal(-1))
 }
+
+// Who has just been given the finding when it gives up passes it on.
+func TestWhoGivesUpAsItsTurnComesPassesItOn(t *testing.T) {
+	g := NewWithT(t)
+	for range 50 {
+		l := newLines(noPause)
+		_, err := l.enter(t.Context(), hot) // has it from here on; next gives it away below
+		g.Expect(err).NotTo(HaveOccurred())
+		ctx, giveUp := context.WithCancel(t.Context())
+		var wait sync.WaitGroup
+		wait.Go(func() {
+			if leave, err := l.enter(ctx, hot); err == nil {
+				leave()
+			}
+		})
+		g.Eventually(func() int { return l.waitingFor(hot) }).Should(Equal(1))
+		l.mu.Lock()
+		giveUp()
+		l.next(hot)
+		l.mu.Unlock()
+		wait.Wait()
+		g.Eventually(func() int { return l.waitingFor(hot) }).Should(Equal(-1), "nobody has the finding, and nobody can get it")
+	}
+}
