@@ -2,6 +2,7 @@ package webhookdelivery
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -35,8 +36,13 @@ var concernsDeliveries = predicate.Funcs{
 		return isEndpoint && isToo && (before.Generation != after.Generation || before.UID != after.UID ||
 			(before.DisabledByControllers() == nil) != (after.DisabledByControllers() == nil) ||
 			!equality.Semantic.DeepEqual(before.Status.SecretRef, after.Status.SecretRef) ||
-			!equality.Semantic.DeepEqual(before.Status.Secrets, after.Status.Secrets))
+			!slices.EqualFunc(before.Status.Secrets, after.Status.Secrets, sameSecret))
 	},
+}
+
+// sameSecret compares field by field: equality.Semantic panics at the unexported fields of an instant.
+func sameSecret(a, b v1alpha1.WebhookSecretStatus) bool {
+	return a.ID == b.ID && a.ExpiresAt.Equal(b.ExpiresAt)
 }
 
 // redeliveryAsked lets through what asks for a redelivery.
