@@ -112,7 +112,8 @@ func newBigFacade(tb testing.TB, findings int) *bigFacade {
 		tb.Fatal(err)
 	}
 	r := &router{
-		auth: authenticator, model: model, limiter: limiter, tracer: tracer, pages: newReadyPages(readyBytes), metrics: newMetrics(registry),
+		dataStaleness: DefaultDataStaleness,
+		auth:          authenticator, model: model, limiter: limiter, tracer: tracer, pages: newReadyPages(readyBytes), metrics: newMetrics(registry),
 		log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	backend := &handlers.Backend{Model: model, Cursors: cursor.NewRandom()}

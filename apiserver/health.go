@@ -20,13 +20,14 @@ func (s *Server) healthHandler(registry *prometheus.Registry) http.Handler {
 	return mux
 }
 
-// readyz says for each part whether it is ready.
+// readyz says for each part whether it is ready, and what has not been heard of lately. Once ready, a replica is
+// not ready only while it stops.
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
 	parts := []struct {
 		name  string
 		ready bool
 	}{
-		{"keys", s.auth.Ready()},
+		{"keys", s.auth.Synced()},
 		{"read model", s.model.Ready()},
 		{"not stopping", !s.draining.Load()},
 	}
@@ -40,5 +41,5 @@ func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	fmt.Fprint(w, report) //nolint:errcheck // a probe that has gone away
+	fmt.Fprint(w, report+s.deafness()) //nolint:errcheck // a probe that has gone away
 }

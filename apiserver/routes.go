@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -33,6 +34,8 @@ type router struct {
 	pages   *readyPages
 	metrics *metrics
 	log     *slog.Logger
+	// dataStaleness is how long nothing may be heard of a kind before its answers are refused.
+	dataStaleness time.Duration
 	// trustedProxies are believed about whom they forward requests for.
 	trustedProxies []netip.Prefix
 	// templates maps Gin's name of a route to the contract's.
@@ -47,6 +50,7 @@ type router struct {
 //	limit      429 once its caller has used its limit up; the contract and /docs end behind it
 //	refuse     401 without a valid key; unknown paths and methods, and OPTIONS, end behind it
 //	allow      403 outside of the key's scopes
+//	tellAge    x-data-age, or 500 where nothing has been heard of what the answer rests on
 //	validate   400 for what the contract does not allow
 //	perform    the operation
 //
@@ -117,7 +121,7 @@ func (r *router) addOperations(api *gin.RouterGroup, described map[string]*opena
 		path, segments := ginPath(contract.Path)
 		r.templates[path] = contract.Path
 		for _, method := range contract.Methods() {
-			api.Handle(method, path, r.allow(contract.Scope), validate(contract, segments), do)
+			api.Handle(method, path, r.allow(contract.Scope), r.tellAge(contract.Scope), validate(contract, segments), do)
 			methods[path] = append(methods[path], method)
 		}
 	}

@@ -3,6 +3,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,6 +67,9 @@ type Options struct {
 	CursorKeysDir string
 	// KeyStaleness is how old what is known of API keys may be before requests are refused.
 	KeyStaleness time.Duration
+	// DataStaleness is how long nothing may be heard of a kind before requests that rest on it are refused;
+	// 0 means DefaultDataStaleness.
+	DataStaleness time.Duration
 	// TLSCertFile and TLSKeyFile hold the certificate that the REST API is served with, and
 	// its private key; both empty: plain HTTP.
 	TLSCertFile, TLSKeyFile string
@@ -81,6 +85,9 @@ type Options struct {
 	// Log takes the access log and all else.
 	Log *slog.Logger
 }
+
+// DefaultDataStaleness is that of Options.
+const DefaultDataStaleness = 10 * time.Minute
 
 // Server serves the REST API.
 type Server struct {
@@ -145,7 +152,7 @@ func New(options Options) (*Server, error) {
 	}
 	r := &router{
 		auth: s.auth, model: s.model, limiter: s.limiter, tracer: s.tracer, pages: newReadyPages(readyBytes), metrics: newMetrics(registry), log: options.Log,
-		trustedProxies: options.TrustedProxies,
+		trustedProxies: options.TrustedProxies, dataStaleness: cmp.Or(options.DataStaleness, DefaultDataStaleness),
 	}
 	handler, err := r.handler(handlers.Operations(&handlers.Backend{Model: s.model, Cursors: s.cursors, Triage: writer, Deliveries: reader}))
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -260,7 +261,7 @@ func (a *Authenticator) Age(now time.Time) time.Duration {
 	return oldest
 }
 
-// Ready reports whether keys can be decided upon now.
-func (a *Authenticator) Ready() bool { return !a.stale(time.Now()) }
+// Synced reports whether all was listed once, so that keys can be decided upon. It stays true.
+func (a *Authenticator) Synced() bool { return a.Age(time.Now()) != math.MaxInt64 }
 
 func (a *Authenticator) stale(now time.Time) bool { return a.Age(now) > a.staleness }

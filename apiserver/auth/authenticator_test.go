@@ -185,7 +185,7 @@ func TestNothingIsDecidedUponOldKnowledge(t *testing.T) {
 		t.Fatal(err)
 	}
 	header := issue(t, key, "stale")
-	if identity, err := idle.Authenticate(header, time.Now()); !errors.Is(err, ErrStale) || identity.KeyUID != "" || idle.Ready() {
+	if identity, err := idle.Authenticate(header, time.Now()); !errors.Is(err, ErrStale) || identity.KeyUID != "" || idle.Synced() {
 		t.Errorf("before anything is known: %+v, %v, want nobody, ErrStale and not ready", identity, err)
 	}
 	if _, err := idle.Authenticate("", time.Now()); !errors.Is(err, ErrUnauthenticated) {
@@ -212,7 +212,7 @@ func TestNothingIsDecidedUponOldKnowledge(t *testing.T) {
 		identity, err := a.Authenticate(header, time.Now())
 		g.Expect(err).To(MatchError(ErrStale))
 		g.Expect(identity.KeyUID).To(Equal(key.UID), "who it was by what was known last")
-		g.Expect(a.Ready()).To(BeFalse())
+		g.Expect(a.Synced()).To(BeTrue(), "not ready before the first list alone")
 	})
 	if identity, err := a.Authenticate(header+"x", time.Now()); !errors.Is(err, ErrStale) || identity.KeyUID != "" {
 		t.Errorf("with a forged token: %+v, %v, want nobody and ErrStale", identity, err)

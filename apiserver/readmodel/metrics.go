@@ -2,6 +2,7 @@ package readmodel
 
 import (
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -66,6 +67,28 @@ func (m *Model) silence(k kind) time.Duration {
 		return math.MaxInt64
 	}
 	return max(0, m.clock.Since(*at))
+}
+
+// Silence returns which of the kinds nothing has been heard of for the longest, and for how long: no list, no
+// start of a watch, no event and no bookmark.
+func (m *Model) Silence(resources ...string) (kind string, silence time.Duration) {
+	for k := range kinds {
+		if !slices.Contains(resources, k.String()) {
+			continue
+		}
+		if its := m.silence(k); its >= silence {
+			kind, silence = k.String(), its
+		}
+	}
+	return kind, silence
+}
+
+// Kinds returns the kinds that are watched, as they are named in paths of the Kubernetes API.
+func (m *Model) Kinds() (resources []string) {
+	for k := range kinds {
+		resources = append(resources, k.String())
+	}
+	return resources
 }
 
 func (m *Model) lag() time.Duration {

@@ -24,6 +24,9 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/clientaddress"
 )
 
+// leastDataStaleness lets a bookmark be missed.
+const leastDataStaleness = 2 * time.Minute
+
 // apiserverOptions are the flags of `findings-operator apiserver`.
 type apiserverOptions struct {
 	kubeconfig         string
@@ -33,6 +36,7 @@ type apiserverOptions struct {
 	namespace          string
 	cursorKeysDir      string
 	keyStaleness       time.Duration
+	dataStaleness      time.Duration
 	tlsCertFile        string
 	tlsPrivateKeyFile  string
 	redisURLFile       string
@@ -92,6 +96,9 @@ func (o *apiserverOptions) addFlags(flags *pflag.FlagSet) {
 			"whose name sorts last signs. Without it the key is made anew at each start, and cursors end with it")
 	flags.DurationVar(&o.keyStaleness, "key-staleness", time.Minute,
 		"how old what is known of API keys may become before requests are refused")
+	flags.DurationVar(&o.dataStaleness, "data-staleness", 10*time.Minute,
+		"how long nothing may be heard of a kind before requests that rest on it are refused; from 90s on\n"+
+			"answers carry x-data-age")
 	flags.StringVar(&o.tlsCertFile, "tls-cert-file", "",
 		"file of the certificate that the REST API is served with; without it, plain HTTP. A renewed one is used without a restart")
 	flags.StringVar(&o.tlsPrivateKeyFile, "tls-private-key-file", "", "file of the private key of --tls-cert-file")
@@ -117,6 +124,9 @@ func (o *apiserverOptions) validate() error {
 	}
 	if o.keyStaleness < time.Second {
 		problems = append(problems, errors.New("--key-staleness must be at least 1s"))
+	}
+	if o.dataStaleness < leastDataStaleness {
+		problems = append(problems, fmt.Errorf("--data-staleness must be at least %s: where nothing changes, the API server says so once a minute", leastDataStaleness))
 	}
 	if (o.tlsCertFile == "") != (o.tlsPrivateKeyFile == "") {
 		problems = append(problems, errors.New("--tls-cert-file and --tls-private-key-file go together"))
@@ -191,6 +201,7 @@ func (o *apiserverOptions) run(ctx context.Context) error {
 		Namespace:         o.namespace,
 		CursorKeysDir:     o.cursorKeysDir,
 		KeyStaleness:      o.keyStaleness,
+		DataStaleness:     o.dataStaleness,
 		TLSCertFile:       o.tlsCertFile,
 		TLSKeyFile:        o.tlsPrivateKeyFile,
 		TrustedProxies:    o.proxies,

@@ -18,6 +18,7 @@ func TestAPIServerFlagsAreChecked(t *testing.T) {
 		{"ports may be left to the system", []string{"--bind-address=127.0.0.1:0", "--health-bind-address=127.0.0.1:0"}, ""},
 		{"an address serves one purpose", []string{"--bind-address=:8081"}, "--bind-address and --health-bind-address must differ"},
 		{"keys are never checked too rarely to matter", []string{"--key-staleness=0s"}, "--key-staleness must be at least 1s"},
+		{"a kind that nobody changes is heard of once a minute", []string{"--data-staleness=1m"}, "--data-staleness must be at least 2m"},
 		{"a level is a known one", []string{"--log-level=loud"}, `--log-level must be debug, info, warn or error, not "loud"`},
 		{"a format is a known one", []string{"--log-format=xml"}, `--log-format must be json or text, not "xml"`},
 		{"a namespace is needed", []string{"--namespace="}, "--namespace"},

@@ -65,8 +65,7 @@ func (s *trial) killAPIServer() {
 	s.must(s.AwaitReady(s.t.Context()))
 }
 
-// awaitRefusal waits until reads are refused for what is known being stale, and the facade says
-// that it is not ready.
+// awaitRefusal waits until reads are refused for what is known being stale. The facade stays ready all the same.
 func (s *trial) awaitRefusal() {
 	s.t.Helper()
 	s.eventually("reads are refused", func(ctx context.Context) error {
@@ -74,8 +73,8 @@ func (s *trial) awaitRefusal() {
 		if err != nil || code != http.StatusInternalServerError || got.detail() != "authorization data is stale" {
 			return fmt.Errorf("a read is answered with %d: %w", code, err)
 		}
-		if ready, err := s.monitor.isReady(ctx); ready || err != nil {
-			return fmt.Errorf("the facade says that it is ready: %w", err)
+		if ready, err := s.monitor.isReady(ctx); !ready || err != nil {
+			return fmt.Errorf("the facade says that it is not ready: %w", err)
 		}
 		return nil
 	})

@@ -121,16 +121,16 @@ func TestTheMonitorSeesWhatTheFacadeMayNotSay(t *testing.T) {
 	}{
 		{"all is well", time.Second, true, http.StatusOK, "", "", true, ""},
 		{"an outage", 12 * time.Second, true, http.StatusOK, "", "12", true, ""},
-		{"a long one", 30 * time.Second, false, http.StatusInternalServerError, stale, "", true, ""},
+		{"a long one", 30 * time.Second, true, http.StatusInternalServerError, stale, "", true, ""},
 		{"a start", time.Second, false, http.StatusInternalServerError, starting, "", false, ""},
-		{"ready while stale", 30 * time.Second, true, http.StatusInternalServerError, stale, "", true, "says that it is ready"},
+		{"not ready while stale", 30 * time.Second, false, http.StatusInternalServerError, stale, "", true, "says that it is not ready"},
 		{"not ready without need", time.Second, false, http.StatusOK, "", "", true, "says that it is not ready"},
-		{"reads while stale", 30 * time.Second, false, http.StatusOK, "", "30", true, "serves a read"},
+		{"reads while stale", 30 * time.Second, true, http.StatusOK, "", "30", true, "serves a read"},
 		{"no reads without need", 12 * time.Second, true, http.StatusInternalServerError, stale, "", true, "a read is answered with 500"},
 		{"an age that is not told", 12 * time.Second, true, http.StatusOK, "", "", true, "without x-data-age"},
 		{"a wrong age", 12 * time.Second, true, http.StatusOK, "", "3", true, "though the metric says"},
-		{"another refusal", 30 * time.Second, false, http.StatusTooManyRequests, stale, "", true, "answered with 429"},
-		{"no advice", 30 * time.Second, false, http.StatusInternalServerError, `{"detail":"sorry"}`, "", true, `"sorry"`},
+		{"another refusal", 30 * time.Second, true, http.StatusTooManyRequests, stale, "", true, "answered with 429"},
+		{"no advice", 30 * time.Second, true, http.StatusInternalServerError, `{"detail":"sorry"}`, "", true, `"sorry"`},
 	} {
 		said := judged(func(s *trial) {
 			m := &monitor{s: s}

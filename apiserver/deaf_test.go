@@ -1,0 +1,131 @@
+package apiserver
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	testclock "k8s.io/utils/clock/testing"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/auth"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
+	"github.com/appsec-dev/findings-operator/internal/kube"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// watched are the kinds of a read model whose watches a test speaks for.
+type watched struct {
+	model *readmodel.Model
+	clock *testclock.FakeClock
+	news  map[string]*watch.FakeWatcher
+}
+
+func newWatched(t *testing.T) *watched {
+	t.Helper()
+	w := &watched{clock: testclock.NewFakeClock(time.Now()), news: map[string]*watch.FakeWatcher{}}
+	source := func(resource string) kube.Source {
+		w.news[resource] = watch.NewFakeWithChanSize(10, false)
+		return heldUntil(w.news[resource])
+	}
+	model, err := readmodel.New(readmodel.Options{Log: logr.Discard(), Clock: w.clock, Sources: &readmodel.Sources{
+		Organizations: source("organizations"), Repositories: source("repositories"), Projects: source("projects"),
+		Reviews: source("reviews"), ReviewIssues: source("reviewissues"), WebhookDeliveries: source("webhookdeliveries"),
+		Findings: source("findings"),
+	}})
+	harness.Must(t, err)
+	w.model = model
+	go func() { _ = model.Run(t.Context()) }()
+	harness.Eventually(t, func(g Gomega) { g.Expect(model.Ready()).To(BeTrue()) })
+	return w
+}
+
+// bookmark has the API server say of a kind that nothing has changed, and waits until that was heard.
+func (w *watched) bookmark(t *testing.T, resource string) {
+	t.Helper()
+	for _, kind := range kube.Kinds() {
+		if kind.Resource == resource {
+			object := kind.New()
+			object.SetResourceVersion("2")
+			w.news[resource].Action(watch.Bookmark, object)
+		}
+	}
+	harness.Eventually(t, func(g Gomega) {
+		_, silence := w.model.Silence(resource)
+		g.Expect(silence).To(BeZero())
+	})
+}
+
+func TestEachKindThatGoesDeafIsNamedAndMarksWhatRestsOnIt(t *testing.T) {
+	w := newWatched(t)
+	authenticator, err := auth.New(auth.Options{Config: &rest.Config{Host: "127.0.0.1:1"}, Namespace: "findings-system"})
+	harness.Must(t, err)
+	s := &Server{model: w.model, auth: authenticator}
+	if report := s.deafness(); report != "" {
+		t.Errorf("a model that hears all reports %q", report)
+	}
+	for _, deaf := range w.model.Kinds() {
+		w.clock.Step(deafAfter + time.Second)
+		for _, kind := range w.model.Kinds() {
+			if kind != deaf {
+				w.bookmark(t, kind)
+			}
+		}
+		if report := s.deafness(); strings.Count(report, "\n") != 1 || !strings.Contains(report, "[!] "+deaf+": nothing heard for 1m31s") {
+			t.Errorf("%s is deaf: the report is %q", deaf, report)
+		}
+		for scope, kinds := range restsOn {
+			_, code, age := w.get(t, scope, time.Hour)
+			if code != http.StatusOK || (age != "") != slices.Contains(kinds, deaf) {
+				t.Errorf("%s is deaf: %s answers %d with age %q", deaf, scope, code, age)
+			}
+			if seconds, _ := strconv.Atoi(age); age != "" && seconds < 91 {
+				t.Errorf("%s is deaf: %s gives an age of %q", deaf, scope, age)
+			}
+			if detail, code, _ := w.get(t, scope, time.Minute); (code == http.StatusInternalServerError) != slices.Contains(kinds, deaf) {
+				t.Errorf("%s has been deaf for longer than is allowed: %s answers %d %s", deaf, scope, code, detail)
+			}
+		}
+		w.bookmark(t, deaf)
+	}
+}
+
+// get asks an operation of that scope, where data may be as old as that.
+func (w *watched) get(t *testing.T, scope v1alpha1.Scope, staleness time.Duration) (body string, code int, age string) {
+	t.Helper()
+	authenticator, err := auth.New(auth.Options{Config: &rest.Config{Host: "127.0.0.1:1"}, Namespace: "findings-system"})
+	harness.Must(t, err)
+	r := &router{model: w.model, auth: authenticator, dataStaleness: staleness}
+	engine := newEngine()
+	engine.Use(func(c *gin.Context) { c.Set(stateKey, &state{}) })
+	engine.GET("/", r.tellAge(scope), func(c *gin.Context) { c.Status(http.StatusOK) })
+	answer := httptest.NewRecorder()
+	engine.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+	return answer.Body.String(), answer.Code, answer.Header().Get(dataAgeHeader)
+}
+
+// An operation whose scope is missing here would never say how old its data is.
+func TestEveryScopeRestsOnKindsThatAreWatched(t *testing.T) {
+	w := newWatched(t)
+	for _, scope := range []v1alpha1.Scope{
+		v1alpha1.ScopeFindingsRead, v1alpha1.ScopeFindingsTriage, v1alpha1.ScopeReposRead, v1alpha1.ScopeReviewsRead, v1alpha1.ScopeWebhooksVerify,
+	} {
+		if len(restsOn[scope]) == 0 {
+			t.Errorf("%s rests on nothing", scope)
+		}
+		for _, kind := range restsOn[scope] {
+			if !slices.Contains(w.model.Kinds(), kind) {
+				t.Errorf("%s rests on %s, which nobody watches", scope, kind)
+			}
+		}
+	}
+}
