@@ -94,7 +94,7 @@ type OrganizationAPIKeys struct {
 	// maxLifetime is the longest life of a key from its issue, for example "2160h".
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m')",message="maxLifetime must be hours, minutes and seconds of at least 1m, for example 2160h"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && !self.matches('[ a-gi-lo-rtv-zA-Z]')",message="maxLifetime must be hours, minutes and seconds of at least 1m, for example 2160h"
 	// +optional
 	MaxLifetime *metav1.Duration `json:"maxLifetime,omitempty"`
 }
@@ -104,7 +104,7 @@ type Retention struct {
 	// closedFindings is how long a closed finding is kept, for example "8760h". Absent: for ever.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="closedFindings must be hours, minutes and seconds and not negative, for example 8760h for a year"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && !self.matches('[ a-gi-lo-rtv-zA-Z]')",message="closedFindings must be hours, minutes and seconds and not negative, for example 8760h for a year"
 	// +optional
 	ClosedFindings *metav1.Duration `json:"closedFindings,omitempty"`
 	// includeTriaged lets closed findings be retired that a person has muted or commented.
@@ -114,13 +114,13 @@ type Retention struct {
 	// each repository, project, tool and category is kept all the same.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="finishedScans must be hours, minutes and seconds and not negative, for example 8760h for a year"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && !self.matches('[ a-gi-lo-rtv-zA-Z]')",message="finishedScans must be hours, minutes and seconds and not negative, for example 8760h for a year"
 	// +optional
 	FinishedScans *metav1.Duration `json:"finishedScans,omitempty"`
 	// finishedDeliveries is how long a delivered or failed webhook delivery is kept. Absent: a week.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="finishedDeliveries must be hours, minutes and seconds and not negative, for example 8760h for a year"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && !self.matches('[ a-gi-lo-rtv-zA-Z]')",message="finishedDeliveries must be hours, minutes and seconds and not negative, for example 8760h for a year"
 	// +optional
 	FinishedDeliveries *metav1.Duration `json:"finishedDeliveries,omitempty"`
 }

@@ -28,7 +28,7 @@ const maxTimeLength = 64
 // +kubebuilder:validation:Type=string
 // +kubebuilder:validation:MaxLength=64
 // +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
-// +kubebuilder:validation:XValidation:rule="timestamp(self.upperAscii()) >= timestamp('0001-01-01T00:00:00Z')",message="must be a day of the calendar and in the years 0001 to 9999 in UTC, for example 2026-01-31T09:30:00Z"
+// +kubebuilder:validation:XValidation:rule="timestamp(self.upperAscii()) >= timestamp('0001-01-01T00:00:00Z') && self.matches('([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$')",message="must be a day of the calendar and in the years 0001 to 9999 in UTC, for example 2026-01-31T09:30:00Z"
 type Time struct {
 	time.Time `json:"-"`
 }

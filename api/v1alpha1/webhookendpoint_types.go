@@ -104,7 +104,7 @@ type WebhookSecretRotation struct {
 	// overlap is how long the secret before signs beside the new one. Default: none.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('720h')",message="overlap must be hours, minutes and seconds between 0s and 720h, for example 24h"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('720h') && !self.matches('[ a-gi-lo-rtv-zA-Z]')",message="overlap must be hours, minutes and seconds between 0s and 720h, for example 24h"
 	// +optional
 	Overlap *metav1.Duration `json:"overlap,omitempty"`
 }

@@ -14,8 +14,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/yaml"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -220,4 +222,47 @@ func Path(crd *apiextensionsv1.CustomResourceDefinition, namespace string) strin
 		path += "namespaces/" + namespace + "/"
 	}
 	return path + crd.Spec.Names.Plural
+}
+
+// Stored returns the JSON of an object as the API server stores it, to be put into etcd; its spec is odd.
+func Stored(crd *apiextensionsv1.CustomResourceDefinition, namespace, name string, odd Odd) ([]byte, error) {
+	content, err := Object(crd, namespace, name, odd)
+	if err != nil {
+		return nil, err
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(content, &object); err != nil {
+		return nil, err
+	}
+	metadata := map[string]any{
+		"name": name, "uid": uuid.NewUUID(), "generation": 1, "creationTimestamp": time.Now().UTC().Format(time.RFC3339),
+	}
+	if crd.Spec.Scope == apiextensionsv1.NamespaceScoped {
+		metadata["namespace"] = namespace
+	}
+	if object["metadata"], err = json.Marshal(metadata); err != nil {
+		return nil, err
+	}
+	return json.Marshal(object)
+}
+
+// Unreadables returns for each kind a field with a value that its Go type cannot hold. Earlier schemas
+// accepted those of times and durations.
+func Unreadables() map[string]Odd {
+	out := map[string]Odd{}
+	for kind, field := range map[string][2]string{
+		"APIKey":          {"spec.rotation.overlap", `"1d"`},
+		"Finding":         {"spec.scan.analyzedAt", `"2026-01-01T00:00:00+99:99"`},
+		"Organization":    {"spec.retention.closedFindings", `"365d"`},
+		"Project":         {"spec.lastCommittedAt", `"2026-01-01T00:00:00+99:99"`},
+		"Repository":      {"spec.lastCommit.committedAt", `"2026-01-01T00:00:00+99:99"`},
+		"Review":          {"spec.reviewedCommits.reviewedAt", `"2026-01-01T00:00:00+99:99"`},
+		"ReviewIssue":     {"spec.line", "4294967296"},
+		"Scan":            {"spec.startedAt", `"2026-01-01T00:00:00+99:99"`},
+		"WebhookDelivery": {"spec.payload", "7"},
+		"WebhookEndpoint": {"spec.rotation.overlap", `"1d"`},
+	} {
+		out[kind] = Odd{field[0], json.RawMessage(field[1])}
+	}
+	return out
 }

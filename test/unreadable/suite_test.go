@@ -1,0 +1,158 @@
+// Package unreadable puts objects into etcd that kube-apiserver serves and that Go cannot hold, under both of
+// the operator's processes, and sees that each costs itself only.
+package unreadable
+
+import (
+	"context"
+	"net/http"
+	"path/filepath"
+	"testing"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/apiclient"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/corpus"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+var env *testenv.Environment
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	testenv.Main(m, &env)
+}
+
+// service is the operator's two processes.
+type service struct {
+	controller, facade *harness.Component
+	crds               map[string]*apiextensionsv1.CustomResourceDefinition
+}
+
+func start(t *testing.T) *service {
+	t.Helper()
+	programs, err := harness.Build(t.Context())
+	harness.Must(t, err)
+	s := &service{}
+	s.controller, s.facade, err = env.Operator(t.Context(), harness.Operator{
+		Binary: filepath.Join(programs, "findings-operator"), Folder: t.TempDir(), Namespace: testenv.SystemNamespace,
+	})
+	harness.Must(t, err)
+	s.crds, err = corpus.CRDs()
+	harness.Must(t, err)
+	s.controller.Run(t)
+	s.facade.Run(t)
+	return s
+}
+
+// put stores an object of a kind that cannot be read.
+func (s *service) put(t *testing.T, kind, namespace, name string) {
+	t.Helper()
+	crd := s.crds[kind]
+	if crd.Spec.Scope == apiextensionsv1.ClusterScoped {
+		namespace = ""
+	}
+	content, err := corpus.Stored(crd, namespace, name, corpus.Unreadables()[kind])
+	harness.Must(t, err)
+	harness.Must(t, env.PutIntoEtcd(t.Context(), crd.Spec.Names.Plural, namespace, name, content))
+}
+
+// counted waits until both processes count that many objects of each kind that cannot be read.
+func (s *service) counted(t *testing.T, want map[string]int) {
+	t.Helper()
+	for _, process := range []*harness.Component{s.controller, s.facade} {
+		harness.Eventually(t, func(g Gomega) {
+			metrics, err := harness.Get(t.Context(), nil, "http://"+process.MetricsAddress+"/metrics")
+			g.Expect(err).NotTo(HaveOccurred())
+			for kind, crd := range s.crds {
+				if process == s.facade && !facadeReads[kind] {
+					continue
+				}
+				g.Expect(metrics).To(ContainSubstring("findings_unreadable_objects{kind=%q} %d\n", crd.Spec.Names.Plural, want[kind]))
+			}
+		})
+		body, err := harness.Get(t.Context(), nil, "http://"+process.HealthAddress+"/readyz")
+		if err != nil {
+			t.Errorf("not ready: %v %s", err, body)
+		}
+	}
+}
+
+// facadeReads are the kinds that the facade watches.
+var facadeReads = map[string]bool{
+	"APIKey": true, "Finding": true, "Organization": true, "Project": true, "Repository": true, "Review": true, "ReviewIssue": true,
+}
+
+// organization is one that the controllers have made, with a key.
+type organization struct {
+	s               *service
+	name, namespace string
+	client          apiclient.Client
+}
+
+func (s *service) organization(t *testing.T, name string) *organization {
+	t.Helper()
+	made := builder.Organization(name).RequestsPerMinute(1_000_000).Build()
+	env.Create(t, made)
+	harness.Eventually(t, func(g Gomega) {
+		testenv.Get(t, g, env, made)
+		g.Expect(v1alpha1.IsConditionTrue(made.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
+	})
+	o := &organization{s: s, name: name, namespace: made.Status.Namespace}
+	key := builder.APIKey("ci").In(o.namespace).Build()
+	env.Create(t, key)
+	harness.Eventually(t, func(g Gomega) {
+		testenv.Get(t, g, env, key)
+		g.Expect(v1alpha1.IsConditionTrue(key.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
+		secret := &corev1.Secret{}
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Namespace: o.namespace, Name: string(key.Status.SecretRef.Name)}, secret)).To(Succeed())
+		o.client = apiclient.Client{Base: "http://" + s.facade.Address, Token: string(secret.Data[v1alpha1.APIKeyTokenKey])}
+		g.Expect(o.get(t, "/v1/findings")).To(Equal(http.StatusOK))
+	})
+	env.Create(t, builder.Repository("a").In(o.namespace).Build(), builder.Project("a").In(o.namespace).Repository("a").Build())
+	return o
+}
+
+// get returns the status of an answer. One that shows old data is an error.
+func (o *organization) get(t *testing.T, path string) int {
+	t.Helper()
+	return o.ask(t, http.MethodGet, path, "")
+}
+
+func (o *organization) ask(t *testing.T, method, path, body string) int {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
+	defer cancel()
+	answer, err := o.client.Do(ctx, method, path, body)
+	if err != nil {
+		return 0
+	}
+	if age := answer.Header.Get("X-Data-Age"); age != "" {
+		t.Errorf("%s %s shows data that is %s old", method, path, age)
+	}
+	return answer.Status
+}
+
+// goesOn makes, shows and changes a finding, and waits for the controllers.
+func (o *organization) goesOn(t *testing.T, name string) {
+	t.Helper()
+	finding := builder.Finding(name).In(o.namespace).Project("a", "a").Build()
+	env.Create(t, finding)
+	path := "/v2/repos/a/projects/a/findings/" + name
+	harness.Eventually(t, func(g Gomega) { g.Expect(o.get(t, path)).To(Equal(http.StatusOK)) })
+	if status := o.ask(t, http.MethodPatch, "/v2/findings/"+name, `{"user_status":"muted"}`); status != http.StatusOK {
+		t.Errorf("PATCH answers %d", status)
+	}
+	harness.Eventually(t, func(g Gomega) {
+		testenv.Get(t, g, env, finding)
+		g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))
+		g.Expect(string(finding.Spec.Triage.UserStatus)).To(Equal("muted"))
+	})
+}

@@ -1,0 +1,128 @@
+package unreadable
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// many is how many findings of one organization cannot be read at a time.
+const many = 300
+
+func TestWhatCannotBeReadCostsItselfOnly(t *testing.T) {
+	s := start(t)
+	good, odd := s.organization(t, "good"), s.organization(t, "odd")
+	good.goesOn(t, "before")
+
+	// At run: one of each kind.
+	want := map[string]int{}
+	for kind := range s.crds {
+		s.put(t, kind, odd.namespace, "poison")
+		want[kind]++
+	}
+	s.counted(t, want)
+	good.goesOn(t, "at-run")
+	s.organization(t, "new-at-run").goesOn(t, "first")
+	odd.reported(t)
+	if status := odd.get(t, "/v2/repos/a/projects/a/findings/poison"); status != http.StatusNotFound {
+		t.Errorf("REST answers %d for what cannot be read", status)
+	}
+	odd.goesOn(t, "beside")
+
+	// Many of them, some of which could be read before.
+	for i := range many {
+		s.put(t, "Finding", odd.namespace, fmt.Sprintf("poison-%d", i))
+	}
+	s.put(t, "Finding", odd.namespace, "beside")
+	want["Finding"] += many + 1
+	s.counted(t, want)
+	good.goesOn(t, "with-many")
+	if status := odd.get(t, "/v2/repos/a/projects/a/findings/beside"); status != http.StatusNotFound {
+		t.Errorf("REST answers %d for what cannot be read any more", status)
+	}
+
+	// At start.
+	for _, process := range []*harness.Component{s.controller, s.facade} {
+		harness.Must(t, process.Stop())
+		harness.Must(t, process.StartReady(t.Context()))
+	}
+	s.counted(t, want)
+	good.goesOn(t, "after-start")
+	s.organization(t, "new-after-start").goesOn(t, "first")
+
+	odd.mend(t, want)
+	s.counted(t, want)
+	good.goesOn(t, "after-mending")
+}
+
+// reported waits for an Event about each object in its namespace.
+func (o *organization) reported(t *testing.T) {
+	t.Helper()
+	harness.Eventually(t, func(g Gomega) {
+		about := map[string]bool{}
+		for _, namespace := range []string{o.namespace, metav1.NamespaceDefault} {
+			events := &eventsv1.EventList{}
+			g.Expect(env.Client.List(t.Context(), events, client.InNamespace(namespace))).To(Succeed())
+			for _, event := range events.Items {
+				if event.Reason == v1alpha1.ReasonUnreadable && event.Regarding.Name == "poison" {
+					about[event.Regarding.Kind] = true
+				}
+			}
+		}
+		for kind := range o.s.crds {
+			g.Expect(about).To(HaveKey(kind))
+		}
+	})
+}
+
+// mend shows that an object that cannot be read can be changed in other parts, and mended, as kubectl does;
+// what is immutable can be deleted.
+func (o *organization) mend(t *testing.T, want map[string]int) {
+	t.Helper()
+	merge := func(kind, patch string) {
+		t.Helper()
+		object := o.poison(kind)
+		if err := env.Client.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+			t.Fatalf("patch a %s with %s: %v", kind, patch, err)
+		}
+	}
+	// Another part of each: the value that the schema refuses now is left as it is.
+	merge("Finding", `{"spec":{"class":"changed"}}`)
+	merge("Organization", `{"spec":{"displayName":"changed"}}`)
+	o.s.counted(t, want)
+	merge("Organization", `{"spec":{"retention":{"closedFindings":"8760h"}}}`)
+	merge("Finding", `{"spec":{"scan":null}}`)
+	merge("Repository", `{"spec":{"lastCommit":null}}`)
+	want["Organization"]--
+	want["Finding"]--
+	want["Repository"]--
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(o.get(t, "/v2/repos/a/projects/a/findings/poison")).To(Equal(http.StatusOK))
+		made := builder.Organization("poison").Build()
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(made), made)).To(Succeed())
+		g.Expect(v1alpha1.IsConditionTrue(made.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
+	})
+	harness.Must(t, env.Client.Delete(t.Context(), o.poison("Scan")))
+	want["Scan"]--
+}
+
+// poison names the object of a kind that cannot be read; no Go type could hold it.
+func (o *organization) poison(kind string) *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	object.SetName("poison")
+	if kind != "Organization" {
+		object.SetNamespace(o.namespace)
+	}
+	return object
+}
