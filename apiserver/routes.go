@@ -46,6 +46,7 @@ type router struct {
 //
 //	observe    names, logs, counts and traces the request
 //	recovery   answers a panic
+//	await      holds it back while the service starts
 //	identify   finds out whose key it is
 //	limit      429 once its caller has used its limit up; the contract and /docs end behind it
 //	refuse     401 without a valid key; unknown paths and methods, and OPTIONS, end behind it
@@ -71,7 +72,7 @@ func (r *router) handler(operations map[string]handlers.Handle) (http.Handler, e
 	}
 
 	engine := newEngine()
-	engine.Use(r.observe, recovery, r.identify, r.limit)
+	engine.Use(r.observe, recovery, r.await, r.identify, r.limit)
 	r.templates = map[string]string{}
 	if err := r.addPublic(engine, contract); err != nil {
 		return nil, err

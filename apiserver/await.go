@@ -1,0 +1,33 @@
+package apiserver
+
+import (
+	"context"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	// startPatience is how long a request waits that comes while the service starts.
+	startPatience = 10 * time.Second
+	// startPoll is how often it looks whether the start is over.
+	startPoll = 20 * time.Millisecond
+)
+
+// await holds requests back that come while the service starts. A Service goes on sending requests to a replica
+// whose process was killed and started again, until it has heard that the replica is not ready.
+func (r *router) await(c *gin.Context) {
+	awaitStart(c.Request.Context(), func() bool { return r.auth.Synced() && r.model.Ready() })
+}
+
+// awaitStart returns once the service has started, the client has left, or startPatience is over. A start that
+// takes longer is answered by refuse.
+func awaitStart(ctx context.Context, started func() bool) {
+	if started() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	_ = wait.PollUntilContextCancel(ctx, startPoll, false, func(context.Context) (bool, error) { return started(), nil })
+}
