@@ -17,6 +17,7 @@ const (
 	inputOf   = "input"
 	bombs     = "SARIF bombs"
 	egress    = "webhook egress"
+	poison    = "poison"
 )
 
 // attacks counts what all tests have tried.

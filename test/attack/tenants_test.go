@@ -111,12 +111,17 @@ func (o *tenant) key(t *testing.T, name string, scopes ...v1alpha1.Scope) string
 // sharedTime is when everything happened to everybody, so that times tell nothing.
 var sharedTime = time.Date(2026, 3, 2, 8, 30, 0, 0, time.UTC)
 
-// seed fills the organization; each text holds its marker, each name its mark.
-func (o *tenant) seed(t *testing.T) {
-	t.Helper()
+// nameAll names what seed makes.
+func (o *tenant) nameAll() {
 	for _, what := range []string{"repository", "project", "finding", "review", "issue", "scan", "endpoint"} {
 		o.ids[what] = what[:2] + "-" + o.mark
 	}
+}
+
+// seed fills the organization; each text holds its marker, each name its mark.
+func (o *tenant) seed(t *testing.T) {
+	t.Helper()
+	o.nameAll()
 	target.env.Create(t, o.repository(), o.project(), o.scan(), o.review(), o.reviewIssue())
 	for i := range 3 {
 		target.env.Create(t, o.finding(i))

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
@@ -140,17 +141,21 @@ func (o *organization) ask(t *testing.T, method, path, body string) int {
 	return answer.Status
 }
 
-// goesOn makes, shows and changes a finding, and waits for the controllers.
+// mostLate is how long what was written may be unseen. A watch that ends at an object that it cannot decode is
+// begun again by a list, which is later.
+const mostLate = 10 * time.Second
+
+// goesOn makes, shows and changes a finding, and waits for the controllers; each takes no longer than mostLate.
 func (o *organization) goesOn(t *testing.T, name string) {
 	t.Helper()
 	finding := builder.Finding(name).In(o.namespace).Project("a", "a").Build()
 	env.Create(t, finding)
 	path := "/v2/repos/a/projects/a/findings/" + name
-	harness.Eventually(t, func(g Gomega) { g.Expect(o.get(t, path)).To(Equal(http.StatusOK)) })
+	harness.Within(t, mostLate, func(g Gomega) { g.Expect(o.get(t, path)).To(Equal(http.StatusOK)) })
 	if status := o.ask(t, http.MethodPatch, "/v2/findings/"+name, `{"user_status":"muted"}`); status != http.StatusOK {
 		t.Errorf("PATCH answers %d", status)
 	}
-	harness.Eventually(t, func(g Gomega) {
+	harness.Within(t, mostLate, func(g Gomega) {
 		testenv.Get(t, g, env, finding)
 		g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))
 		g.Expect(string(finding.Spec.Triage.UserStatus)).To(Equal("muted"))

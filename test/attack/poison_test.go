@@ -1,0 +1,388 @@
+package attack
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/corpus"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+const (
+	// poisonWriters is how many objects are written at a time.
+	poisonWriters = 6
+	// dosesEach is how many objects of a kind the short form tries by a writer in a way.
+	dosesEach = 3
+	// fewestDoses is how many objects the full form tries at least.
+	fewestDoses = 5000
+)
+
+// Objects that nobody would expect, by everybody who may write, leave other organizations as they were.
+func TestPoison_OddObjectsHarmNobodyElse(t *testing.T) {
+	other := newNeighbour(t)
+	p := newPoisoner(t)
+	defer p.remove(t)
+	doses := p.doses(t)
+
+	done := make(chan struct{})
+	var clients sync.WaitGroup
+	clients.Go(func() { other.reads(t, done) })
+	clients.Go(func() { other.writes(t, done) })
+	p.give(t, doses)
+	close(done)
+	clients.Wait()
+
+	p.wasTaken(t)
+	other.goesOn(t)
+}
+
+// A dose is an odd object, and how it is written.
+type dose struct {
+	kind string
+	odd  corpus.Odd
+	by   *poisonWriter
+	way  string
+}
+
+// poisonWriter is somebody who may write objects of those kinds.
+type poisonWriter struct {
+	role  string
+	kinds []string
+	ways  []string
+	// parts, where not all, are the fields that it may write.
+	parts  []string
+	client *http.Client
+}
+
+// poisoner is who writes odd objects, with what came of it.
+type poisoner struct {
+	crds    map[string]*apiextensionsv1.CustomResourceDefinition
+	writers []*poisonWriter
+	mark    string
+	// namespaces by kind. Endpoints and deliveries have another organization's: that of the others has many
+	// findings, and a quota, which nobody enforces here, keeps the endpoints that would be told of them few.
+	namespaces map[string]string
+
+	mu             sync.Mutex
+	tried, written map[string]int
+}
+
+func newPoisoner(t *testing.T) *poisoner {
+	t.Helper()
+	p := &poisoner{mark: letters(6), namespaces: map[string]string{}, tried: map[string]int{}, written: map[string]int{}}
+	var err error
+	p.crds, err = corpus.CRDs()
+	harness.Must(t, err)
+	organization, hooks := newOrganization(t, "poison-"+p.mark, plenty), newOrganization(t, "hooks-"+p.mark, plenty)
+	for kind := range p.crds {
+		p.namespaces[kind] = organization.namespace
+	}
+	p.namespaces["WebhookEndpoint"], p.namespaces["WebhookDelivery"] = hooks.namespace, hooks.namespace
+
+	kinds := slices.Sorted(maps.Keys(p.crds))
+	namespaced := slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool {
+		return p.crds[kind].Spec.Scope == apiextensionsv1.ClusterScoped || p.namespaces[kind] == hooks.namespace
+	})
+	reported := []string{"Finding", "Review", "ReviewIssue", "Scan"}
+	for _, m := range organization.members(t) {
+		w := &poisonWriter{role: m.role, client: httpClient(t, m.config)}
+		switch m.role {
+		case "viewer":
+			continue
+		case "triager":
+			w.kinds, w.ways, w.parts = []string{"Finding", "Project"}, []string{"merge", "update"}, []string{"spec.triage.", "spec.user."}
+		case "owner":
+			w.kinds, w.ways = namespaced, []string{"create", "apply", "merge", "update"}
+		default:
+			w.kinds, w.ways = reported, []string{"create", "apply", "merge"}
+		}
+		p.writers = append(p.writers, w)
+	}
+	p.writers = append(p.writers,
+		&poisonWriter{role: "administrator", kinds: kinds, ways: []string{"create", "apply", "merge", "update"}, client: httpClient(t, target.env.Config)},
+		&poisonWriter{role: "nobody", kinds: kinds, ways: []string{"etcd"}})
+	p.makeBases(t)
+	return p
+}
+
+func httpClient(t *testing.T, config *rest.Config) *http.Client {
+	t.Helper()
+	c, err := rest.HTTPClientFor(config)
+	harness.Must(t, err)
+	c.Timeout = patience
+	return c
+}
+
+// makeBases makes valid objects to be changed, for each writer its own.
+func (p *poisoner) makeBases(t *testing.T) {
+	t.Helper()
+	admin := p.writers[slices.IndexFunc(p.writers, func(w *poisonWriter) bool { return w.role == "administrator" })]
+	for _, w := range p.writers {
+		if !slices.Contains(w.ways, "merge") {
+			continue
+		}
+		for _, kind := range w.kinds {
+			for i := range poisonBases() {
+				content, err := corpus.Object(p.crds[kind], p.namespaces[kind], p.base(w, i), corpus.Odd{})
+				harness.Must(t, err)
+				status, answer, err := corpus.Send(t.Context(), admin.client, http.MethodPost, p.url(kind), "application/json", content)
+				if err != nil || status != http.StatusCreated {
+					t.Fatalf("make a valid %s: %d %.300s (%v)", kind, status, answer, err)
+				}
+			}
+		}
+	}
+}
+
+// poisonBases is how many valid objects there are to be changed; the more, the more seldom two writes meet at one.
+func poisonBases() int {
+	if full {
+		return poisonWriters
+	}
+	return 1
+}
+
+func (p *poisoner) base(w *poisonWriter, i int) string {
+	return fmt.Sprintf("base-%s-%s-%d", p.mark, strings.ReplaceAll(w.role, " ", "-"), i%poisonBases())
+}
+
+func (p *poisoner) url(kind string) string {
+	return target.env.Config.Host + corpus.Path(p.crds[kind], p.namespaces[kind])
+}
+
+// doses are every odd value of every kind, each by another writer in another way than the one before;
+// the short form has some of each writer and way. What no Go type can hold is put into etcd in both.
+func (p *poisoner) doses(t *testing.T) []dose {
+	t.Helper()
+	var all []dose
+	for _, kind := range slices.Sorted(maps.Keys(p.crds)) {
+		odds := corpus.Of(p.crds[kind], "spec", 1)
+		how := p.how(kind)
+		for n, d := range how {
+			mine := odds
+			if d.by.parts != nil {
+				mine = slices.DeleteFunc(slices.Clone(odds), func(odd corpus.Odd) bool { return !d.by.mayWrite(odd.Path) })
+			}
+			step := len(how)
+			if !full {
+				step = max(1, len(mine)/dosesEach)
+			}
+			for i := n % step; i < len(mine); i += step {
+				if d.odd = mine[i]; d.way != "etcd" || served(d.odd) {
+					all = append(all, d)
+				}
+			}
+		}
+		all = append(all, dose{kind: kind, odd: corpus.Unreadables()[kind], by: p.writers[len(p.writers)-1], way: "etcd"})
+	}
+	if full && len(all) < fewestDoses {
+		t.Fatalf("there are %d odd objects, want %d", len(all), fewestDoses)
+	}
+	return mixed(all)
+}
+
+// how are the ways in which somebody may write objects of the kind.
+func (p *poisoner) how(kind string) []dose {
+	var how []dose
+	for _, w := range p.writers {
+		for _, way := range w.ways {
+			if slices.Contains(w.kinds, kind) {
+				how = append(how, dose{kind: kind, by: w, way: way})
+			}
+		}
+	}
+	return how
+}
+
+func (w *poisonWriter) mayWrite(path string) bool {
+	return slices.ContainsFunc(w.parts, func(part string) bool { return strings.HasPrefix(path, part) })
+}
+
+// mixed has kinds and writers next to each other: each on its own would spare the others.
+func mixed(doses []dose) []dose {
+	const stride = 101
+	out := make([]dose, 0, len(doses))
+	for first := range stride {
+		for i := first; i < len(doses); i += stride {
+			out = append(out, doses[i])
+		}
+	}
+	return out
+}
+
+// served reports whether the API server can decode what is stored; else its own lists would fail.
+func served(odd corpus.Odd) bool {
+	value, ok := odd.Value.(json.RawMessage)
+	var decoded any
+	return !ok || utiljson.Unmarshal(value, &decoded) == nil
+}
+
+func (p *poisoner) give(t *testing.T, doses []dose) {
+	t.Helper()
+	slots := make(chan struct{}, poisonWriters)
+	var wait sync.WaitGroup
+	for i, d := range doses {
+		slots <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-slots }()
+			status, err := p.write(t.Context(), d, i)
+			attempt(t, poison, err == nil, "%s of a %s by the %s: %s: %v", d.way, d.kind, d.by.role, d.odd, err)
+			p.count(d, err == nil && status < 300)
+		})
+	}
+	wait.Wait()
+}
+
+// write returns the API server's answer, which may well be a refusal.
+func (p *poisoner) write(ctx context.Context, d dose, i int) (int, error) {
+	crd, namespace, name := p.crds[d.kind], p.namespaces[d.kind], fmt.Sprintf("odd-%s-%d", p.mark, i)
+	content, err := corpus.Object(crd, namespace, name, d.odd)
+	if err != nil {
+		return 0, err
+	}
+	method, url, contentType := http.MethodPost, p.url(d.kind), "application/json"
+	switch d.way {
+	case "apply":
+		method, url, contentType = http.MethodPatch, url+"/"+name+"?fieldManager=poison&force=true", "application/apply-patch+yaml"
+	case "merge":
+		method, url, contentType = http.MethodPatch, url+"/"+p.base(d.by, i), "application/merge-patch+json"
+		content, err = withMetadata(content, nil)
+	case "update":
+		method, url = http.MethodPut, url+"/"+p.base(d.by, i)
+		var metadata json.RawMessage
+		if metadata, err = metadataOf(ctx, d.by.client, url); err == nil {
+			content, err = withMetadata(content, metadata)
+		}
+	case "etcd":
+		if crd.Spec.Scope == apiextensionsv1.ClusterScoped {
+			namespace = ""
+		}
+		if content, err = corpus.Stored(crd, namespace, name, d.odd); err != nil {
+			return 0, err
+		}
+		return http.StatusOK, target.env.PutIntoEtcd(ctx, crd.Spec.Names.Plural, namespace, name, content)
+	}
+	if err != nil {
+		return 0, err
+	}
+	status, _, err := corpus.Send(ctx, d.by.client, method, url, contentType, content)
+	return status, err
+}
+
+// withMetadata returns an object's JSON with other metadata, or with none.
+func withMetadata(content []byte, metadata json.RawMessage) ([]byte, error) {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(content, &object); err != nil {
+		return nil, err
+	}
+	if object["metadata"] = metadata; metadata == nil {
+		delete(object, "metadata")
+	}
+	return json.Marshal(object)
+}
+
+func metadataOf(ctx context.Context, c *http.Client, url string) (json.RawMessage, error) {
+	status, answer, err := corpus.Send(ctx, c, http.MethodGet, url, "application/json", nil)
+	if err != nil {
+		return nil, err
+	}
+	var object struct {
+		Metadata json.RawMessage `json:"metadata"`
+	}
+	if err := json.Unmarshal(answer, &object); err != nil || status != http.StatusOK {
+		return nil, fmt.Errorf("get %s: %d %.300s (%w)", url, status, answer, err)
+	}
+	return object.Metadata, nil
+}
+
+func (p *poisoner) count(d dose, written bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, of := range []string{"all", d.kind, d.by.role + " " + d.way} {
+		p.tried[of]++
+		if written {
+			p.written[of]++
+		}
+	}
+}
+
+// wasTaken wants something written of each kind, by each writer in each way, and in the service's sight what
+// cannot be read: else nothing is proven.
+func (p *poisoner) wasTaken(t *testing.T) {
+	t.Helper()
+	for _, of := range slices.Sorted(maps.Keys(p.tried)) {
+		t.Logf("%-24s tried %5d, written %5d", of, p.tried[of], p.written[of])
+		if p.written[of] == 0 {
+			t.Errorf("nothing was written of: %s", of)
+		}
+	}
+	harness.Eventually(t, func(g Gomega) {
+		metrics, err := harness.Get(t.Context(), nil, "http://"+target.facade.MetricsAddress+"/metrics")
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, kind := range []string{"apikeys", "findings", "organizations", "projects", "repositories", "reviewissues", "reviews"} {
+			g.Expect(metrics).To(MatchRegexp(`findings_unreadable_objects\{kind=%q\} [1-9]`, kind))
+		}
+	})
+}
+
+// remove takes away what was written, for the tests that come after.
+func (p *poisoner) remove(t *testing.T) {
+	t.Helper()
+	for kind, crd := range p.crds {
+		object := &metav1.PartialObjectMetadata{}
+		object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+		if crd.Spec.Scope == apiextensionsv1.NamespaceScoped {
+			if err := target.admin.DeleteAllOf(t.Context(), object, client.InNamespace(p.namespaces[kind])); err != nil {
+				t.Errorf("remove objects of %s: %v", kind, err)
+			}
+			continue
+		}
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind + "List"))
+		harness.Must(t, target.admin.List(t.Context(), list))
+		for i := range list.Items {
+			if item := &list.Items[i]; strings.Contains(item.Name, "-"+p.mark+"-") {
+				if err := client.IgnoreNotFound(target.admin.Delete(t.Context(), item)); err != nil {
+					t.Errorf("remove %s %s: %v", kind, item.Name, err)
+				}
+			}
+		}
+	}
+}
+
+// goesOn wants the facade ready, and an organization that is made now to become so, with a finding in it.
+func (b *neighbour) goesOn(t *testing.T) {
+	t.Helper()
+	body, err := harness.Get(t.Context(), nil, "http://"+target.facade.HealthAddress+"/readyz")
+	attempt(t, poison, err == nil, "the facade is not ready: %v %s", err, body)
+	made := newOrganization(t, "after-"+letters(6), plenty)
+	harness.Eventually(t, func(g Gomega) {
+		organization := builder.Organization(made.name).Build()
+		testenv.Get(t, g, target.env, organization)
+		g.Expect(v1alpha1.IsConditionTrue(organization.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
+	})
+	attempt(t, poison, true, "")
+	harness.Eventually(t, func(g Gomega) {
+		finding := b.finding(b.made)
+		testenv.Get(t, g, target.env, finding)
+		g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))
+	})
+	attempt(t, poison, true, "")
+}
