@@ -65,11 +65,11 @@ func (s *service) put(t *testing.T, kind, namespace, name string) {
 	harness.Must(t, env.PutIntoEtcd(t.Context(), crd.Spec.Names.Plural, namespace, name, content))
 }
 
-// counted waits until both processes count that many objects of each kind that cannot be read.
+// counted waits, no longer than mostLate, until both processes count that many objects of each kind that cannot be read.
 func (s *service) counted(t *testing.T, want map[string]int) {
 	t.Helper()
 	for _, process := range []*harness.Component{s.controller, s.facade} {
-		harness.Eventually(t, func(g Gomega) {
+		harness.Within(t, mostLate, func(g Gomega) {
 			metrics, err := harness.Get(t.Context(), nil, "http://"+process.MetricsAddress+"/metrics")
 			g.Expect(err).NotTo(HaveOccurred())
 			for kind, crd := range s.crds {

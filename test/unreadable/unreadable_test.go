@@ -19,6 +19,9 @@ import (
 // many is how many findings of one organization cannot be read at a time.
 const many = 300
 
+// inTurn is how many come one after another: waits between lists, doubled each time, pass mostLate by far.
+const inTurn = 8
+
 func TestWhatCannotBeReadCostsItselfOnly(t *testing.T) {
 	s := start(t)
 	good, odd := s.organization(t, "good"), s.organization(t, "odd")
@@ -38,6 +41,14 @@ func TestWhatCannotBeReadCostsItselfOnly(t *testing.T) {
 		t.Errorf("REST answers %d for what cannot be read", status)
 	}
 	odd.goesOn(t, "beside")
+
+	// One after another. A watch that ended at each would be begun again later each time.
+	for i := range inTurn {
+		s.put(t, "Finding", odd.namespace, fmt.Sprintf("poison-in-turn-%d", i))
+		want["Finding"]++
+		s.counted(t, want)
+		good.goesOn(t, fmt.Sprintf("in-turn-%d", i))
+	}
 
 	// Many of them, some of which could be read before.
 	for i := range many {
