@@ -11,7 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
-// deafAfter is how long nothing may be heard of a kind without a word about it. The API server sends a
+// deafAfter is the silence of a kind from which answers are marked with x-data-age. The API server sends a
 // bookmark about once a minute where nothing changes.
 const deafAfter = 90 * time.Second
 
@@ -24,18 +24,17 @@ var restsOn = map[v1alpha1.Scope][]string{
 	v1alpha1.ScopeWebhooksVerify: {"organizations", "webhookdeliveries"},
 }
 
-// tellAge says how old the data is at most that an answer rests on, where nothing has been heard of it for
+// checkDataAge says how old the data is at most that an answer rests on, where nothing has been heard of it for
 // long, and refuses to answer from data that is older than the operator allows.
-func (r *router) tellAge(scope v1alpha1.Scope) gin.HandlerFunc {
+func (r *router) checkDataAge(scope v1alpha1.Scope) gin.HandlerFunc {
 	kinds := restsOn[scope]
 	return func(c *gin.Context) {
 		kind, silence := r.model.Silence(kinds...)
-		if silence > r.dataStaleness {
-			fail(c, problem.Internal("data is stale", fmt.Errorf("nothing was heard of %s for %s", kind, silence.Round(time.Second))))
-			return
-		}
 		if silence > deafAfter {
 			c.Header(dataAgeHeader, strconv.Itoa(int(max(silence, r.auth.Age(time.Now())).Seconds())))
+		}
+		if silence > r.dataStaleness {
+			fail(c, problem.Internal("data is stale", fmt.Errorf("nothing was heard of %s for %s", kind, silence.Round(time.Second))))
 		}
 	}
 }

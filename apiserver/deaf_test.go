@@ -107,7 +107,7 @@ func (w *watched) get(t *testing.T, scope v1alpha1.Scope, staleness time.Duratio
 	r := &router{model: w.model, auth: authenticator, dataStaleness: staleness}
 	engine := newEngine()
 	engine.Use(func(c *gin.Context) { c.Set(stateKey, &state{}) })
-	engine.GET("/", r.tellAge(scope), func(c *gin.Context) { c.Status(http.StatusOK) })
+	engine.GET("/", r.checkDataAge(scope), func(c *gin.Context) { c.Status(http.StatusOK) })
 	answer := httptest.NewRecorder()
 	engine.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 	return answer.Body.String(), answer.Code, answer.Header().Get(dataAgeHeader)

@@ -51,7 +51,7 @@ type router struct {
 //	limit      429 once its caller has used its limit up; the contract and /docs end behind it
 //	refuse     401 without a valid key; unknown paths and methods, and OPTIONS, end behind it
 //	allow      403 outside of the key's scopes
-//	tellAge    x-data-age, or 500 where nothing has been heard of what the answer rests on
+//	checkDataAge x-data-age, or 500 where nothing has been heard of what the answer rests on
 //	validate   400 for what the contract does not allow
 //	perform    the operation
 //
@@ -122,7 +122,7 @@ func (r *router) addOperations(api *gin.RouterGroup, described map[string]*opena
 		path, segments := ginPath(contract.Path)
 		r.templates[path] = contract.Path
 		for _, method := range contract.Methods() {
-			api.Handle(method, path, r.allow(contract.Scope), r.tellAge(contract.Scope), validate(contract, segments), do)
+			api.Handle(method, path, r.allow(contract.Scope), r.checkDataAge(contract.Scope), validate(contract, segments), do)
 			methods[path] = append(methods[path], method)
 		}
 	}

@@ -51,7 +51,7 @@ without() {
     if [ "${REQUIRE_ALL:-}" = 1 ]; then
       problems+=("$program is not installed, and REQUIRE_ALL=1 wants every test run")
     else
-      echo "$target: $program is not installed: $what without it are reported as skipped (.ci/run installs it)"
+      echo "$target: $program is not installed: $what that need it are reported as skipped (.ci/run installs it)"
     fi
   done
 }
@@ -73,12 +73,12 @@ case "$target" in
     fi
     ;;
   test)
-    without "the tests that need it and run" redis-server node npm chromium postgresql
+    without "the tests" redis-server node npm chromium postgresql
     if [ "${REQUIRE_ALL:-}" = 1 ] && installed go && [ -z "$("$here/race.sh" 2>/dev/null)" ]; then
       problems+=("the race detector cannot be used, and REQUIRE_ALL=1 wants it (see hack/race.sh)")
     fi
     ;;
-  bench) without "the measurements that need it and run" postgresql ;;
+  bench) without "the measurements" postgresql ;;
   faults) need redis-server redis-server ;;
   plane)
     postgresql || { missing+=(initdb); packages+=(postgresql); }

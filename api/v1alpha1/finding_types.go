@@ -96,8 +96,8 @@ type FindingSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Evidence string `json:"evidence,omitempty"`
-	// doubt is there where a scan recognised a decided finding on weak evidence, so that the decision
-	// may belong to another problem of the same kind. Written by the scanner's import.
+	// doubt is set when a scan matched a decided finding on weak evidence: the decision may belong to
+	// another problem of the same kind. Written by the scanner's import.
 	// +optional
 	Doubt *FindingDoubt `json:"doubt,omitempty"`
 	// details say what is wrong, where, and what to do.

@@ -118,7 +118,7 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return append(buffer, '"'), nil
 }
 
-// ToUnstructured implements runtime.UnstructuredConverter's way around JSON.
+// ToUnstructured implements the converters' way around JSON.
 func (t Time) ToUnstructured() any {
 	return clamp(t.Time).UTC().Format(time.RFC3339)
 }

@@ -118,7 +118,7 @@ func (a *Authenticator) connect(options Options) error {
 	// Everything here bounds itself; a shared limit would let one part starve another.
 	config.QPS = -1
 	if a.writer, err = client.NewWithWatch(config, clientOptions); err != nil {
-		return fmt.Errorf("make a client for watches: %w", err)
+		return fmt.Errorf("make a client: %w", err)
 	}
 	own := rest.CopyConfig(config)
 	dial := own.Dial

@@ -152,12 +152,8 @@ func (w *Writer) patch(ctx context.Context, finding *v1alpha1.Finding, decision 
 func (w *Writer) get(ctx context.Context, namespace, name string) (finding *v1alpha1.Finding, err error) {
 	ctx, span := tracing.Start(ctx, "kubernetes: get finding", trace.WithSpanKind(trace.SpanKindClient))
 	defer func() { end(span, err) }()
-	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
-	defer cancel()
 	finding = &v1alpha1.Finding{}
-	return finding, w.client.Get().
-		Namespace(namespace).Resource(resource).Name(name).
-		Do(ctx).Into(finding)
+	return finding, kube.Get(ctx, w.client, namespace, name, finding)
 }
 
 // end ends the span of a call. Of an error it takes the reason alone: the message may repeat

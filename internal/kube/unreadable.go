@@ -84,23 +84,26 @@ func NewUnreadables(log logr.Logger, onFound func(*Unreadable)) *Unreadables {
 
 func (r *Unreadables) add(kind Kind, object *Unreadable) {
 	key := keyOf(kind, object)
-	r.mu.Lock()
-	_, known := r.objects[key]
-	name := r.named[object.Namespace] < maxNamed
-	if !known {
-		r.objects[key] = name
-		if name {
-			r.named[object.Namespace]++
-		}
-		r.known.Store(int64(len(r.objects)))
-	}
-	r.mu.Unlock()
-	if known || !name {
+	if !r.count(key) {
 		return
 	}
-	r.log.Error(object.Err, "An object cannot be read and is passed over; mend or delete it with kubectl",
+	r.log.Error(object.Err, "An object cannot be read and is passed over; mend it with kubectl",
 		"resource", kind.Resource, "namespace", object.Namespace, "name", object.Name)
 	r.onFound(object)
+}
+
+// count takes note of an object, and reports whether it is to be named now: not before, and there is room.
+func (r *Unreadables) count(key objectKey) (name bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	named := r.objects[key]
+	name = !named && r.named[key.Namespace] < maxNamed
+	if name {
+		r.named[key.Namespace]++
+	}
+	r.objects[key] = named || name
+	r.known.Store(int64(len(r.objects)))
+	return name
 }
 
 // remove forgets an object that can be read, or that does not exist any more.

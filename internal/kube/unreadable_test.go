@@ -177,6 +177,15 @@ func TestUnreadableObjectsAreCountedAndNamedWithinBounds(t *testing.T) {
 	if n := gauge(t, unreadables); n != maxNamed+51 {
 		t.Errorf("counted %v", n)
 	}
+	list.names = list.names[50:] // there is room for the names of others
+	for range 2 {
+		if _, err := l.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found["org-loud"] != maxNamed+50 {
+		t.Errorf("named %v after others were mended", found)
+	}
 	list.names = list.names[:1]
 	if _, err := l.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
