@@ -15,6 +15,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 
 	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
@@ -73,7 +74,7 @@ func (m *memory) scan(b *Batch, named func(index int, name string)) []change {
 	c := &scanContext{repository: "shop", project: "web", tool: b.Tool, category: b.Category, scanID: fmt.Sprintf("s-%d", m.scanned), startedAt: appsecv1alpha1.NewTime(time.Now())}
 	var there []appsecv1alpha1.Finding
 	for _, name := range slices.Sorted(maps.Keys(m.findings)) {
-		if f := m.findings[name]; f.Spec.Tool == b.Tool && f.Spec.Category == b.Category {
+		if f := m.findings[name]; f.Spec.Tool == b.Tool && b.findingsCategory().Matches(fields.Set{"spec.category": string(f.Spec.Category)}) {
 			there = append(there, f)
 		}
 	}
