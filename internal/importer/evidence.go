@@ -26,14 +26,16 @@ func evidenceText(r *sarif.Result) string {
 	}, "."), ".")
 }
 
-// resource is the first logical location with a name, else the endpoint; none where the result is about a package,
-// of which it names the version or the image.
+// resource is the first logical location that is a resource and has a name, else the endpoint; none where the
+// result is about a package, of which it names the version or the image. A function or a class is none: it
+// holds many problems of one rule.
 func resource(r *sarif.Result) string {
 	if r.Package != nil {
 		return ""
 	}
 	for _, l := range r.Logical {
-		if name := firstOf(l.FullyQualifiedName, l.Name); name != "" {
+		name := firstOf(l.FullyQualifiedName, l.Name)
+		if kind := strings.ToLower(l.Kind); name != "" && (kind == "" || kind == "resource" || kind == "module") {
 			return name
 		}
 	}
@@ -118,9 +120,20 @@ func fingerprintsOf(spec *appsecv1alpha1.FindingSpec) map[string]string {
 	}
 	out := make(map[string]string, len(spec.Fingerprints))
 	for _, f := range spec.Fingerprints {
-		out[f.Name] = f.Value
+		out[f.Name] = withoutOrdinal(f.Name, f.Value)
 	}
 	return out
+}
+
+// withoutOrdinal takes off what numbers the places of one hash: once the first is repaired, the
+// second has its number.
+func withoutOrdinal(name, value string) string {
+	if hash, ordinal, ok := strings.Cut(value, ":"); ok && strings.HasPrefix(strings.ToLower(name), "primarylocationlinehash") {
+		if _, err := strconv.ParseUint(ordinal, 10, 32); err == nil {
+			return hash
+		}
+	}
+	return value
 }
 
 // constantsOf are the fingerprints that say nothing, by what the results or the findings hold.

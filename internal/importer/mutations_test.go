@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/sarif"
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
@@ -94,21 +93,18 @@ func (m *memory) scan(b *Batch, named func(index int, name string)) []change {
 	return changes
 }
 
-// mute decides about every finding and returns what the decisions rest on.
-func (m *memory) mute() map[string]findingstate.Basis {
-	out := map[string]findingstate.Basis{}
+// mute decides about every finding.
+func (m *memory) mute() {
 	for name, f := range m.findings {
 		f.Spec.Triage.UserStatus = appsecv1alpha1.UserStatusMuted
 		m.findings[name] = f
-		out[name] = findingstate.BasisOf(&f.Spec)
 	}
-	return out
 }
 
 // outcome of one mutation of one file.
 type outcome struct {
 	applies bool
-	// decisions that could be kept, and those that were; marked of them as stale.
+	// decisions that could be kept, and those that were; marked of them with a doubt.
 	all, kept, marked int
 	// wrong landed on another problem and say nothing; doubted did so with a mark.
 	wrong, doubted int
@@ -119,7 +115,7 @@ func mutate(t *testing.T, doc object, change mutation) outcome {
 	t.Helper()
 	m := &memory{t: t, findings: map[string]appsecv1alpha1.Finding{}}
 	before := m.imports(clone(doc))
-	basis := m.mute()
+	m.mute()
 	after := clone(doc)
 	if !change.apply(after) {
 		return outcome{}
@@ -132,7 +128,7 @@ func mutate(t *testing.T, doc object, change mutation) outcome {
 	}
 	marked := func(name string) bool {
 		f := m.findings[name]
-		return f.Spec.Closed != nil || len(basis[name].Changed(findingstate.BasisOf(&f.Spec))) > 0
+		return f.Spec.Closed != nil || f.Spec.Doubt != nil
 	}
 	for from, names := range now {
 		for _, name := range names {

@@ -34,7 +34,7 @@ func recognise(c *scanContext, b *Batch, results []reported, there []appsecv1alp
 	legacy := map[string]int{}
 	for i := range there {
 		spec := &there[i].Spec
-		known[i] = recognition.Known{Evidence: evidenceOf(spec, constant), Closed: spec.Closed != nil}
+		known[i] = recognition.Known{Evidence: evidenceOf(spec, constant), Closed: spec.Closed != nil, Legacy: spec.Evidence == ""}
 		if spec.Evidence == "" {
 			legacy[there[i].Name] = i
 		}

@@ -35,6 +35,8 @@ type Known struct {
 	Evidence
 	// Closed findings are recognised by strong evidence alone, and after open ones.
 	Closed bool
+	// Legacy findings were stored by a version that stored no evidence: what is known of them is little.
+	Legacy bool
 }
 
 // hasCode says whether the evidence tells something about the code itself, so that another

@@ -89,7 +89,6 @@ func renamed(from, to string) rename {
 type file struct {
 	path    string
 	indexes []int
-	code    bool
 	paired  bool
 	moves   []*move
 }
@@ -129,7 +128,6 @@ func addTo(files map[string]*file, e *Evidence, index int) {
 		files[e.Path] = f
 	}
 	f.indexes = append(f.indexes, index)
-	f.code = f.code || e.hasCode()
 }
 
 func bySignature(files map[string]*file, without map[string]bool, of func(int) *Evidence) map[string][]*file {
@@ -151,13 +149,7 @@ func bySignature(files map[string]*file, without map[string]bool, of func(int) *
 }
 
 func (m *matcher) pairFiles(c *move) {
-	doubt := Doubt("")
-	if !c.from.code && len(c.from.indexes) < 2 && c.votes < 2 && base(c.from.path) != base(c.to.path) {
-		doubt = DoubtFile
-	}
 	for i := range c.from.indexes {
-		m.pair(c.to.indexes[i], c.from.indexes[i], doubt)
+		m.pair(c.to.indexes[i], c.from.indexes[i], "")
 	}
 }
-
-func base(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

@@ -36,16 +36,16 @@ type Doubt string
 const (
 	// DoubtCount: there are more, or fewer, results alike than before, and this one moved.
 	DoubtCount Doubt = "several results alike, and not as many as before"
-	// DoubtLine: the line is another, and the scanner reports no code to compare.
+	// DoubtLine: the line is another, and neither code nor another pair confirms it.
 	DoubtLine Doubt = "line moved, and no code to compare"
 	// DoubtPlace: several are at one place, and what told them apart has changed.
 	DoubtPlace Doubt = "several results at one place, and what told them apart has changed"
-	// DoubtMessage: other words, about what is in no file or of another resource.
-	DoubtMessage Doubt = "message changed, and neither file nor code to compare"
+	// DoubtMessage: the place is the same, and what is said, the code or the resource is another.
+	DoubtMessage Doubt = "message or code changed, and only the place is the same"
 	// DoubtElsewhere: the like was found in another file while the old file still has results.
 	DoubtElsewhere Doubt = "found in another file, and the old one is still there"
-	// DoubtFile: another file, and neither code nor a second result confirms the move.
-	DoubtFile Doubt = "found in another file, and no code to compare"
+	// DoubtFile: another file, and neither a fingerprint nor a second move confirms it.
+	DoubtFile Doubt = "found in another file, and nothing confirms the move"
 )
 
 // Match pairs a result with the finding that it is, by their indexes.
@@ -99,6 +99,7 @@ func recognise(ladder []rung, s Scan) []Match {
 		m.rung = r.name
 		r.find(m)
 	}
+	m.settleDoubts()
 	var out []Match
 	for i := range m.ofResult {
 		if m.ofResult[i].Rung != "" {

@@ -43,6 +43,14 @@ func closed(list ...Evidence) []Known {
 	return out
 }
 
+func legacy(list ...Evidence) []Known {
+	out := open(list...)
+	for i := range out {
+		out[i].Legacy = true
+	}
+	return out
+}
+
 // one is a case: want holds for each result the index of its finding, or -1.
 type one struct {
 	reason string
@@ -67,9 +75,9 @@ var cases = map[string]one{
 	"package raised": {"two packages with one vulnerability in one file; versions and messages are others", Package,
 		open(ev("R", "lock", 0, pkg("ssl", "1"), message("a")), ev("R", "lock", 0, pkg("crypto", "1"), message("b"))),
 		[]Evidence{ev("R2", "lock", 0, pkg("crypto", "2"), message("c")), ev("R2", "lock", 0, pkg("ssl", "2"), message("d"))}, nil, []int{1, 0}, 0},
-	"resource": {"the rule was reworded and the resource is further down", Resource,
+	"resource": {"the resources are further down, one at the place of the other", Resource,
 		open(ev("R", "main.tf", 5, in("s3.a"), message("m")), ev("R", "main.tf", 50, in("s3.b"), message("m"))),
-		[]Evidence{ev("R", "main.tf", 50, in("s3.a"), message("n")), ev("R", "main.tf", 95, in("s3.b"), message("n"))}, nil, []int{0, 1}, 0},
+		[]Evidence{ev("R", "main.tf", 50, in("s3.a"), message("m")), ev("R", "main.tf", 80, in("s3.b"), message("m"))}, nil, []int{0, 1}, 0},
 	"same code": {"reworded, and the code has moved over another's line", Snippet,
 		open(ev("R", "a", 5, code("x"), message("m")), ev("R", "a", 9, code("y"), message("m"))),
 		[]Evidence{ev("R", "a", 9, code("x"), message("n")), ev("R", "a", 13, code("y"), message("n"))}, nil, []int{0, 1}, 0},
@@ -80,7 +88,7 @@ var cases = map[string]one{
 		open(ev("R", "old/a", 1, message("m")), ev("R", "old/b", 1, message("m"))),
 		[]Evidence{ev("R", "new/b", 1, message("m")), ev("R", "new/a", 1, message("m"))}, nil, []int{1, 0}, 0},
 	"moved and reworded": {"code once here and once there", Moved,
-		open(ev("R", "a", 5, code("x"), message("m"))), []Evidence{ev("R", "b", 70, code("x"), message("n"))}, nil, []int{0}, 0},
+		open(ev("R", "a", 5, code("x"), message("m"))), []Evidence{ev("R", "b", 70, code("x"), message("n"))}, nil, []int{0}, 1},
 	"moved between files that both stay": {"the code may have been copied, and the first repaired", Moved,
 		open(ev("R", "a", 5, code("x")), ev("S", "a", 6, code("s"))), []Evidence{ev("R", "b", 70, code("x")), ev("S", "a", 6, code("s"))}, nil, []int{0, 1}, 1},
 	"swapped": {"two files have changed names", Moved,
@@ -93,9 +101,31 @@ var cases = map[string]one{
 		open(ev("R", "a", 5, message("m"))), []Evidence{ev("R", "a", 90, message("m"))}, nil, []int{0}, 1},
 	"reworded": {"nothing but the line is left, and the nearest is the one", Line,
 		open(ev("R", "a", 5, message("m")), ev("R", "a", 40, message("m"))),
-		[]Evidence{ev("R", "a", 40, message("n")), ev("R", "a", 5, message("n"))}, nil, []int{1, 0}, 0},
+		[]Evidence{ev("R", "a", 40, message("n")), ev("R", "a", 5, message("n"))}, nil, []int{1, 0}, 2},
 	"code changed at its line": {"it is the finding still, and what changed is the code", Line,
-		open(ev("R", "a", 5, code("x"), message("m"))), []Evidence{ev("R", "a", 7, code("y"), message("m"))}, nil, []int{0}, 0},
+		open(ev("R", "a", 5, code("x"), message("m"))), []Evidence{ev("R", "a", 7, code("y"), message("m"))}, nil, []int{0}, 1},
+
+	"other code at the line": {"a secret was repaired, and another put in its place", "",
+		open(ev("R", "a", 5, code("x"), message("m"))), []Evidence{ev("R", "a", 5, code("y"), message("m"))}, nil, []int{0}, 1},
+	"other fingerprint near": {"the fingerprint is all that is known of the code", "",
+		open(ev("R", "a", 5, hash("h"), message("m"))), []Evidence{ev("R", "a", 7, hash("i"), message("m"))}, nil, []int{0}, 1},
+	"file moved with another fingerprint": {"what is new there is other code", "",
+		open(ev("R", "a", 5, hash("h"), message("m"))), []Evidence{ev("R", "b", 5, hash("i"), message("m"))}, nil, []int{0}, 1},
+	"resource reworded and moved": {"another problem of the resource may have come", "",
+		open(ev("R", "main.tf", 5, in("s3"), message("m"))), []Evidence{ev("R", "main.tf", 90, in("s3"), message("n"))}, nil, []int{0}, 1},
+	"other endpoint says the same": {"the first was repaired", "",
+		open(ev("R", "", 0, in("GET /a"), message("m"))), []Evidence{ev("R", "", 0, in("GET /b"), message("m"))}, nil, []int{0}, 1},
+	"first of alike by name goes": {"the ordinal of the second is now the first's", "",
+		legacy(ev("R", "a", 10), ev("R", "a", 20)), []Evidence{ev("R", "a", 30, message("m"))}, []Match{{Result: 0, Known: 0}}, []int{0}, 1},
+	"earlier version without the name": {"what it stored is not enough", "",
+		legacy(ev("R", "a", 10, code("x"))), []Evidence{ev("R", "a", 10, code("x"), message("m"))}, nil, []int{0}, 1},
+	"package in another file": {"repaired in one, and come in the other", "",
+		open(ev("CVE-1", "a/lock", 0, pkg("ssl", "1"), message("m"))), []Evidence{ev("CVE-1", "b/lock", 0, pkg("ssl", "1"), message("m"))}, nil, []int{0}, 1},
+	"reworded alone at its line": {"no code, and other words", "",
+		open(ev("R", "a", 5, message("m"))), []Evidence{ev("R", "a", 5, message("n"))}, nil, []int{0}, 1},
+	"first of one hash goes": {"fingerprint without ordinal, and the rest has moved", "",
+		open(ev("R", "a", 10, hash("h"), message("m")), ev("R", "a", 20, hash("h"), message("m"))),
+		[]Evidence{ev("R", "a", 12, hash("h"), message("m"))}, nil, []int{0}, 1},
 
 	"copied": {"the copy is new", "",
 		open(ev("R", "a", 5, code("x"))), []Evidence{ev("R", "b", 5, code("x")), ev("R", "a", 5, code("x"))}, nil, []int{-1, 0}, 0},

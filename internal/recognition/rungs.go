@@ -274,19 +274,8 @@ func (m *matcher) apart(results []int) bool {
 	return true
 }
 
-// pairByLine doubts a line that moved without code to compare, and a line that is in no file.
-func (m *matcher) pairByLine(p aligned) {
-	r, k := &m.results[p.result], &m.known[p.known]
-	doubt := Doubt("")
-	switch {
-	case r.hasCode() && k.hasCode():
-	case p.shift != 0:
-		doubt = DoubtLine
-	case r.Path == "" && r.Message != k.Message, r.Resource != k.Resource && r.Resource != "" && k.Resource != "":
-		doubt = DoubtMessage
-	}
-	m.pair(p.result, p.known, doubt)
-}
+// pairByLine leaves the doubt to settleDoubts: the line alone is never certain.
+func (m *matcher) pairByLine(p aligned) { m.pair(p.result, p.known, "") }
 
 // tooFar is a distance beyond the window.
 const tooFar = 1 << 40
