@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -447,6 +448,17 @@ func TestThePluginRecordsReviews(t *testing.T) {
 	}
 }
 
+// lastOfEach leaves of a flag that is given twice, which the plugin refuses, the last with its value.
+func lastOfEach(arguments []string, flags ...string) []string {
+	for _, flag := range flags {
+		first := slices.Index(arguments, flag)
+		if first >= 0 && slices.Contains(arguments[first+1:], flag) {
+			arguments = slices.Delete(arguments, first, first+2)
+		}
+	}
+	return arguments
+}
+
 func TestThePluginSaysWhatIsMissingOfAReview(t *testing.T) {
 	p := newPull(t)
 	file := p.file(document(stays))
@@ -462,13 +474,14 @@ func TestThePluginSaysWhatIsMissingOfAReview(t *testing.T) {
 		"branch":         {"a branch's name says another commit tomorrow", []string{file, "--commit", "main"}, "hexadecimal"},
 		"status":         {"a typing mistake", []string{"--status", "done"}, "open, closed or merged"},
 		"reviewed at":    {"a typing mistake", []string{file, "--commit", commitA, "--reviewed-at", "today"}, "RFC 3339"},
-		"number":         {"the last flag counts", []string{file, "--commit", commitA, "--pr", "0"}, "from 1"},
+		"number":         {"pull requests are numbered from 1", []string{file, "--commit", commitA, "--pr", "0"}, "from 1"},
 		"repository":     {"it must be created first", []string{file, "--commit", commitA, "--repository", "nowhere"}, "kubectl get repository"},
 		"not SARIF":      {"the reason is in the file", []string{p.file("{"), "--commit", commitA}, "nothing was imported"},
 		"another's name": {"a role in one namespace is none in another", []string{file, "--commit", commitA, "--namespace", "default"}, "forbidden"},
 	} {
 		var stdout, stderr bytes.Buffer
 		cmd := p.kubectl(tc.arguments...)
+		cmd.Args = lastOfEach(cmd.Args, "--pr", "--repository")
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		if err := cmd.Run(); err == nil {
 			t.Errorf("%s: it succeeded: %s", name, tc.reason)
