@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"strings"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -58,14 +56,4 @@ func (op *operator) waitReady(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// tail returns the last lines of a file, as far as they can be read.
-func tail(path string, count int) string {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
-	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
-	return strings.Join(lines[max(0, len(lines)-count):], "\n")
 }

@@ -95,3 +95,13 @@ func (l *lines) String() string {
 	defer l.mutex.Unlock()
 	return l.buffer.String()
 }
+
+// tail returns the last lines of a file, as far as they can be read.
+func tail(path string, count int) string {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
+	return strings.Join(lines[max(0, len(lines)-count):], "\n")
+}
