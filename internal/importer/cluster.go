@@ -95,14 +95,14 @@ func Require(ctx context.Context, c client.Client, kind string, key client.Objec
 	return nil
 }
 
-// findings lists what is there of one tool and category in the project.
+// findings lists what is there of one tool in the project.
 func (im *Importer) findings(ctx context.Context, b *Batch) ([]appsecv1alpha1.Finding, error) {
 	var out []appsecv1alpha1.Finding
 	page := ""
 	for expired := 0; ; {
 		list := &appsecv1alpha1.FindingList{}
 		err := Retry(ctx, func(ctx context.Context) error {
-			return im.client.List(ctx, list, client.InNamespace(im.target.Namespace), im.selector(b, b.findingsCategory()),
+			return im.client.List(ctx, list, client.InNamespace(im.target.Namespace), im.selector(b),
 				client.Limit(pageSize), client.Continue(page))
 		})
 		switch {
@@ -124,40 +124,28 @@ func (im *Importer) findings(ctx context.Context, b *Batch) ([]appsecv1alpha1.Fi
 	}
 }
 
-// findingsCategory selects the findings that a batch replaces: those of its tool, whatever they are about,
-// unless all are of the scan's own category.
-func (b *Batch) findingsCategory() fields.Selector {
-	if b.Uniform || b.Category == appsecv1alpha1.CategorySecret {
-		return ofCategory(b.Category)
-	}
-	return fields.Everything()
-}
-
-func ofCategory(category appsecv1alpha1.FindingCategory) fields.Selector {
-	return fields.OneTermEqualSelector("spec.category", string(category))
-}
-
-// sharesTool reports whether the tool has scans of another category in the project. Its findings of that
-// category are then those scans' own.
-func (im *Importer) sharesTool(ctx context.Context, b *Batch) (bool, error) {
-	for _, category := range []appsecv1alpha1.FindingCategory{
-		appsecv1alpha1.CategoryCode, appsecv1alpha1.CategoryPackage, appsecv1alpha1.CategorySecret,
-	} {
-		if category == b.Category {
-			continue
-		}
+// scans returns the categories of the tool's scans in the project, by name, and whether one of another category
+// than the batch's succeeded: then several jobs share the tool, and each replaces what it found itself.
+func (im *Importer) scans(ctx context.Context, b *Batch) (categories scanCategories, shared bool, err error) {
+	categories = scanCategories{}
+	for page := ""; ; {
 		list := &appsecv1alpha1.ScanList{}
 		err := Retry(ctx, func(ctx context.Context) error {
-			return im.client.List(ctx, list, client.InNamespace(im.target.Namespace), im.selector(b, ofCategory(category)), client.Limit(1))
+			return im.client.List(ctx, list, client.InNamespace(im.target.Namespace), im.selector(b),
+				client.Limit(pageSize), client.Continue(page))
 		})
 		if err != nil {
-			return false, fmt.Errorf("list the scans of project %s: %w", im.target.Project, err)
+			return nil, false, fmt.Errorf("list the scans of project %s: %w", im.target.Project, err)
 		}
-		if len(list.Items) > 0 || list.Continue != "" {
-			return true, nil
+		for i := range list.Items {
+			scan := &list.Items[i]
+			categories[scan.Name] = scan.Spec.Category
+			shared = shared || scan.Spec.Category != b.Category && scan.Spec.Outcome == appsecv1alpha1.ScanSucceeded
+		}
+		if page = list.Continue; page == "" {
+			return categories, shared, nil
 		}
 	}
-	return false, nil
 }
 
 // selector of a batch's findings or scans. The API server looks at each object, field by field until one
@@ -172,7 +160,7 @@ func (im *Importer) selector(b *Batch, more ...fields.Selector) client.MatchingF
 
 // lastCompleted returns the start and the name of the youngest scan that succeeded.
 func (im *Importer) lastCompleted(ctx context.Context, b *Batch) (time.Time, string, error) {
-	succeeded := im.selector(b, ofCategory(b.Category), fields.OneTermEqualSelector("spec.outcome", string(appsecv1alpha1.ScanSucceeded)))
+	succeeded := im.selector(b, fields.OneTermEqualSelector("spec.category", string(b.Category)), fields.OneTermEqualSelector("spec.outcome", string(appsecv1alpha1.ScanSucceeded)))
 	var last time.Time
 	var name, page string
 	for {

@@ -201,13 +201,11 @@ func (im *Importer) begin(ctx context.Context, j *job) error {
 // compare reads what is there and works out the difference. Facts are made of the results while
 // the API server looks.
 func (im *Importer) compare(ctx context.Context, j *job) error {
-	if !j.Uniform && j.Category != appsecv1alpha1.CategorySecret {
-		shared, err := im.sharesTool(ctx, j.Batch)
-		if err != nil {
-			return err
-		}
-		j.Uniform, j.context.uniform = shared, shared
+	scans, shared, err := im.scans(ctx, j.Batch)
+	if err != nil {
+		return err
 	}
+	j.context.uniform = j.Uniform || shared
 	var there []appsecv1alpha1.Finding
 	var reading errgroup.Group
 	reading.Go(func() (err error) {
@@ -217,6 +215,9 @@ func (im *Importer) compare(ctx context.Context, j *job) error {
 	results, duplicates := report(&j.context, j.Batch)
 	if err := reading.Wait(); err != nil {
 		return err
+	}
+	if shared {
+		there = scans.ofJob(j.Category, there)
 	}
 	for _, r := range duplicates {
 		j.summary.skip(skipDuplicate, fmt.Sprintf("result %d (rule %q)", r.Index, cut(r.RuleID, 64)))

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 
 	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/sarif"
@@ -73,7 +72,7 @@ func (m *memory) scan(b *Batch, named func(index int, name string)) []change {
 	c := &scanContext{repository: "shop", project: "web", tool: b.Tool, category: b.Category, scanID: fmt.Sprintf("s-%d", m.scanned), startedAt: appsecv1alpha1.NewTime(time.Now())}
 	var there []appsecv1alpha1.Finding
 	for _, name := range slices.Sorted(maps.Keys(m.findings)) {
-		if f := m.findings[name]; f.Spec.Tool == b.Tool && b.findingsCategory().Matches(fields.Set{"spec.category": string(f.Spec.Category)}) {
+		if f := m.findings[name]; f.Spec.Tool == b.Tool {
 			there = append(there, f)
 		}
 	}

@@ -216,3 +216,50 @@ func TestJobsOfSeveralCategoriesStayApart(t *testing.T) {
 		t.Errorf("categories (-want +got):\n%s", d)
 	}
 }
+
+// mute decides about every finding.
+func (p *project) mute() {
+	p.Helper()
+	for name := range p.findings() {
+		p.triage(name, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+	}
+}
+
+// Somebody who names the category that was derived before names the same job: its findings keep names and decisions.
+func TestNamingTheCategoryOrphansNoDecision(t *testing.T) {
+	p := newProject(t)
+	p.imports(mixedTrivy, commitA)
+	before := p.categories()
+	p.mute()
+	_, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{Category: v1alpha1.CategoryPackage}, mixedTrivy))
+	p.must(err)
+	findings := p.findings()
+	if len(findings) != len(before) {
+		t.Errorf("%d findings became %d", len(before), len(findings))
+	}
+	for _, f := range findings {
+		if f.Spec.Category != v1alpha1.CategoryPackage || f.Spec.Closed != nil || f.Spec.Triage.UserStatus != v1alpha1.UserStatusMuted {
+			t.Errorf("%s is %s, closed %v, %s", f.Spec.RuleID, f.Spec.Category, f.Spec.Closed, f.Spec.Triage.UserStatus)
+		}
+	}
+}
+
+// Each of two jobs that share a tool replaces what it found itself, whatever it is about.
+func TestJobsThatShareAToolLeaveEachOtherAlone(t *testing.T) {
+	p := newProject(t)
+	p.imports(mixedTrivy, commitA)
+	p.mute()
+	secrets := `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"Trivy"}},"results":[{"ruleId":"other-key","message":{"text":"x"}}]}]}`
+	_, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{Category: v1alpha1.CategorySecret}, secrets))
+	p.must(err)
+	p.imports(mixedTrivy, commitB)
+	findings := p.findings()
+	if len(findings) != 4 {
+		t.Errorf("%d findings, want 4", len(findings))
+	}
+	for _, f := range findings {
+		if decided := f.Spec.Triage.UserStatus == v1alpha1.UserStatusMuted; f.Spec.Closed != nil || decided != (f.Spec.RuleID != "other-key") {
+			t.Errorf("%s is closed %v, %s", f.Spec.RuleID, f.Spec.Closed, f.Spec.Triage.UserStatus)
+		}
+	}
+}
