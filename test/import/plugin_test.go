@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -67,6 +68,17 @@ func TestThePluginImports(t *testing.T) {
 	}
 }
 
+// lastOfEach leaves of a flag that is given twice, which the plugin refuses, the last with its value.
+func lastOfEach(arguments []string, flags ...string) []string {
+	for _, flag := range flags {
+		first := slices.Index(arguments, flag)
+		if first >= 0 && slices.Contains(arguments[first+1:], flag) {
+			arguments = slices.Delete(arguments, first, first+2)
+		}
+	}
+	return arguments
+}
+
 func TestThePluginSaysWhatToDoNext(t *testing.T) {
 	p := newProject(t)
 	good := p.file(document(numbered(1)...))
@@ -88,6 +100,7 @@ func TestThePluginSaysWhatToDoNext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
 			cmd := (&project{t, p.name}).kubectl(tc.file, tc.arguments...)
+			cmd.Args = lastOfEach(cmd.Args, "--project")
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			if err := cmd.Run(); err == nil {
 				t.Errorf("it succeeded: %s", tc.reason)

@@ -170,8 +170,8 @@ func TestAMovedFindingKeepsItsDecisionAndADryRunSaysWhy(t *testing.T) {
 	batches := collect(t, importer.Choices{}, document(results...))
 	summaries, err := p.tryImport(importer.Options{DryRun: true}, batches)
 	p.must(err)
-	if s := summaries[0]; len(s.Changes) != 1 || s.Changes[0].Because != "recognised by file moved: moved from src/file001.go" {
-		t.Errorf("dry run: %+v, want one update that says from where it moved", *s)
+	if s := summaries[0]; len(s.Changes) != 1 || s.Changes[0].Because != "recognised by file moved: moved from src/file001.go; in doubt: found in another file, and nothing confirms the move" {
+		t.Errorf("dry run: %+v, want one update that says from where it moved, and that one result alone confirms nothing", *s)
 	}
 	if s := p.imports(document(results...), commitB); s.Updated != 1 || s.Unchanged != 2 || s.Closed != 0 || s.Recognised["file moved"] != 1 {
 		t.Errorf("%+v, want 1 updated and recognised, 2 unchanged", *s)

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -446,17 +445,6 @@ func TestThePluginRecordsReviews(t *testing.T) {
 	if out, err := p.kubectl(one, "--commit", commitC, "--quiet").CombinedOutput(); err != nil || len(out) != 0 {
 		t.Errorf("quiet: error %v, and it says:\n%s", err, out)
 	}
-}
-
-// lastOfEach leaves of a flag that is given twice, which the plugin refuses, the last with its value.
-func lastOfEach(arguments []string, flags ...string) []string {
-	for _, flag := range flags {
-		first := slices.Index(arguments, flag)
-		if first >= 0 && slices.Contains(arguments[first+1:], flag) {
-			arguments = slices.Delete(arguments, first, first+2)
-		}
-	}
-	return arguments
 }
 
 func TestThePluginSaysWhatIsMissingOfAReview(t *testing.T) {
