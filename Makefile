@@ -4,12 +4,14 @@ SHELL := /usr/bin/env bash -o pipefail
 
 # Pinned in a module of their own, so that their dependencies never decide ours. The go
 # command builds each at its first use and keeps it in its cache.
-TOOL := go tool -modfile=hack/tools/go.mod
-GENERATED := api/v1alpha1/zz_generated.deepcopy.go apiserver/openapi/types.gen.go apiserver/openapi/client apiserver/handlers/contract.gen.go config/crd/bases \
+TOOL := go tool -modfile=$(CURDIR)/hack/tools/go.mod
+GENERATED := api/v1alpha1/zz_generated.deepcopy.go apiserver/openapi/types.gen.go client/client.gen.go apiserver/handlers/contract.gen.go config/crd/bases \
   charts/findings-operator/templates/crds charts/findings-operator/templates/rbac charts/findings-operator/templates/admission
-MODULES := . hack/tools hack/vacuum hack/controlplane hack/helm hack/image hack/node/coredns hack/licenses hack/kine
+# Our code, in modules that are tested, vetted and linted. What the last two need decides nothing of the service.
+OURS := . bench test/faults
+MODULES := $(OURS) hack/tools hack/vacuum hack/controlplane hack/helm hack/image hack/node/coredns hack/licenses hack/kine hack/release
 # Ends a run of tests with its count.
-PASSED := --post-run-command hack/count.sh
+PASSED := --post-run-command $(CURDIR)/hack/count.sh
 # First of all in a target's recipe, before anything is built: is there what the target needs? Then make what
 # it is made of.
 CHECK = @hack/check.sh $@
@@ -74,7 +76,7 @@ test: ## Run all tests, with the race detector where there is a C compiler. Ends
 	$(CHECK)
 	$(FIRST) controlplane helm build
 	@race=$$(hack/race.sh) && set -x && \
-	$(TOOL) gotestsum --format=pkgname -- $$race -p=$(TEST_JOBS) -timeout=$(TEST_TIMEOUT) ./...
+	$(TOOL) gotestsum --format=pkgname --raw-command -- hack/test.sh $$race -p=$(TEST_JOBS) -timeout=$(TEST_TIMEOUT)
 
 .PHONY: chart
 chart: ## Pack the chart into bin/chart.
@@ -91,6 +93,18 @@ image: ## Build the image for amd64 and arm64 into bin/image, without an engine 
 	@cd hack/image && go build -o ../../bin/findings-image .
 	@bin/findings-image --root . --out bin/image --version $(VERSION) \
 	  --revision "$$(git rev-parse HEAD)" --created "$$(git log -1 --format=%ct)"
+
+RELEASE_TOOL := go tool -modfile=$(CURDIR)/hack/release/go.mod
+
+.PHONY: release
+release: ## Build plugin and operator for all platforms into bin/release: checksums, SBOMs, krew manifest (cold: 20 minutes).
+	$(CHECK)
+	@echo "release: version $(VERSION), of $$(git rev-parse --short HEAD)"
+	@# The tag need not exist yet. Without an address of the repository GoReleaser takes version and time from nowhere.
+	@GORELEASER_CURRENT_TAG=v$(VERSION:v%=%) RELEASE_MODULE=$(CURDIR)/hack/release/go.mod GIT_CONFIG_COUNT=1 \
+	  GIT_CONFIG_KEY_0=remote.origin.url GIT_CONFIG_VALUE_0=https://github.com/appsec-dev/findings-operator \
+	  $(RELEASE_TOOL) goreleaser release --snapshot --clean --config hack/release/goreleaser.yaml
+	@hack/release/check.sh $(VERSION:v%=%)
 
 # Where the node of `make e2e` lives; what is in it is removed at the start.
 NODE_DIR ?= $(CURDIR)/.node
@@ -111,24 +125,25 @@ e2e: ## Run the chart's life in a real cluster of one node: install to uninstall
 BENCH ?=
 
 .PHONY: bench
-bench: ## Compare with what else does the same, into docs/performance.md (20 minutes; BENCH=--help).
+bench: ## Compare with what else does the same, into docs/performance.md and docs/performance (20 minutes; BENCH=--help).
 	$(CHECK)
 	$(FIRST) controlplane
-	@mkdir -p bin && go build -o bin/findings-compare ./test/bench/compare
+	@mkdir -p bin && cd bench && go build -o ../bin/findings-compare ./compare
 	@bin/findings-compare $(BENCH)
 
 .PHONY: bench-go
 bench-go: ## Run the Go benchmarks.
 	$(CHECK)
 	$(FIRST) controlplane
-	@packages=$$(git ls-files '*_test.go' | xargs grep -l '^func Benchmark' | xargs -r -n1 dirname | sort -u | sed 's|^|./|'); \
-	go test -run='^$$' -bench=. -benchmem $$packages
+	@for module in . bench; do (cd $$module && \
+	packages=$$(git ls-files '*_test.go' ':!:bench' | xargs grep -l '^func Benchmark' | xargs -r -n1 dirname | sort -u | sed 's|^|./|') && \
+	go test -run='^$$' -bench=. -benchmem $$packages) || exit 1; done
 
 .PHONY: faults
-faults: ## Kill, freeze and cut off the service's processes under load, and count what is lost (10 minutes).
+faults: ## Kill, freeze and cut off the service's processes under load, and count what is lost (half an hour).
 	$(CHECK)
 	$(FIRST) controlplane build
-	@$(TOOL) gotestsum --format=standard-verbose $(PASSED) -- -tags=faults -count=1 -timeout=20m ./test/faults
+	@cd test/faults && $(TOOL) gotestsum --format=standard-verbose $(PASSED) -- -tags=faults -count=1 -timeout=60m .
 
 .PHONY: attack
 attack: ## Try every attack on a running service, and count what passes (10 minutes).
@@ -137,7 +152,7 @@ attack: ## Try every attack on a running service, and count what passes (10 minu
 	@$(TOOL) gotestsum --format=standard-verbose $(PASSED) -- -tags=attack -count=1 -timeout=20m ./test/attack
 
 .PHONY: plane
-plane: ## Hold a findings plane over PostgreSQL against the conformance suite, as docs/operations.md sets it up.
+plane: ## Hold a findings plane over PostgreSQL against the conformance suite, as docs/findings-plane.md sets it up.
 	$(CHECK)
 	$(FIRST) controlplane build kine
 	@$(TOOL) gotestsum --format=testname $(PASSED) -- -tags=plane -count=1 -timeout=60m -run ThePage ./test/plane
@@ -162,15 +177,16 @@ vulncheck: ## Look for known weaknesses of dependencies (needs the Go vulnerabil
 .PHONY: lint
 lint: ## Run the linters (cold: building golangci-lint takes about 2 minutes).
 	$(CHECK)
-	$(TOOL) golangci-lint run --allow-parallel-runners
+	@for module in $(OURS); do echo "lint: $$module"; \
+	(cd $$module && $(TOOL) golangci-lint run --allow-parallel-runners --config $(CURDIR)/.golangci.yml) || exit 1; done
 
 .PHONY: verify
 verify: ## Check that nothing is stale, untidy or against the rules.
 	$(CHECK)
-	$(FIRST) verify-generated verify-modules verify-licenses verify-scripts verify-openapi lint
-	go vet ./...
+	$(FIRST) verify-generated verify-modules verify-licenses verify-scripts verify-openapi verify-used lint
+	@for module in $(OURS); do echo "vet: $$module"; (cd $$module && go vet ./...) || exit 1; done
 	go vet -tags=node ./test/node
-	go vet -tags=faults ./test/faults
+	cd test/faults && go vet -tags=faults .
 	go vet -tags=attack ./test/attack
 	go vet -tags=plane ./test/plane
 
@@ -203,3 +219,11 @@ verify-openapi: ## Lint the REST contract (cold: building vacuum takes minutes).
 .PHONY: verify-scripts
 verify-scripts:
 	@git ls-files '*.sh' .ci/run | while read -r script; do bash -n "$$script" || exit 1; done
+
+# What no program of ours calls. The kinds and the client are for users, and a test's call does not count.
+DEADCODE = $(TOOL) deadcode -filter '^github.com/appsec-dev/findings-operator/(apiserver|cmd|controllers|hack|internal|scanimport)(/|$$)' ./cmd/... ./hack/...
+
+.PHONY: verify-used
+verify-used:
+	@unused=$$($(DEADCODE)) && if [ -n "$$unused" ]; then \
+	  echo "verify: only tests call these functions, or nothing does; delete them or move them to the tests:"; echo "$$unused"; exit 1; fi

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// startPatience is how long a request waits that comes while the service starts.
+	// startPatience is how long a request waits if it arrives while the service starts.
 	startPatience = 10 * time.Second
-	// startPoll is how often it looks whether the start is over.
+	// startPoll is how often it checks whether the start is over.
 	startPoll = 20 * time.Millisecond
 )
 
-// await holds requests back that come while the service starts. A Service goes on sending requests to a replica
-// whose process was killed and started again, until it has heard that the replica is not ready.
+// await holds requests that arrive while the service starts. A Service keeps sending requests to a replica
+// whose process was killed and restarted, until it learns that the replica is not ready.
 func (r *router) await(c *gin.Context) {
 	awaitStart(c.Request.Context(), func() bool { return r.auth.Synced() && r.model.Ready() })
 }

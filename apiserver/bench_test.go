@@ -33,12 +33,12 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/auth"
+	"github.com/appsec-dev/findings-operator/apiserver/cluster"
 	"github.com/appsec-dev/findings-operator/apiserver/cursor"
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/ratelimit"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
-	"github.com/appsec-dev/findings-operator/apiserver/triage"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
@@ -82,8 +82,8 @@ var facades struct {
 
 func newBigFacade(tb testing.TB, findings int) *bigFacade {
 	tb.Helper()
-	cluster := newStubCluster(tb)
-	config := &rest.Config{Host: "http://stub.invalid", Transport: cluster, QPS: -1}
+	stub := newStubCluster(tb)
+	config := &rest.Config{Host: "http://stub.invalid", Transport: stub, QPS: -1}
 	authenticator, err := auth.New(auth.Options{Config: config, Namespace: "findings-system", Staleness: time.Hour, Log: logr.Discard()})
 	if err != nil {
 		tb.Fatal(err)
@@ -97,7 +97,7 @@ func newBigFacade(tb testing.TB, findings int) *bigFacade {
 	go authenticator.Run(context.Background()) //nolint:errcheck // it never ends
 	go model.Run(context.Background())         //nolint:errcheck // it never ends
 	if err := wait.PollUntilContextTimeout(tb.Context(), time.Millisecond, 5*time.Minute, true, func(context.Context) (bool, error) {
-		_, err := authenticator.Authenticate("Bearer "+cluster.token, time.Now())
+		_, err := authenticator.Authenticate("Bearer "+stub.token, time.Now())
 		return model.Ready() && err == nil, nil
 	}); err != nil {
 		tb.Fatal("wait for keys and read model: ", err)
@@ -117,14 +117,14 @@ func newBigFacade(tb testing.TB, findings int) *bigFacade {
 		log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	backend := &handlers.Backend{Model: model, Cursors: cursor.NewRandom()}
-	if backend.Triage, err = triage.NewWriter(config); err != nil {
+	if backend.Cluster, err = cluster.NewClient(config); err != nil {
 		tb.Fatal(err)
 	}
 	handler, err := r.handler(handlers.Operations(backend))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &bigFacade{Handler: handler, model: model, token: cluster.token, news: news}
+	return &bigFacade{Handler: handler, model: model, token: stub.token, news: news}
 }
 
 // benchSources are findings of about 3 KB, and 10,000 reviews where there are many findings.
@@ -138,6 +138,7 @@ func benchSources(findings int, news watch.Interface) *readmodel.Sources {
 	for i := range benchProjects {
 		project := builder.Project(fmt.Sprintf("project-%d", i)).In(benchNamespace).Build()
 		project.Spec.RepositoryRef.Name = v1alpha1.ResourceName(fmt.Sprintf("repo-%d", i%benchRepositories))
+		project.Spec.Owner = fmt.Sprintf("team-%d", i%20)
 		projects = append(projects, project)
 	}
 	for i := range findings / 10 {
@@ -156,7 +157,7 @@ func benchSources(findings int, news watch.Interface) *readmodel.Sources {
 		Organizations: held(organization),
 		Repositories:  held(repositories...), Projects: held(projects...),
 		Reviews: held(reviews...), ReviewIssues: held(),
-		WebhookDeliveries: held(), Findings: heldUntil(news, all...),
+		WebhookDeliveries: held(), Scans: held(), Findings: heldUntil(news, all...),
 	}
 }
 
@@ -190,6 +191,7 @@ func benchFinding(i int) *v1alpha1.Finding {
 	spec.Details.Description, spec.Details.Code = text(20), text(25)
 	spec.Details.Remediation, spec.Details.ExploitWalkthrough = text(12), text(12)
 	spec.Details.Location = &v1alpha1.FileLocation{FilePath: "src/main.go", LineNumber: 7, URL: "https://code.example/src/main.go#L7"}
+	benchAsked(random, finding)
 	if i%1000 == 0 {
 		spec.Triage.UserStatus = v1alpha1.UserStatusMuted
 	}

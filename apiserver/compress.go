@@ -14,8 +14,8 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 )
 
-// minCompressedBytes is from which length on a body is compressed: what fits into a packet
-// gets to the client no sooner for it.
+// minCompressedBytes is the length from which a body is compressed: a body that fits into one packet
+// would not arrive sooner.
 const minCompressedBytes = 1400
 
 // compressors are kept: each has tables of a few hundred KiB. The fastest level, because the
@@ -76,7 +76,7 @@ func acceptsGzip(values []string) bool {
 	return star
 }
 
-// weight is 1 where none is given, and 0 for one that makes no sense.
+// weight returns 1 if none is given, and 0 if it is invalid.
 func weight(parameters string) float64 {
 	name, value, given := strings.Cut(parameters, "=")
 	if !given || !strings.EqualFold(strings.TrimSpace(name), "q") {

@@ -16,6 +16,10 @@ import (
 // a status and a body.
 func fail(c *gin.Context, err error) {
 	p := problem.Of(err)
+	github := likeGitHub(c.Request.URL.Path)
+	if github {
+		p = asGitHub(p)
+	}
 	stateOf(c).err = p
 	if p.Status == http.StatusUnauthorized {
 		c.Header("WWW-Authenticate", "Bearer")
@@ -23,13 +27,20 @@ func fail(c *gin.Context, err error) {
 	if p.RetryAfter > 0 {
 		c.Header("Retry-After", strconv.Itoa(int(math.Ceil(p.RetryAfter.Seconds()))))
 	}
-	// In this order for people: the generated type has the detail first.
-	body, err := json.Marshal(struct {
-		Error  string `json:"error"`
-		Detail string `json:"detail"`
-	}{p.Message, p.Detail})
+	// In this order for people: the generated type has the code first.
+	shown := struct {
+		Message string `json:"message,omitempty"`
+		Error   string `json:"error"`
+		Detail  string `json:"detail"`
+		Code    string `json:"code"`
+		Field   string `json:"field"`
+	}{"", p.Message, p.Detail, p.Code, p.Field}
+	if github {
+		shown.Message = gitHubMessage(p, c.Request.Method)
+	}
+	body, err := json.Marshal(shown)
 	if err != nil {
-		panic(err) // two strings always encode
+		panic(err) // strings always encode
 	}
 	send(c, p.Status, content.Of(body))
 	c.Abort()

@@ -25,12 +25,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/cluster"
 	"github.com/appsec-dev/findings-operator/apiserver/cursor"
-	"github.com/appsec-dev/findings-operator/apiserver/deliveries"
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
-	"github.com/appsec-dev/findings-operator/apiserver/triage"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -66,10 +65,7 @@ func newFuzzServer(f *testing.F) fuzzServer {
 	}}
 	nothing := &rest.Config{Host: "http://nowhere.invalid", Transport: nothingStored{}}
 	backend := &handlers.Backend{Model: fuzzModel(f, delivery), Cursors: cursor.NewRandom()}
-	if backend.Triage, err = triage.NewWriter(nothing); err != nil {
-		f.Fatal(err)
-	}
-	if backend.Deliveries, err = deliveries.NewReader(nothing); err != nil {
+	if backend.Cluster, err = cluster.NewClient(nothing); err != nil {
 		f.Fatal(err)
 	}
 	return fuzzServer{Handler: fuzzRoutes(f, backend), signature: signatures.Header(signed)}
@@ -107,7 +103,7 @@ func fuzzModel(f *testing.F, delivery *v1alpha1.WebhookDelivery) *readmodel.Mode
 	project := builder.Project("proj").In(fuzzNamespace).Build()
 	sources := &readmodel.Sources{
 		Organizations: held(organization), Projects: held(project),
-		ReviewIssues: held(), WebhookDeliveries: held(delivery),
+		ReviewIssues: held(), WebhookDeliveries: held(delivery), Scans: held(),
 	}
 	var repositories, reviews, findings []client.Object
 	for i := range 5 {
@@ -147,7 +143,7 @@ func held(objects ...client.Object) kube.Source {
 // heldUntil is a source that lists these objects, and has these news of them.
 func heldUntil(news watch.Interface, objects ...client.Object) kube.Source {
 	for _, object := range objects {
-		if _, cluster := object.(*v1alpha1.Organization); !cluster {
+		if _, wide := object.(*v1alpha1.Organization); !wide {
 			object.SetNamespace(fuzzNamespace)
 		}
 		object.SetUID(types.UID("uid-" + object.GetName()))

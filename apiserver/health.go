@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// healthHandler serves /healthz, /readyz and /metrics. They have a port of their own, so that
-// what may be asked without a key is not reachable where clients are.
+// healthHandler serves /healthz, /readyz and /metrics. They have a port of their own, because they
+// need no key and clients should not reach them.
 func (s *Server) healthHandler(registry *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
@@ -20,7 +20,7 @@ func (s *Server) healthHandler(registry *prometheus.Registry) http.Handler {
 	return mux
 }
 
-// readyz says for each part whether it is ready, and what has not been heard of lately. Once ready, a replica is
+// readyz reports for each part whether it is ready, and which kinds are silent. Once ready, a replica is
 // not ready only while it stops.
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
 	parts := []struct {

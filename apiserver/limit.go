@@ -20,8 +20,8 @@ func (r *router) limit(c *gin.Context) {
 	}
 }
 
-// callerOf is the key, also of a request that is refused since what is known of keys is too old:
-// were those counted for their address, keys behind one proxy would use up one another's limit.
+// callerOf returns the key, even for a request that is refused because the key data is too old:
+// counted by address, keys behind one proxy would use up each other's limit.
 func (r *router) callerOf(c *gin.Context) ratelimit.Caller {
 	s := stateOf(c)
 	if s.authErr == nil || errors.Is(s.authErr, auth.ErrStale) && s.identity.KeyUID != "" {

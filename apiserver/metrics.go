@@ -37,14 +37,14 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		}, []string{"reason"}),
 	}
 	registry.MustRegister(m.requests, m.duration, m.refusals)
-	// There from the start: of a counter that comes with its first refusal no rate shows that one.
+	// Created up front: rate() misses the first increment of a new series.
 	for _, reason := range auth.Reasons {
 		m.refusals.WithLabelValues(string(reason))
 	}
 	return m
 }
 
-// unmatched is the route of requests for paths that there are not.
+// unmatched is the route of requests for unknown paths.
 const unmatched = "unmatched"
 
 var knownMethods = []string{
@@ -71,8 +71,8 @@ func methodLabel(method string) string {
 
 func (m *metrics) refused(reason auth.Reason) { m.refusals.WithLabelValues(string(reason)).Inc() }
 
-// newDataAge shows how far authorization lags behind the API server: what clients see in the
-// header x-data-age, and what requests are refused for in the end.
+// newDataAge exposes the age of the authorization data: clients see it in the header x-data-age, and
+// requests are refused when it becomes too high.
 func newDataAge(authenticator *auth.Authenticator) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "findings_api_authorization_data_age_seconds",

@@ -27,13 +27,13 @@ import (
 // requestIDHeader names a request in answers and logs.
 const requestIDHeader = "X-Request-Id"
 
-// dataAgeHeader says how old the data is that an answer rests on, in seconds.
+// dataAgeHeader holds the age of the data behind an answer, in seconds.
 const dataAgeHeader = "X-Data-Age"
 
-// usualAge is how old the data of an answer may be without a word about it.
+// usualAge is the age up to which an answer does not carry dataAgeHeader.
 const usualAge = 5 * time.Second
 
-// state is what the middlewares of a request tell one another.
+// state is what the middlewares of a request share.
 type state struct {
 	requestID string
 	identity  auth.Identity
@@ -69,7 +69,7 @@ func (r *router) observe(c *gin.Context) {
 	c.Next()
 }
 
-// routeOf is the contract's name of a route; unmatched for paths that there are not.
+// routeOf returns the contract's name of a route; unmatched for unknown paths.
 func (r *router) routeOf(c *gin.Context) string {
 	return cmp.Or(r.templates[c.FullPath()], unmatched)
 }
@@ -154,10 +154,13 @@ func (r *router) identify(c *gin.Context) {
 	s := stateOf(c)
 	_, span := tracing.Start(c.Request.Context(), "authenticate")
 	defer span.End()
-	// Two keys would make it a matter of taste whose request this is.
+	// With two keys it would be ambiguous whose request this is.
 	var header string
 	if values := c.Request.Header.Values("Authorization"); len(values) == 1 {
 		header = values[0]
+	}
+	if likeGitHub(c.Request.URL.Path) {
+		header = withBearer(header)
 	}
 	s.identity, s.authErr = r.auth.Authenticate(header, time.Now())
 }
@@ -168,7 +171,7 @@ func (r *router) refuse(c *gin.Context) {
 	switch {
 	case s.authErr == nil:
 	case errors.Is(s.authErr, auth.ErrStale):
-		fail(c, problem.Internal("authorization data is stale", s.authErr))
+		fail(c, problem.Internal("authorization data is stale", s.authErr).Coded(problem.CodeStale))
 		return
 	default:
 		r.metrics.refused(auth.ReasonOf(s.authErr))
@@ -203,6 +206,9 @@ func validate(described *openapi.Operation, segments map[string]string) gin.Hand
 		s := stateOf(c)
 		s.request.Organization = s.identity.Organization
 		s.request.KeyName = s.identity.KeyName
+		if likeGitHub(described.Path) {
+			s.request.Origin = origin(c.Request)
+		}
 		path := make(map[string]string, len(segments))
 		for parameter, name := range segments {
 			path[name] = c.Param(parameter)
@@ -213,7 +219,7 @@ func validate(described *openapi.Operation, segments map[string]string) gin.Hand
 			return
 		}
 		if s.request.Query, err = described.ParseQuery(c.Request.URL.RawQuery); err != nil {
-			fail(c, problem.InvalidQuery(err.Error()))
+			fail(c, named(problem.InvalidQuery, err))
 			return
 		}
 		if described.TakesCondition(openapi.HeaderIfMatch) {
@@ -222,37 +228,56 @@ func validate(described *openapi.Operation, segments map[string]string) gin.Hand
 		if !described.TakesBody() {
 			return
 		}
+		if described.IsStream() {
+			if s.request.Stream, err = openStream(c, described); err != nil {
+				fail(c, named(problem.InvalidBody, err))
+			}
+			return
+		}
 		if s.request.Body, err = readBody(c, described); err != nil {
-			fail(c, problem.InvalidBody(err.Error()))
+			fail(c, named(problem.InvalidBody, err))
 		}
 	}
 }
 
-// invalidPath has the message for a status of 400 that can be true of the operation: what takes no
-// body has none that could be bad.
+// invalidPath returns the message of a 400 that fits the operation: an operation without a
+// body cannot have an invalid one.
 func invalidPath(described *openapi.Operation, err error) error {
 	if described.TakesBody() {
-		return problem.InvalidBody(err.Error())
+		return named(problem.InvalidBody, err)
 	}
-	return problem.InvalidQuery(err.Error())
+	return named(problem.InvalidQuery, err)
+}
+
+// named is a problem of a sort that names what is wrong.
+func named(sort func(detail string) *problem.Problem, err error) error {
+	p := sort(err.Error())
+	var invalid *openapi.InvalidError
+	if errors.As(err, &invalid) {
+		return p.In(invalid.Field).Coded(invalid.Code)
+	}
+	return p
 }
 
 // readBody returns errors that are fit for a client.
 func readBody(c *gin.Context, described *openapi.Operation) (openapi.Body, error) {
-	if err := openapi.CheckContentType(c.GetHeader("Content-Type")); err != nil {
+	if err := described.CheckContentType(c.GetHeader("Content-Type")); err != nil {
 		return openapi.Body{}, err
 	}
 	if coding := c.GetHeader("Content-Encoding"); coding != "" && coding != "identity" {
-		return openapi.Body{}, errors.New("the body must not be compressed")
+		return openapi.Body{}, &openapi.InvalidError{Field: "content-encoding", Code: openapi.CodeInvalid,
+			Text: "the body must not be compressed"}
 	}
 	limit := described.MaxBodyBytes()
 	content, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, limit))
 	var tooLong *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLong):
-		return openapi.Body{}, fmt.Errorf("the body must be at most %d bytes", limit)
+		return openapi.Body{}, &openapi.InvalidError{Code: openapi.CodeTooLong,
+			Text: fmt.Sprintf("the body must be at most %d bytes", limit)}
 	case err != nil:
-		return openapi.Body{}, errors.New("the body could not be read to its end")
+		return openapi.Body{}, &openapi.InvalidError{Code: openapi.CodeMalformed,
+			Text: "the body could not be read to its end"}
 	}
 	return described.ParseBody(content)
 }
@@ -266,7 +291,10 @@ func perform(handle handlers.Handle) gin.HandlerFunc {
 			return
 		}
 		if response.Tag == "" {
-			send(c, http.StatusOK, response.Body...)
+			if response.Location != "" {
+				c.Header("Location", response.Location)
+			}
+			send(c, cmp.Or(response.Status, http.StatusOK), response.Body...)
 			return
 		}
 		sendState(c, response.Tag, response.Body...)

@@ -16,7 +16,7 @@ func (r *router) performList(id string, handle handlers.Handle) gin.HandlerFunc 
 	return func(c *gin.Context) {
 		request := stateOf(c).request
 		// Asked before the list is made: what is made is as new as this at least.
-		key := pageKey{r.model.Revision(request.Organization), request.Organization, id, c.Request.URL.RawQuery}
+		key := pageKey{r.model.Revision(request.Organization), request.Organization, id, askedBy(c)}
 		if key.revision == 0 { // nothing of the organization is shown, so nothing is kept
 			anew(c)
 			return
@@ -37,6 +37,14 @@ func (r *router) performList(id string, handle handlers.Handle) gin.HandlerFunc 
 			send(c, http.StatusOK, response.Body...)
 		}
 	}
+}
+
+// askedBy is what the pages of an operation differ in: the query, and the path where that has parameters.
+func askedBy(c *gin.Context) string {
+	if len(c.Params) == 0 {
+		return c.Request.URL.RawQuery
+	}
+	return c.Request.URL.EscapedPath() + "?" + c.Request.URL.RawQuery
 }
 
 // sendKept sends a page, and keeps it.

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -29,7 +30,7 @@ func TestAPanicIsAnInternalErrorAndItsCauseIsForTheLog(t *testing.T) {
 	var log bytes.Buffer
 	answer := httptest.NewRecorder()
 	routerWith(&log, func(*gin.Context) { panic("the cause") }).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
-	want := `{"error":"Internal server error","detail":"the request could not be answered"}`
+	want := `{"error":"Internal server error","detail":"the request could not be answered","code":"internal","field":""}`
 	if answer.Code != http.StatusInternalServerError || answer.Body.String() != want {
 		t.Errorf("got %d %s, want 500 %s", answer.Code, answer.Body, want)
 	}
@@ -63,21 +64,24 @@ func TestGinPathNamesSegmentsByTheirPlace(t *testing.T) {
 	}
 }
 
-func TestA500ThatSaysToTryAgainSaysWhen(t *testing.T) {
+func TestA500ThatSaysToTryAgainSaysWhenAndInItsCode(t *testing.T) {
 	for reason, test := range map[string]struct {
-		err  error
-		want string
+		err        error
+		want, code string
 	}{
-		"what may pass by itself": {problem.TryAgain("the change could not be stored", nil), "1"},
-		"any other error":         {errors.New("etcd is away"), "1"},
-		"what does not":           {problem.Internal("ask the operators", nil), ""},
-		"a 404":                   {problem.NotFound("finding"), ""},
+		"what may pass by itself": {problem.TryAgain("the change could not be stored", nil), "1", "try_again"},
+		"any other error":         {errors.New("etcd is away"), "1", "try_again"},
+		"what does not":           {problem.Internal("ask the operators", nil), "", "internal"},
+		"a 404":                   {problem.NotFound("finding"), "", "not_found"},
 	} {
 		var log bytes.Buffer
 		answer := httptest.NewRecorder()
 		routerWith(&log, func(c *gin.Context) { fail(c, test.err) }).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 		if got := answer.Header().Get("Retry-After"); got != test.want {
 			t.Errorf("%s: retry-after is %q, want %q", reason, got, test.want)
+		}
+		if code := fmt.Sprintf(`"code":%q`, test.code); !strings.Contains(answer.Body.String(), code) {
+			t.Errorf("%s: %s lacks %s", reason, answer.Body, code)
 		}
 	}
 }

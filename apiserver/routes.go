@@ -25,7 +25,7 @@ import (
 // specPath is where the contract is served, to anybody.
 const specPath = "/openapi.json"
 
-// router is what the middlewares work with.
+// router holds what the middlewares work with.
 type router struct {
 	auth    *auth.Authenticator
 	model   *readmodel.Model
@@ -34,9 +34,9 @@ type router struct {
 	pages   *readyPages
 	metrics *metrics
 	log     *slog.Logger
-	// dataStaleness is how long nothing may be heard of a kind before its answers are refused.
+	// dataStaleness is how long a kind may be silent before answers that depend on it are refused.
 	dataStaleness time.Duration
-	// trustedProxies are believed about whom they forward requests for.
+	// trustedProxies are the proxies whose X-Forwarded-For is trusted.
 	trustedProxies []netip.Prefix
 	// templates maps Gin's name of a route to the contract's.
 	templates map[string]string
@@ -51,7 +51,7 @@ type router struct {
 //	limit      429 once its caller has used its limit up; the contract and /docs end behind it
 //	refuse     401 without a valid key; unknown paths and methods, and OPTIONS, end behind it
 //	allow      403 outside of the key's scopes
-//	checkDataAge x-data-age, or 500 where nothing has been heard of what the answer rests on
+//	checkDataAge x-data-age, or 500 if the data behind the answer is too old
 //	validate   400 for what the contract does not allow
 //	perform    the operation
 //
@@ -108,7 +108,8 @@ func (r *router) addPublic(engine *gin.Engine, contract []byte) error {
 }
 
 // addOperations serves everything that the contract describes, and OPTIONS of each path.
-func (r *router) addOperations(api *gin.RouterGroup, described map[string]*openapi.Operation, operations map[string]handlers.Handle) error {
+func (r *router) addOperations(api *gin.RouterGroup, described map[string]*openapi.Operation,
+	operations map[string]handlers.Handle) error {
 	methods := map[string][]string{}
 	for id, contract := range described {
 		handle := operations[id]
@@ -122,7 +123,8 @@ func (r *router) addOperations(api *gin.RouterGroup, described map[string]*opena
 		path, segments := ginPath(contract.Path)
 		r.templates[path] = contract.Path
 		for _, method := range contract.Methods() {
-			api.Handle(method, path, r.allow(contract.Scope), r.checkDataAge(contract.Scope), validate(contract, segments), do)
+			api.Handle(method, path, r.allow(contract.Scope), r.checkDataAge(contract.Scope, id),
+				validate(contract, segments), do)
 			methods[path] = append(methods[path], method)
 		}
 	}
@@ -132,7 +134,7 @@ func (r *router) addOperations(api *gin.RouterGroup, described map[string]*opena
 	return nil
 }
 
-// options says which methods a path knows.
+// options answers with the methods that a path supports.
 func options(methods []string) gin.HandlerFunc {
 	methods = append(slices.Clone(methods), http.MethodOptions)
 	slices.Sort(methods)

@@ -1,5 +1,5 @@
-// Package apiserver serves the REST API over the Kubernetes API: findings are read from a
-// model in memory that a watch feeds, and decisions about them are patches.
+// Package apiserver serves the REST API on top of the Kubernetes API: reads come from an in-memory
+// model that watches feed, and decisions are patches.
 package apiserver
 
 import (
@@ -22,13 +22,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 
 	"github.com/appsec-dev/findings-operator/apiserver/auth"
+	"github.com/appsec-dev/findings-operator/apiserver/cluster"
 	"github.com/appsec-dev/findings-operator/apiserver/cursor"
-	"github.com/appsec-dev/findings-operator/apiserver/deliveries"
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/ratelimit"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
-	"github.com/appsec-dev/findings-operator/apiserver/triage"
+	"github.com/appsec-dev/findings-operator/apiserver/uploads"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
@@ -37,14 +37,17 @@ const (
 	readHeaderTimeout = 5 * time.Second
 	// net/http reads on while a request is answered, for the client's going away, and gives the request
 	// up when this is over: a decision has its time after its body came.
-	readTimeout    = triage.Patience + 15*time.Second
+	readTimeout    = cluster.Patience + 15*time.Second
 	writeTimeout   = 2 * time.Minute
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 32 << 10
 )
 
 // shutdownTimeout is how long requests may take to end once the server is told to stop.
-const shutdownTimeout = triage.Patience + 5*time.Second
+const shutdownTimeout = cluster.Patience + 5*time.Second
+
+// uploadEndTimeout is how much of that is left for recording that an upload was ended.
+const uploadEndTimeout = 12 * time.Second
 
 // flushTimeout is how much of that the last traces may take.
 const flushTimeout = 5 * time.Second
@@ -65,24 +68,26 @@ type Options struct {
 	// CursorKeysDir holds the keys of cursors, shared by all replicas. Empty: a key that
 	// lives as long as the process.
 	CursorKeysDir string
-	// KeyStaleness is how old what is known of API keys may be before requests are refused.
+	// KeyStaleness is how old the API key data may be before requests are refused.
 	KeyStaleness time.Duration
-	// DataStaleness is how long nothing may be heard of a kind before requests that rest on it are refused;
+	// DataStaleness is how long a kind may be silent before requests that depend on it are refused;
 	// 0 means DefaultDataStaleness.
 	DataStaleness time.Duration
 	// TLSCertFile and TLSKeyFile hold the certificate that the REST API is served with, and
 	// its private key; both empty: plain HTTP.
 	TLSCertFile, TLSKeyFile string
-	// TrustedProxies are believed about whom they forward requests for.
+	// TrustedProxies are the proxies whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix
 	// RedisURLFile holds the URL of the Redis in which replicas share the counters of rate
-	// limits. Empty: each counts in its own memory.
+	// limits. Empty: each replica counts in its own memory.
 	RedisURLFile string
 	// TraceEndpoint is the URL of an OpenTelemetry collector. Empty: nothing is traced.
 	TraceEndpoint string
-	// TraceSampleRatio of the requests that come without a decision of their own is traced.
+	// TraceSampleRatio is the share of requests without a traceparent that is traced.
 	TraceSampleRatio float64
-	// Log takes the access log and all else.
+	// Uploads bound the uploads that are under way; the zero value is uploads.DefaultLimits.
+	Uploads uploads.Limits
+	// Log receives the access log and all other messages.
 	Log *slog.Logger
 }
 
@@ -96,6 +101,7 @@ type Server struct {
 	model   *readmodel.Model
 	cursors *cursor.Codec
 	limiter *ratelimit.Limiter
+	uploads *uploads.Service
 	tracer  *tracing.Tracer
 	// certificates is nil for plain HTTP.
 	certificates *certwatcher.CertWatcher
@@ -105,13 +111,12 @@ type Server struct {
 	draining                 atomic.Bool
 }
 
-// New returns a server that listens already and answers once it runs.
+// New returns a server that already listens, and answers once it runs.
 func New(options Options) (*Server, error) {
 	s := &Server{log: options.Log}
 	log := logr.FromSlogHandler(options.Log.Handler())
 	var err error
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry := newRegistry()
 	unreadables := kube.NewUnreadables(log.WithName("kube"), nil)
 	registry.MustRegister(unreadables)
 	if s.model, err = readmodel.New(readmodel.Options{
@@ -128,11 +133,7 @@ func New(options Options) (*Server, error) {
 	if s.cursors, err = newCursors(options.CursorKeysDir); err != nil {
 		return nil, err
 	}
-	writer, err := triage.NewWriter(options.Config)
-	if err != nil {
-		return nil, err
-	}
-	reader, err := deliveries.NewReader(options.Config)
+	backend, err := s.newBackend(options, registry)
 	if err != nil {
 		return nil, err
 	}
@@ -146,15 +147,17 @@ func New(options Options) (*Server, error) {
 		return nil, err
 	}
 	if s.tracer, err = tracing.New(context.Background(), tracing.Options{
-		Endpoint: options.TraceEndpoint, SampleRatio: options.TraceSampleRatio, Log: log.WithName("tracing"), Registerer: registry,
+		Endpoint: options.TraceEndpoint, SampleRatio: options.TraceSampleRatio,
+		Log: log.WithName("tracing"), Registerer: registry,
 	}); err != nil {
 		return nil, err
 	}
 	r := &router{
-		auth: s.auth, model: s.model, limiter: s.limiter, tracer: s.tracer, pages: newReadyPages(readyBytes), metrics: newMetrics(registry), log: options.Log,
+		auth: s.auth, model: s.model, limiter: s.limiter, tracer: s.tracer,
+		pages: newReadyPages(readyBytes), metrics: newMetrics(registry), log: options.Log,
 		trustedProxies: options.TrustedProxies, dataStaleness: cmp.Or(options.DataStaleness, DefaultDataStaleness),
 	}
-	handler, err := r.handler(handlers.Operations(&handlers.Backend{Model: s.model, Cursors: s.cursors, Triage: writer, Deliveries: reader}))
+	handler, err := r.handler(handlers.Operations(backend))
 	if err != nil {
 		return nil, err
 	}
@@ -164,6 +167,28 @@ func New(options Options) (*Server, error) {
 	}
 	s.health = s.newHTTPServer(s.healthHandler(registry))
 	return s, s.listen(options.BindAddress, options.HealthBindAddress)
+}
+
+// newBackend makes what the operations work on.
+func (s *Server) newBackend(options Options, registry prometheus.Registerer) (*handlers.Backend, error) {
+	client, err := cluster.NewClient(options.Config)
+	if err != nil {
+		return nil, err
+	}
+	if s.uploads, err = uploads.New(uploads.Options{
+		Config: options.Config, Limits: options.Uploads, Log: options.Log, Registerer: registry,
+	}); err != nil {
+		return nil, fmt.Errorf("make the uploads: %w", err)
+	}
+	return &handlers.Backend{
+		Model: s.model, Cursors: s.cursors, Cluster: client, Uploads: s.uploads,
+	}, nil
+}
+
+func newRegistry() *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return registry
 }
 
 func newCursors(folder string) (*cursor.Codec, error) {
@@ -251,15 +276,30 @@ func (s *Server) shutdown(ctx context.Context) error {
 	s.draining.Store(true)
 	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
+	drained := s.drainUploads(ctx)
 	err := s.api.Shutdown(ctx)
 	if err != nil {
 		err = errors.Join(fmt.Errorf("requests were cut off: %w", err), s.api.Close())
 	}
+	<-drained
 	s.flush(ctx)
 	return errors.Join(err, s.health.Close())
 }
 
-// flush sends the last traces. What does not reach the collector in time is no fault of the server.
+// drainUploads lets imports end within the time that requests have, less what it takes to record that one has not. The
+// channel is closed once none is under way.
+func (s *Server) drainUploads(ctx context.Context) <-chan struct{} {
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		ctx, cancel := context.WithTimeout(ctx, shutdownTimeout-uploadEndTimeout)
+		defer cancel()
+		s.uploads.Close(ctx)
+	}()
+	return drained
+}
+
+// flush sends the last traces. Failing to reach the collector in time is not an error of the server.
 func (s *Server) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()

@@ -8,9 +8,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
@@ -37,23 +39,35 @@ func NewInformers(config *rest.Config) (*Informers, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &Informers{reader: reader, hearing: kube.NewHearing(), found: make(chan *kube.Unreadable, maxWaitingEvents)}
+	i := &Informers{reader: reader, hearing: kube.NewHearing("findings_controller_heard_seconds", clock.RealClock{}),
+		found: make(chan *kube.Unreadable, maxWaitingEvents)}
 	i.unreadables = kube.NewUnreadables(ctrl.Log.WithName("kube"), i.note)
 	return i, nil
 }
 
 // Use has a manager's cache made of these informers. What the cache does not keep, lists do not keep either.
 func (i *Informers) Use(options cache.Options) cache.Options {
-	options.NewInformer = func(lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	options.NewInformer = func(lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration,
+		indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+		var held toolscache.Store
 		if kind, ok := kube.KindOf(object); ok {
 			lw = kube.NewListWatch(kube.ListWatchOptions{
 				Kind: kind, From: i.reader.Source(kind), Unreadables: i.unreadables,
-				Trim: trim(transformOf(options, object)), Heard: i.hearing.Of(kind),
+				Trim: trim(transformOf(options, object)), Heard: i.hearing.Watch(kind.Resource),
+				Last: func(name types.NamespacedName) kube.Object { return last(held, name) },
 			})
 		}
-		return toolscache.NewSharedIndexInformer(lw, object, resync, indexers)
+		informer := toolscache.NewSharedIndexInformer(lw, object, resync, indexers)
+		held = informer.GetStore()
+		return informer
 	}
 	return options
+}
+
+func last(held toolscache.Store, name types.NamespacedName) kube.Object {
+	object, _, _ := held.GetByKey(toolscache.NewObjectName(name.Namespace, name.Name).String())
+	known, _ := object.(kube.Object)
+	return known
 }
 
 // Register adds the metrics, and the sender of Events to the manager.
@@ -74,6 +88,9 @@ func (i *Informers) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case u := <-i.found:
+			if !i.unreadables.Knows(u) {
+				continue // it was mended before this replica came to lead
+			}
 			i.recorder.Eventf(&u.PartialObjectMetadata, nil, corev1.EventTypeWarning, v1alpha1.ReasonUnreadable, "Read",
 				"The object cannot be read, and is treated as if it did not exist, until it is mended or deleted: %.512s", u.Err)
 		}

@@ -17,9 +17,9 @@ const (
 // APIKeyTokenKey is the key of a Secret's data under which an APIKey's token is kept.
 const APIKeyTokenKey = "token"
 
-// Scope is a right that an API key may be limited to.
+// Scope is a right of an API key.
 //
-// +kubebuilder:validation:Enum="findings:read";"findings:triage";"repos:read";"reviews:read";"webhooks:verify"
+// +kubebuilder:validation:Enum="findings:read";"findings:triage";"repos:read";"reviews:read";"webhooks:verify";"webhooks:read";"findings:import"
 type Scope string
 
 // The scopes.
@@ -29,42 +29,58 @@ const (
 	ScopeReposRead      Scope = "repos:read"
 	ScopeReviewsRead    Scope = "reviews:read"
 	ScopeWebhooksVerify Scope = "webhooks:verify"
+	ScopeWebhooksRead   Scope = "webhooks:read"
+	ScopeFindingsImport Scope = "findings:import"
 )
+
+// Scopes are all scopes.
+func Scopes() []Scope { return append(DefaultScopes(), ScopeWebhooksRead, ScopeFindingsImport) }
+
+// DefaultScopes are those of a key that lists none. They are fixed: a scope that is added to the API holds only for
+// keys that list it, so that no key gains a right by an upgrade.
+func DefaultScopes() []Scope {
+	return []Scope{ScopeFindingsRead, ScopeFindingsTriage, ScopeReposRead, ScopeReviewsRead, ScopeWebhooksVerify}
+}
 
 // APIKeySpec says what a key is for and how long it lives.
 type APIKeySpec struct {
-	// description says who uses the key and for what.
+	// description tells who uses the key and for what, for example "The team's dashboard". At most
+	// 512 characters.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Description string `json:"description,omitempty"`
-	// disabled refuses the key at once, and may be taken back.
+	// disabled refuses the key while it is true. It takes effect within about a second.
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
-	// expiresAt ends the key's life. It may be brought forward at any time; a token that was
-	// issued never outlives the expiry it was issued with, so a longer life takes a rotation.
+	// expiresAt is when the key expires, in RFC 3339, for example "2026-12-31T00:00:00Z". Default:
+	// 90 days after the issue. An earlier time takes effect at once; a later one needs a rotation,
+	// because an issued token never outlives the expiry that it was issued with.
 	// Default: 90 days after the issue, or the organization's maximum where that is less.
 	// +optional
 	ExpiresAt *Time `json:"expiresAt,omitempty"`
-	// scopes limit what the key may do; a key with none listed may do everything.
+	// scopes are what the key may do, for example [findings:read, repos:read]. At most 16. A key that
+	// lists none has findings:read, findings:triage, repos:read, reviews:read and webhooks:verify; every
+	// other scope holds only if it is listed.
 	// +listType=set
-	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Scopes []Scope `json:"scopes,omitempty"`
-	// rateLimit comes before the organization's.
+	// rateLimit is the key's own limit. It takes precedence over the organization's.
 	// +optional
 	RateLimit *RateLimit `json:"rateLimit,omitempty"`
-	// rotation asks for a new token.
+	// rotation requests a new token.
 	// +optional
 	Rotation *APIKeyRotation `json:"rotation,omitempty"`
 }
 
 // APIKeyRotation asks for a new token and says how long the one before stays valid.
 type APIKeyRotation struct {
-	// serial asks for a new token each time it is raised.
+	// serial requests a new token each time it is raised. From 1.
 	// +kubebuilder:validation:Minimum=1
 	// +required
 	Serial int64 `json:"serial"`
-	// overlap is how long the token before stays valid. Default: none.
+	// overlap is how long the previous token stays valid after the rotation: a duration of at most
+	// "720h", for example "24h". Default: it ends at once.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('720h') && !self.matches('[ a-gi-lo-rtv-zA-Z]')",message="overlap must be hours, minutes and seconds between 0s and 720h, for example 24h"
@@ -74,18 +90,20 @@ type APIKeyRotation struct {
 
 // APIKeyStatus is what the controllers observe of a key. It holds no secret.
 type APIKeyStatus struct {
-	// observedGeneration is the metadata.generation that this status is of.
+	// observedGeneration is the metadata.generation that the status describes. If it is smaller
+	// than the current one, the status is not up to date yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// keyID is the identifier (the jti claim) of the token that is valid now.
+	// keyID is the identifier (the jti claim) of the valid token. Empty if there is none.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	KeyID string `json:"keyID,omitempty"`
-	// signingKeyID names the signing key (the kid header) that the token in the Secret is signed by.
+	// signingKeyID is the identifier (the kid header) of the key that signed the token in the
+	// Secret.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	SigningKeyID string `json:"signingKeyID,omitempty"`
-	// secretRef names the Secret that holds the token under the key "token".
+	// secretRef names the Secret that holds the token, under the key "token".
 	// +optional
 	SecretRef *SecretReference `json:"secretRef,omitempty"`
 	// rotationSerial is the spec.rotation.serial that the token was issued for.
@@ -94,13 +112,14 @@ type APIKeyStatus struct {
 	// issuedAt is when the token was issued.
 	// +optional
 	IssuedAt *Time `json:"issuedAt,omitempty"`
-	// expiresAt is when the token stops being valid.
+	// expiresAt is when the token expires.
 	// +optional
 	ExpiresAt *Time `json:"expiresAt,omitempty"`
-	// previous is the token before the last rotation, while it is still valid.
+	// previous is the token from before the last rotation, during its overlap.
 	// +optional
 	Previous *PreviousToken `json:"previous,omitempty"`
-	// lastUsedAt is when a request last carried the key; written at most once a minute.
+	// lastUsedAt is when a request last carried the key. The REST API writes it, at most once per
+	// minute.
 	// +optional
 	LastUsedAt *Time `json:"lastUsedAt,omitempty"`
 	// conditions of the key: Ready, Stalled.
@@ -145,7 +164,7 @@ type APIKey struct {
 	// spec is what is declared.
 	// +optional
 	Spec APIKeySpec `json:"spec,omitzero"`
-	// status is what the controllers observe.
+	// status is what the controllers observed. Only they write it.
 	// +optional
 	Status APIKeyStatus `json:"status,omitzero"`
 }

@@ -3,11 +3,21 @@ package v1alpha1
 // NamespacePrefix is put before an organization's name to make its namespace's name.
 const NamespacePrefix = "org-"
 
+// UploadsServiceAccount is the name, in each organization's namespace, under which the REST facade imports what is
+// uploaded. It has the scanner's role there and nothing else. No ServiceAccount is made, so that nobody gets a token.
+const UploadsServiceAccount = "findings-uploads"
+
 // Annotations that this API group gives a meaning.
 const (
 	// OrganizationUIDAnnotation on a Namespace holds the UID of the Organization that owns
 	// it. A namespace without it, or with another's, is never adopted.
 	OrganizationUIDAnnotation = GroupName + "/organization-uid"
+	// ImporterAnnotation on a Scan names the program that imported and its version, for example
+	// "kubectl-findings/1.4.0".
+	ImporterAnnotation = GroupName + "/importer"
+	// BesideAnnotation on a Project that an import created is the spec.imports.projects of the Organization at that time,
+	// a line each: what these name is for projects of their own, and never went to this one.
+	BesideAnnotation = GroupName + "/beside"
 )
 
 // The label and its value on every Namespace, RoleBinding, ServiceAccount and Secret that the
@@ -88,7 +98,8 @@ type SecretReference struct {
 
 // RateLimit bounds how often a client may call the REST API.
 type RateLimit struct {
-	// requestsPerMinute is the number of requests allowed in a window of 60 seconds.
+	// requestsPerMinute is how many requests are allowed within 60 seconds: from 1 to 1000000, for
+	// example 600.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
@@ -101,10 +112,10 @@ type RemovalProgress struct {
 	// observedAt is when this was counted.
 	// +required
 	ObservedAt Time `json:"observedAt"`
-	// total is the most that were to be removed at a time.
+	// total is the highest number of objects to remove that was counted.
 	// +optional
 	Total int32 `json:"total"`
-	// remaining is how many of them are left.
+	// remaining is how many of them still exist.
 	// +optional
 	Remaining int32 `json:"remaining"`
 }

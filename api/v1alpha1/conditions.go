@@ -10,30 +10,31 @@ import (
 // Condition has the form and meaning of metav1.Condition with tighter bounds: the standard
 // one lets a message take 32,768 characters, a fifth of what a whole object may hold here.
 type Condition struct {
-	// type of condition in CamelCase.
+	// type of condition in CamelCase, for example "Ready".
 	// +kubebuilder:validation:Pattern=`^[A-Z][A-Za-z0-9]*$`
 	// +kubebuilder:validation:MaxLength=64
 	// +required
 	Type string `json:"type"`
-	// status of the condition, one of True, False, Unknown.
+	// status of the condition: True, False or Unknown.
 	// +kubebuilder:validation:Enum=True;False;Unknown
 	// +required
 	Status metav1.ConditionStatus `json:"status"`
-	// observedGeneration is the metadata.generation that the condition was set upon.
+	// observedGeneration is the metadata.generation for which the condition was set.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// lastTransitionTime is when status last changed.
 	// +required
 	LastTransitionTime Time `json:"lastTransitionTime"`
-	// reason is a CamelCase word for programs that says why the condition was last set.
+	// reason is a CamelCase word for programs: why the condition has its status, for example
+	// "Reconciled".
 	// +kubebuilder:validation:Pattern=`^[A-Z][A-Za-z0-9]*$`
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +required
 	Reason string `json:"reason"`
-	// message says for people what is the matter and what to do. It holds no timestamp and
-	// no counter, so that it changes only when its meaning does.
+	// message describes for people what is wrong and what to do. It holds no timestamp and no
+	// counter, so that it changes only when its meaning does.
 	// +kubebuilder:validation:MaxLength=1024
 	// +required
 	Message string `json:"message"`
@@ -126,4 +127,54 @@ func (c Condition) standard() metav1.Condition {
 		Type: c.Type, Status: c.Status, ObservedGeneration: c.ObservedGeneration,
 		LastTransitionTime: metav1.NewTime(c.LastTransitionTime.Time), Reason: c.Reason, Message: c.Message,
 	}
+}
+
+// StatusAndConditions points to the status, and to the conditions in it.
+func (a *APIKey) StatusAndConditions() (*APIKeyStatus, *[]Condition) {
+	return &a.Status, &a.Status.Conditions
+}
+
+// StatusAndConditions points to the status, and to the conditions in it.
+func (f *Finding) StatusAndConditions() (*FindingStatus, *[]Condition) {
+	return &f.Status, &f.Status.Conditions
+}
+
+// StatusAndConditions points to the status, and to the conditions in it.
+func (o *Organization) StatusAndConditions() (*OrganizationStatus, *[]Condition) {
+	return &o.Status, &o.Status.Conditions
+}
+
+// StatusAndConditions points to the status, and to the conditions in it.
+func (p *Project) StatusAndConditions() (*ProjectStatus, *[]Condition) {
+	return &p.Status, &p.Status.Conditions
+}
+
+// StatusAndConditions points to the status, and to the conditions in it.
+func (r *Repository) StatusAndConditions() (*RepositoryStatus, *[]Condition) {
+	return &r.Status, &r.Status.Conditions
+}
+
+// StatusAndConditions points to the status, and to the conditions in it.
+func (r *Review) StatusAndConditions() (*ReviewStatus, *[]Condition) {
+	return &r.Status, &r.Status.Conditions
+}
+
+// StatusAndConditions points to the status, and to the conditions in it.
+func (r *ReviewIssue) StatusAndConditions() (*ReviewIssueStatus, *[]Condition) {
+	return &r.Status, &r.Status.Conditions
+}
+
+// StatusAndConditions points to the status, and to the conditions in it.
+func (s *Scan) StatusAndConditions() (*ScanStatus, *[]Condition) {
+	return &s.Status, &s.Status.Conditions
+}
+
+// StatusAndConditions points to the status, and to the conditions in it.
+func (w *WebhookDelivery) StatusAndConditions() (*WebhookDeliveryStatus, *[]Condition) {
+	return &w.Status, &w.Status.Conditions
+}
+
+// StatusAndConditions points to the status, and to the conditions in it.
+func (e *WebhookEndpoint) StatusAndConditions() (*WebhookEndpointStatus, *[]Condition) {
+	return &e.Status, &e.Status.Conditions
 }

@@ -17,6 +17,37 @@ const (
 	UserStatusMuted UserStatus = "muted"
 )
 
+// DecisionReason is why a person decided about a finding as they did.
+//
+// +kubebuilder:validation:Enum={"false-positive","not-reachable","mitigated-elsewhere","accepted-risk","used-in-tests","will-not-fix","duplicate"}
+type DecisionReason string
+
+// The reasons of decisions.
+const (
+	// DecisionFalsePositive means that the scanner is wrong.
+	DecisionFalsePositive DecisionReason = "false-positive"
+	// DecisionNotReachable means that no attacker gets to the code.
+	DecisionNotReachable DecisionReason = "not-reachable"
+	// DecisionMitigatedElsewhere means that something else keeps attackers away.
+	DecisionMitigatedElsewhere DecisionReason = "mitigated-elsewhere"
+	// DecisionAcceptedRisk means that the risk is known and taken.
+	DecisionAcceptedRisk DecisionReason = "accepted-risk"
+	// DecisionUsedInTests means that the code runs in tests alone.
+	DecisionUsedInTests DecisionReason = "used-in-tests"
+	// DecisionWillNotFix means that the problem stays.
+	DecisionWillNotFix DecisionReason = "will-not-fix"
+	// DecisionDuplicate means that another finding is about the same problem.
+	DecisionDuplicate DecisionReason = "duplicate"
+)
+
+// DecisionReasons are all reasons.
+func DecisionReasons() []DecisionReason {
+	return []DecisionReason{
+		DecisionFalsePositive, DecisionNotReachable, DecisionMitigatedElsewhere, DecisionAcceptedRisk, DecisionUsedInTests,
+		DecisionWillNotFix, DecisionDuplicate,
+	}
+}
+
 // FindingState sums up what the scanner and people say of a finding.
 //
 // +kubebuilder:validation:Enum=open;open_muted;closed
@@ -29,29 +60,57 @@ const (
 	FindingStateClosed    FindingState = "closed"
 )
 
+// ConditionDecisionStale is True while what people decided about a finding rests on facts that are no
+// longer so; its reason and message say which. Negative polarity: absent while no decision is stale.
+const ConditionDecisionStale = "DecisionStale"
+
+// Reasons of DecisionStale.
+const (
+	// ReasonSeverityChanged: the scanner rates the problem otherwise.
+	ReasonSeverityChanged = "SeverityChanged"
+	// ReasonVersionChanged: the package is there in another version.
+	ReasonVersionChanged = "VersionChanged"
+	// ReasonCodeChanged: the code at the place is another.
+	ReasonCodeChanged = "CodeChanged"
+	// ReasonInDoubt: it is not certain that the finding is the one that was decided about.
+	ReasonInDoubt = "InDoubt"
+	// ReasonSeveralChanged: more than one of these.
+	ReasonSeveralChanged = "SeveralChanged"
+)
+
 // FindingSpec holds the facts of a finding, which its scanner writes, and its triage, which
 // people write. No writer may touch the other's part.
 //
 // +kubebuilder:validation:XValidation:rule="self.repositoryRef == oldSelf.repositoryRef && self.projectRef == oldSelf.projectRef",message="spec.repositoryRef and spec.projectRef are immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.detectedAt) == has(oldSelf.detectedAt) && (!has(self.detectedAt) || self.detectedAt == oldSelf.detectedAt || timestamp(self.detectedAt.upperAscii()) == timestamp(oldSelf.detectedAt.upperAscii()) || !oldSelf.detectedAt.matches('^.{10}[Tt].{8}(\\\\.[0-9]+)?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$'))",message="spec.detectedAt is immutable, unless it was stored before times were checked and is none"
 type FindingSpec struct {
-	// repositoryRef names the repository that the finding is in. Immutable.
+	// repositoryRef names the Repository of the finding. Immutable.
+	// +structType=atomic
 	// +required
 	RepositoryRef RepositoryReference `json:"repositoryRef"`
-	// projectRef names the project that the finding is in. Immutable.
+	// projectRef names the Project of the finding. Immutable.
+	// +structType=atomic
 	// +required
 	ProjectRef ProjectReference `json:"projectRef"`
-	// detectedAt is when the finding was first seen. Immutable. Absent: the resource's creation.
+	// detectedAt is when the finding was first seen, in RFC 3339. Immutable. Absent: the creation
+	// time of the resource counts.
 	// +optional
 	DetectedAt *Time `json:"detectedAt,omitempty"`
-	// tool is the scanner's name.
+	// tool is the name of the scanner, for example "gosec". Written by the scanner's import.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Tool string `json:"tool,omitempty"`
-	// category of the finding.
+	// analysis whose scans report the finding, for example "/language:ruby": only they close it. Written by
+	// the scanner's import; at most 256 characters. Absent: scans of no analysis report it, or an earlier
+	// version imported it.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Analysis string `json:"analysis,omitempty"`
+	// category of the finding: Code, Package or Secret. Written by the scanner's import.
 	// +optional
 	Category FindingCategory `json:"category,omitempty"`
-	// ruleID is the scanner's own name of the rule that was broken.
+	// ruleID is the scanner's id of the violated rule, for example "G201". Written by the scanner's
+	// import.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	RuleID string `json:"ruleID,omitempty"`
@@ -63,29 +122,33 @@ type FindingSpec struct {
 	// vulnerability that the finding reports, where it has a public or a vendor's id, for example
 	// CVE-2019-1549 in openssl. Written by the scanner's import. Absent: the finding is not about
 	// a known vulnerability, or the scanner does not name it.
+	// +structType=atomic
 	// +optional
 	Vulnerability *FindingVulnerability `json:"vulnerability,omitempty"`
 	// package that the finding is in, for findings about a dependency or an installed package.
 	// Written by the scanner's import. Absent: the finding is not about a package.
+	// +structType=atomic
 	// +optional
 	Package *FindingPackage `json:"package,omitempty"`
-	// agent that found the issue.
+	// agent that found the problem.
+	// +structType=atomic
 	// +optional
 	Agent *FindingAgent `json:"agent,omitempty"`
-	// confidence of the scanner that the finding is real.
+	// confidence of the scanner that the finding is real: high, medium or low.
 	// +optional
 	Confidence Level `json:"confidence,omitempty"`
-	// secretType is the sort of secret, for findings of category Secret.
+	// secretType is the type of secret, for findings of category Secret, for example
+	// "aws-access-token". Written by the scanner's import.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	SecretType string `json:"secretType,omitempty"`
-	// commitHash of the scan that created or last changed the finding.
+	// commitHash is the commit of the scan that created or last changed the finding. It does not
+	// change while later scans report the same facts.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	CommitHash string `json:"commitHash,omitempty"`
-	// fingerprints as the scanner gave them.
-	// +listType=map
-	// +listMapKey=name
+	// fingerprints as the scanner reported them.
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	Fingerprints []Fingerprint `json:"fingerprints,omitempty"`
@@ -98,18 +161,30 @@ type FindingSpec struct {
 	Evidence string `json:"evidence,omitempty"`
 	// doubt is set when a scan matched a decided finding on weak evidence: the decision may belong to
 	// another problem of the same kind. Written by the scanner's import.
+	// +structType=atomic
 	// +optional
 	Doubt *FindingDoubt `json:"doubt,omitempty"`
-	// details say what is wrong, where, and what to do.
+	// suppression is set while the source suppresses the finding, by a comment in the code or by a
+	// baseline: the scanner still reports it, and its state is open_muted whatever people decided.
+	// Written by the scanner's import.
+	// +structType=atomic
+	// +optional
+	Suppression *FindingSuppression `json:"suppression,omitempty"`
+	// details describe the problem, its place and its remediation. Written by the scanner's import.
+	// +structType=atomic
 	// +required
 	Details FindingDetails `json:"details"`
-	// scan that created or last changed the finding.
+	// scan is the scan that created or last changed the finding, not the last one that reported it.
+	// +structType=atomic
 	// +optional
 	Scan *FindingScan `json:"scan,omitempty"`
-	// closed is there while the scanner says that the finding is gone.
+	// closed is set while the scanner no longer reports the finding. Written by the scanner's
+	// import.
+	// +structType=atomic
 	// +optional
 	Closed *FindingClosure `json:"closed,omitempty"`
-	// triage is what people decided. It is theirs alone.
+	// triage is the decision of people. Changing it requires the verb triage on findings; an import
+	// never does.
 	// +kubebuilder:default={userStatus: "open"}
 	// +optional
 	Triage FindingTriage `json:"triage,omitzero"`
@@ -210,18 +285,45 @@ type FindingDoubt struct {
 	ScanID string `json:"scanID,omitempty"`
 }
 
+// SuppressionKind is where a finding is suppressed.
+//
+// +kubebuilder:validation:Enum=inSource;external
+type SuppressionKind string
+
+// The kinds of suppressions, as SARIF names them.
+const (
+	// SuppressionInSource is a comment, an annotation or the like in the code.
+	SuppressionInSource SuppressionKind = "inSource"
+	// SuppressionExternal is a baseline, or a file of exceptions, beside the code.
+	SuppressionExternal SuppressionKind = "external"
+)
+
+// FindingSuppression says how and why the source suppresses a finding.
+type FindingSuppression struct {
+	// kind of suppression: inSource or external. Written by the scanner's import.
+	// +required
+	Kind SuppressionKind `json:"kind"`
+	// justification as the source gives it, for example "the input is a constant". Written by the
+	// scanner's import; at most 256 characters. Absent: the source gives none.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Justification string `json:"justification,omitempty"`
+}
+
 // FindingDetails say what is wrong, where, and what to do.
 type FindingDetails struct {
-	// title in a line.
+	// title of the problem in one line, for example "SQL string formatting". 1 to 512
+	// characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +required
 	Title string `json:"title"`
-	// description of what is wrong.
+	// description of the problem. At most 16000 characters.
 	// +kubebuilder:validation:MaxLength=16000
 	// +optional
 	Description string `json:"description,omitempty"`
-	// severity of the finding.
+	// severity as the import derived it from the scanner's rating: high, medium or low. A critical
+	// finding is high; score and toolSeverity keep the difference.
 	// +required
 	Severity Level `json:"severity"`
 	// score from 0.0 to 10.0, a decimal with one digit after the point, for example "9.8": the
@@ -237,42 +339,43 @@ type FindingDetails struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	ToolSeverity string `json:"toolSeverity,omitempty"`
-	// code that is vulnerable. Never kept for findings of category Secret.
+	// code is the vulnerable code. Never stored for findings of category Secret. At most 9000
+	// characters.
 	// +kubebuilder:validation:MaxLength=9000
 	// +optional
 	Code string `json:"code,omitempty"`
-	// fixedCode that could take its place.
+	// fixedCode is code that could replace it. At most 9000 characters.
 	// +kubebuilder:validation:MaxLength=9000
 	// +optional
 	FixedCode string `json:"fixedCode,omitempty"`
-	// exploitFeasibility says how hard an attack is.
+	// exploitFeasibility rates how hard an attack is: easy, medium or hard.
 	// +optional
 	ExploitFeasibility Effort `json:"exploitFeasibility,omitempty"`
-	// exploitWalkthrough tells an attack step by step.
+	// exploitWalkthrough describes an attack step by step. At most 9000 characters.
 	// +kubebuilder:validation:MaxLength=9000
 	// +optional
 	ExploitWalkthrough string `json:"exploitWalkthrough,omitempty"`
-	// remediation says what to do.
+	// remediation describes how to fix the problem, for example "Upgrade lodash to 4.17.21".
 	// +kubebuilder:validation:MaxLength=9000
 	// +optional
 	Remediation string `json:"remediation,omitempty"`
-	// remediationEffort says how hard the remediation is.
+	// remediationEffort rates how hard the remediation is: easy, medium or hard.
 	// +optional
 	RemediationEffort Effort `json:"remediationEffort,omitempty"`
 	// location of the vulnerable code.
 	// +optional
 	Location *FileLocation `json:"location,omitempty"`
-	// endpointLocations that reach the vulnerable code.
+	// endpointLocations are the endpoints that reach the vulnerable code.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	// +optional
 	EndpointLocations []EndpointLocation `json:"endpointLocations,omitempty"`
-	// supportingFiles are other places that matter.
+	// supportingFiles are other places in the code that belong to the finding.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	// +optional
 	SupportingFiles []FileLocation `json:"supportingFiles,omitempty"`
-	// validationEvidence says why the finding is held to be real.
+	// validationEvidence explains why the finding is considered real.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
@@ -281,32 +384,33 @@ type FindingDetails struct {
 
 // FileLocation is a place in a file of the repository.
 type FileLocation struct {
-	// filePath from the repository's root, with forward slashes.
+	// filePath is relative to the root of the repository, with forward slashes, for example
+	// "api/orders.go".
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	FilePath string `json:"filePath,omitempty"`
-	// lineNumber from 1; 0 where it is not known.
+	// lineNumber counts from 1. 0 if unknown.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	LineNumber int32 `json:"lineNumber,omitempty"`
-	// url of the place at the provider.
+	// url is the web page of the place at the provider.
 	// +kubebuilder:validation:MaxLength=1536
 	// +optional
 	URL string `json:"url,omitempty"`
-	// hash of the place's content.
+	// hash of the content at the place.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Hash string `json:"hash,omitempty"`
-	// className that holds the place.
+	// className is the class that contains the place.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	ClassName string `json:"className,omitempty"`
-	// methodName that holds the place.
+	// methodName is the method that contains the place.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	MethodName string `json:"methodName,omitempty"`
-	// functionSignature of the method.
-	// +kubebuilder:validation:MaxLength=512
+	// functionSignature of the method. At most 256 characters.
+	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	FunctionSignature string `json:"functionSignature,omitempty"`
 }
@@ -325,7 +429,7 @@ const (
 
 // EndpointLocation is a way in from outside.
 type EndpointLocation struct {
-	// type of endpoint.
+	// type of endpoint: http, grpc or graphql.
 	// +required
 	Type EndpointType `json:"type"`
 	// action is the HTTP verb, gRPC method, or GraphQL operation.field.
@@ -340,11 +444,11 @@ type EndpointLocation struct {
 
 // ValidationEvidence is a test that the finding has passed.
 type ValidationEvidence struct {
-	// criteria that were tried.
+	// criteria that were checked.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Criteria string `json:"criteria,omitempty"`
-	// rationale of the verdict.
+	// rationale of the result.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Rationale string `json:"rationale,omitempty"`
@@ -352,27 +456,27 @@ type ValidationEvidence struct {
 
 // FindingScan is the scan that created or last changed a finding.
 type FindingScan struct {
-	// scanID is the Scan's name.
+	// scanID is the name of the Scan.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	ScanID string `json:"scanID,omitempty"`
-	// analyzedAt is when the scan looked at the finding.
+	// analyzedAt is when the scan analyzed the finding.
 	// +optional
 	AnalyzedAt *Time `json:"analyzedAt,omitempty"`
 	// verifiedAt is when the scanner confirmed the finding.
 	// +optional
 	VerifiedAt *Time `json:"verifiedAt,omitempty"`
-	// rejectedAt is when the scanner took the finding for false.
+	// rejectedAt is when the scanner rejected the finding as false.
 	// +optional
 	RejectedAt *Time `json:"rejectedAt,omitempty"`
 }
 
 // FindingClosure says since when and by which scan a finding is gone.
 type FindingClosure struct {
-	// at is when the scan that no longer reports the finding was started.
+	// at is when the scan that no longer reports the finding started.
 	// +required
 	At Time `json:"at"`
-	// scanID is the Scan's name.
+	// scanID is the name of the Scan.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	ScanID string `json:"scanID,omitempty"`
@@ -380,31 +484,60 @@ type FindingClosure struct {
 
 // FindingTriage is what people decided about a finding.
 type FindingTriage struct {
-	// userStatus is the decision.
+	// userStatus is the decision: open (nobody has decided), active (confirmed) or muted (not to be
+	// acted on).
 	// +kubebuilder:default=open
 	// +optional
 	UserStatus UserStatus `json:"userStatus,omitempty"`
-	// comments say why.
+	// reason for the decision: false-positive, not-reachable, mitigated-elsewhere, accepted-risk,
+	// used-in-tests, will-not-fix or duplicate. Removed when userStatus becomes open. An Organization may require
+	// one to mute (spec.triage.requireReason).
+	// +optional
+	Reason DecisionReason `json:"reason,omitempty"`
+	// expiresAt is when the decision ends, for example "2026-12-31T00:00:00Z": from then on the finding is open
+	// again, until somebody decides anew. The controllers record the end in status.endedAt; userStatus here stays
+	// as it was written. Removed when userStatus becomes open, and with the first new userStatus after the
+	// end. Absent: the decision does not end.
+	// +optional
+	ExpiresAt *Time `json:"expiresAt,omitempty"`
+	// comments explain the decision. At most 10000 characters.
 	// +kubebuilder:validation:MaxLength=10000
 	// +optional
 	Comments string `json:"comments,omitempty"`
-	// by is who decided; the API server stamps it with the requester's name.
+	// by is who decided, for example "ann@example.com" or "apikey/dashboard". The API server stamps
+	// it with the name of the authenticated user; a value that a client sends is overwritten.
 	// +kubebuilder:validation:MaxLength=320
 	// +optional
 	By string `json:"by,omitempty"`
+	// basis is what the decision rests on: the facts that were decided upon, for example
+	// "severity=high;version=4.17.15". The API server stamps it with the facts of the moment when
+	// userStatus becomes active or muted, unless it comes with the decision, and removes it with the
+	// decision. Where the facts differ from it the decision is stale. The value "now" repeats the
+	// decision: the API server puts the present facts in its place, and signs. At most 168 characters.
+	// +kubebuilder:validation:MaxLength=168
+	// +optional
+	Basis string `json:"basis,omitempty"`
 }
+
+// BasisNow as spec.triage.basis stands for the facts as they are.
+const BasisNow = "now"
 
 // FindingStatus is what the controllers observe of a finding.
 type FindingStatus struct {
-	// observedGeneration is the metadata.generation that this status is of.
+	// observedGeneration is the metadata.generation that the status describes. If it is smaller
+	// than the current one, the status is not up to date yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// state sums up the spec.
+	// state is closed if the scanner closed the finding, else open_muted if a person muted it and the decision
+	// has not ended, or if the source suppresses it, else open.
 	// +optional
 	State FindingState `json:"state,omitempty"`
-	// userStatus that the last reconcile saw; what the next one compares with.
+	// userStatus is the decision in force: that of spec.triage, or open where that has ended.
 	// +optional
 	UserStatus UserStatus `json:"userStatus,omitempty"`
+	// endedAt is the spec.triage.expiresAt of a decision that has ended. Absent while the decision is in force.
+	// +optional
+	EndedAt *Time `json:"endedAt,omitempty"`
 	// triageDigest of the triage that the last reconcile saw; what the next one compares with.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
@@ -413,19 +546,30 @@ type FindingStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	FactsDigest string `json:"factsDigest,omitempty"`
-	// updatedAt is when the spec last changed; never goes back.
+	// suppressionDigest of the suppression that the last reconcile saw; absent where there was none.
+	// +kubebuilder:validation:MaxLength=32
+	// +optional
+	SuppressionDigest string `json:"suppressionDigest,omitempty"`
+	// basis is what the decision rests on, in the form of spec.triage.basis, with what that leaves
+	// out. Absent while userStatus is open.
+	// +kubebuilder:validation:MaxLength=168
+	// +optional
+	Basis string `json:"basis,omitempty"`
+	// updatedAt is when the spec last changed, to the second. It never goes back.
 	// +optional
 	UpdatedAt *Time `json:"updatedAt,omitempty"`
-	// transitions that were observed, the last 16 and every one that is not emitted yet.
+	// transitions that the controllers observed, by seq: the last 16, and up to 24 if some are not
+	// emitted yet.
 	// +listType=map
 	// +listMapKey=seq
 	// +kubebuilder:validation:MaxItems=24
 	// +optional
 	Transitions []Transition `json:"transitions,omitempty"`
-	// emittedSeq is the last transition whose deliveries have been made.
+	// emittedSeq is the seq of the last transition whose webhook deliveries have been made or are
+	// not needed.
 	// +optional
 	EmittedSeq int64 `json:"emittedSeq,omitempty"`
-	// conditions of the finding: Ready, Stalled.
+	// conditions of the finding: Ready, Stalled, DecisionStale.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=4
@@ -440,7 +584,8 @@ type FindingStatus struct {
 // +kubebuilder:resource:scope=Namespaced,shortName=fnd,categories=appsec
 // +kubebuilder:printcolumn:name="Severity",type=string,JSONPath=`.spec.details.severity`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
-// +kubebuilder:printcolumn:name="Triage",type=string,JSONPath=`.spec.triage.userStatus`
+// +kubebuilder:printcolumn:name="Triage",type=string,JSONPath=`.status.userStatus`
+// +kubebuilder:printcolumn:name="Stale",type=string,JSONPath=`.status.conditions[?(@.type=="DecisionStale")].reason`
 // +kubebuilder:printcolumn:name="Project",type=string,JSONPath=`.spec.projectRef.name`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Repository",type=string,priority=1,JSONPath=`.spec.repositoryRef.name`
@@ -452,6 +597,10 @@ type FindingStatus struct {
 // +kubebuilder:printcolumn:name="Class",type=string,priority=1,JSONPath=`.spec.class`
 // +kubebuilder:printcolumn:name="Tool",type=string,priority=1,JSONPath=`.spec.tool`
 // +kubebuilder:printcolumn:name="Triaged By",type=string,priority=1,JSONPath=`.spec.triage.by`
+// +kubebuilder:printcolumn:name="Why",type=string,priority=1,JSONPath=`.spec.triage.reason`
+// +kubebuilder:printcolumn:name="Until",type=string,priority=1,JSONPath=`.spec.triage.expiresAt`
+// +kubebuilder:printcolumn:name="Suppressed",type=string,priority=1,JSONPath=`.spec.suppression.kind`
+// +kubebuilder:printcolumn:name="Justification",type=string,priority=1,JSONPath=`.spec.suppression.justification`
 // +kubebuilder:printcolumn:name="Ready",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Title",type=string,JSONPath=`.spec.details.title`
@@ -470,7 +619,8 @@ type Finding struct {
 	// spec holds the facts and the triage.
 	// +required
 	Spec FindingSpec `json:"spec"`
-	// status is what the controllers observe.
+	// status is what the controllers observed. Only they write it.
+	// +structType=atomic
 	// +optional
 	Status FindingStatus `json:"status,omitzero"`
 }

@@ -26,64 +26,126 @@ const RemoveContentsAnnotation = GroupName + "/remove-contents"
 
 // OrganizationSpec says what an organization is allowed and how long its past is kept.
 type OrganizationSpec struct {
-	// displayName is the name that people see.
+	// displayName is the name shown to people, for example "Acme Ltd". At most 200 characters.
 	// +kubebuilder:validation:MaxLength=200
 	// +optional
 	DisplayName string `json:"displayName,omitempty"`
-	// rateLimit holds for every key of the organization that has no figure of its own.
+	// rateLimit is the limit of each API key of the organization that sets none itself. Default:
+	// 600 requests per minute.
 	// +optional
 	RateLimit *RateLimit `json:"rateLimit,omitempty"`
-	// apiKeys bounds the organization's API keys.
+	// apiKeys limits the organization's API keys.
 	// +optional
 	APIKeys *OrganizationAPIKeys `json:"apiKeys,omitempty"`
-	// retention says how long finished things are kept. What it does not name is kept, but for
-	// finished deliveries.
+	// retention sets how long finished objects are kept. Fields that are not set keep them forever,
+	// except that finished deliveries are kept for a week.
 	// +optional
 	Retention *Retention `json:"retention,omitempty"`
-	// quotas bound how many objects of a kind the organization may have. What they do not name
-	// is not bounded.
+	// triage says what decisions about the organization's findings need.
+	// +optional
+	Triage *OrganizationTriage `json:"triage,omitempty"`
+	// quotas limit how many objects of a kind the organization may have. A kind that is not set is
+	// not limited. A controller turns them into a ResourceQuota.
 	// +optional
 	Quotas *OrganizationQuotas `json:"quotas,omitempty"`
+	// imports says what an import of scan results may create. Absent: nothing, and an import into a
+	// repository or project that does not exist is refused.
+	// +optional
+	Imports *OrganizationImports `json:"imports,omitempty"`
 }
+
+// OrganizationTriage says what decisions about findings need.
+type OrganizationTriage struct {
+	// requireReason refuses, by every door, to mute a finding without spec.triage.reason. Findings that were muted
+	// before stay as they are until somebody changes their triage. Default: false.
+	// +optional
+	RequireReason bool `json:"requireReason,omitempty"`
+}
+
+// Defaults of OrganizationImports. config/admission/provision.yaml repeats the bounds.
+const (
+	DefaultMaxRepositories = 500
+	DefaultMaxProjects     = 2000
+)
+
+// OrganizationImports says what an import of scan results may create where it does not exist. What
+// was created is never changed by a later import.
+type OrganizationImports struct {
+	// create lets imports create the Repository that they are for, and its Projects. Default: false.
+	// +optional
+	Create bool `json:"create,omitempty"`
+	// maxRepositories is the number of Repositories of the organization, however they came, from
+	// which on imports create no more. Default: 500.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100000
+	// +optional
+	MaxRepositories *int32 `json:"maxRepositories,omitempty"`
+	// maxProjects is the number of Projects of the organization, however they came, from which on
+	// imports create no more. Default: 2000.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	MaxProjects *int32 `json:"maxProjects,omitempty"`
+	// projects are the folders that become projects of their own, for example ["services/*", "web"]: a
+	// star stands for any part of one folder's name. A result belongs to the longest folder that holds
+	// its file, and to the project of the whole repository if there is none. Default: each repository
+	// is one project. At most 32.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Projects []ProjectPattern `json:"projects,omitempty"`
+}
+
+// ProjectPattern names folders, from the root of a repository, by a path in which a star stands for any part of one
+// folder's name.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=256
+// +kubebuilder:validation:Pattern=`^[^/\\?\[\]\x00-\x1f\x7f]+(/[^/\\?\[\]\x00-\x1f\x7f]+)*$`
+// +kubebuilder:validation:XValidation:rule="self.split('/').all(part, part != '.' && part != '..' && !part.contains('**'))",message="must be folders from the root of the repository, for example services/*, without . and .. and with one star at a time"
+type ProjectPattern string
 
 // OrganizationQuotas bounds how many objects of a kind an organization may have. They become a
 // ResourceQuota in its namespace; what is there already when a bound is drawn closer stays.
 type OrganizationQuotas struct {
-	// findings counts closed ones too, until retention takes them.
+	// findings is the maximum number of Findings, for example 50000. Closed ones count until
+	// retention removes them.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Findings *int64 `json:"findings,omitempty"`
-	// repositories that there may be.
+	// repositories is the maximum number of Repositories, for example 500.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Repositories *int64 `json:"repositories,omitempty"`
-	// projects that there may be.
+	// projects is the maximum number of Projects, for example 2000.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Projects *int64 `json:"projects,omitempty"`
-	// scans counts finished ones too, until retention takes them. An import makes one for each
-	// tool and category.
+	// scans is the maximum number of Scans, for example 5000. Finished ones count until retention
+	// removes them. An import makes one per tool, category and analysis.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Scans *int64 `json:"scans,omitempty"`
-	// reviews that there may be.
+	// reviews is the maximum number of Reviews, for example 10000.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Reviews *int64 `json:"reviews,omitempty"`
-	// reviewIssues counts resolved ones too.
+	// reviewIssues is the maximum number of ReviewIssues, resolved ones included, for example
+	// 50000.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ReviewIssues *int64 `json:"reviewIssues,omitempty"`
-	// apiKeys counts disabled and expired ones too.
+	// apiKeys is the maximum number of APIKeys, disabled and expired ones included, for example 20.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	APIKeys *int64 `json:"apiKeys,omitempty"`
-	// webhookEndpoints that there may be.
+	// webhookEndpoints is the maximum number of WebhookEndpoints, for example 10.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	WebhookEndpoints *int64 `json:"webhookEndpoints,omitempty"`
-	// webhookDeliveries counts finished ones too, until retention takes them. Where they are
-	// used up, events wait until there is room.
+	// webhookDeliveries is the maximum number of WebhookDeliveries, for example 20000. Finished
+	// ones count until retention removes them. When the quota is used up, events wait until there
+	// is room.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	WebhookDeliveries *int64 `json:"webhookDeliveries,omitempty"`
@@ -91,7 +153,9 @@ type OrganizationQuotas struct {
 
 // OrganizationAPIKeys bounds an organization's API keys.
 type OrganizationAPIKeys struct {
-	// maxLifetime is the longest life of a key from its issue, for example "2160h".
+	// maxLifetime is the longest life of a token from its issue: a duration of at least "1m", for
+	// example "2160h". Lowering it ends older tokens earlier; raising it extends none. Absent: 90
+	// days, unless the key sets spec.expiresAt.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && !self.matches('[ a-gi-lo-rtv-zA-Z]')",message="maxLifetime must be hours, minutes and seconds of at least 1m, for example 2160h"
@@ -101,23 +165,27 @@ type OrganizationAPIKeys struct {
 
 // Retention says how long finished things are kept after they are finished.
 type Retention struct {
-	// closedFindings is how long a closed finding is kept, for example "8760h". Absent: for ever.
+	// closedFindings is how long a closed finding is kept after its closing: a duration in hours,
+	// minutes and seconds, for example "8760h"; "0s" removes it at once. Absent: forever.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && !self.matches('[ a-gi-lo-rtv-zA-Z]')",message="closedFindings must be hours, minutes and seconds and not negative, for example 8760h for a year"
 	// +optional
 	ClosedFindings *metav1.Duration `json:"closedFindings,omitempty"`
-	// includeTriaged lets closed findings be retired that a person has muted or commented.
+	// includeTriaged removes also closed findings that a person has muted or commented on. Default:
+	// false, they are kept.
 	// +optional
 	IncludeTriaged bool `json:"includeTriaged,omitempty"`
-	// finishedScans is how long a completed or failed scan is kept. Absent: for ever. The last of
-	// each repository, project, tool and category is kept all the same.
+	// finishedScans is how long a completed or failed scan is kept after its end, for example
+	// "2160h". Absent: forever. The last scan of each repository, project, tool, category and
+	// analysis is always kept.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && !self.matches('[ a-gi-lo-rtv-zA-Z]')",message="finishedScans must be hours, minutes and seconds and not negative, for example 8760h for a year"
 	// +optional
 	FinishedScans *metav1.Duration `json:"finishedScans,omitempty"`
-	// finishedDeliveries is how long a delivered or failed webhook delivery is kept. Absent: a week.
+	// finishedDeliveries is how long a delivered or failed webhook delivery is kept after its end,
+	// for example "720h". Absent: "168h", a week.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && !self.matches('[ a-gi-lo-rtv-zA-Z]')",message="finishedDeliveries must be hours, minutes and seconds and not negative, for example 8760h for a year"
@@ -133,7 +201,7 @@ type OrganizationCounts struct {
 	// projects is the number of Projects.
 	// +optional
 	Projects int32 `json:"projects"`
-	// findings is the number of findings that are not closed.
+	// findings is the number of Findings that are not closed.
 	// +optional
 	Findings int32 `json:"findings"`
 	// apiKeys is the number of APIKeys, disabled and expired ones included.
@@ -143,14 +211,16 @@ type OrganizationCounts struct {
 
 // OrganizationStatus is what the controllers observe of an organization.
 type OrganizationStatus struct {
-	// observedGeneration is the metadata.generation that this status is of.
+	// observedGeneration is the metadata.generation that the status describes. If it is smaller
+	// than the current one, the status is not up to date yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// namespace holds the organization's resources; empty until it is adopted.
+	// namespace is the name of the namespace that holds the organization's resources, for example
+	// "org-acme". Empty until it is adopted.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// counts of what the organization has.
+	// counts are the numbers of the organization's objects, updated at most once per second.
 	// +optional
 	Counts OrganizationCounts `json:"counts"`
 	// conditions of the organization: Ready, Stalled, QuotaExceeded.
@@ -185,7 +255,7 @@ type Organization struct {
 	// spec is what is declared.
 	// +optional
 	Spec OrganizationSpec `json:"spec,omitzero"`
-	// status is what the controllers observe.
+	// status is what the controllers observed. Only they write it.
 	// +optional
 	Status OrganizationStatus `json:"status,omitzero"`
 }

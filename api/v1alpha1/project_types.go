@@ -17,89 +17,97 @@ type Exposure string
 //
 // +kubebuilder:validation:XValidation:rule="self.repositoryRef == oldSelf.repositoryRef",message="spec.repositoryRef is immutable"
 type ProjectSpec struct {
-	// repositoryRef names the repository that the project is part of. Immutable.
+	// repositoryRef names the Repository that the project is part of. Immutable.
 	// +required
 	RepositoryRef RepositoryReference `json:"repositoryRef"`
-	// displayName is the name that people see.
+	// displayName is the name shown to people, for example "Payments API". At most 200 characters.
 	// +kubebuilder:validation:MaxLength=200
 	// +optional
 	DisplayName string `json:"displayName,omitempty"`
-	// relativePath is the project's folder in the repository.
+	// relativePath is the project's folder, relative to the root of the repository, for example
+	// "services/api". Empty: the whole repository. At most 1024 characters.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	RelativePath string `json:"relativePath,omitempty"`
-	// enabled lets the project be scanned. Absent means true.
+	// enabled states whether the project may be scanned. Absent means true.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
-	// scanner is what scanners say of the project.
+	// scanner holds the scanners' assessment of the project.
 	// +optional
 	Scanner ProjectAssessment `json:"scanner,omitzero"`
-	// user is what people say of the project; each member comes before the scanner's.
+	// user holds people's assessment of the project. Each field takes precedence over the
+	// scanner's. Changing it requires the verb triage on projects.
 	// +optional
 	User ProjectAssessment `json:"user,omitzero"`
-	// owner is the person or team that answers for the project.
+	// owner is the person or team responsible for the project, for example "team-payments". At most
+	// 256 characters.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Owner string `json:"owner,omitempty"`
-	// purpose says what the project is for.
+	// purpose describes what the project is for, for example "Takes payments." At most 4096
+	// characters.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Purpose string `json:"purpose,omitempty"`
-	// evidence says why scanners took the folder for a project.
+	// evidence explains why scanners consider the folder a project, for example "it has a go.mod".
+	// At most 4096 characters.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Evidence string `json:"evidence,omitempty"`
-	// dependenciesFile is the path of the file that lists the dependencies.
+	// dependenciesFile is the path of the file that lists the dependencies, for example
+	// "services/api/go.mod". At most 1024 characters.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	DependenciesFile string `json:"dependenciesFile,omitempty"`
-	// deployments maps an environment to where the project runs there.
+	// deployments maps an environment to where the project runs in it, for example production:
+	// eu-west-1. At most 32 environments, each with a name of at most 64 characters.
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(name, size(name) <= 64)",message="a deployment's name is at most 64 characters"
 	// +optional
 	Deployments map[string]DeploymentTarget `json:"deployments,omitempty"`
-	// deploymentUsage says how the project is deployed.
+	// deploymentUsage describes how the project is deployed, for example "container behind the
+	// gateway". At most 1024 characters.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	DeploymentUsage string `json:"deploymentUsage,omitempty"`
-	// primaryFramework of the code.
+	// primaryFramework is the main framework of the code, for example "Gin". At most 64 characters.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	PrimaryFramework string `json:"primaryFramework,omitempty"`
-	// primaryLanguage of the code.
+	// primaryLanguage is the main language of the code, for example "Go". At most 64 characters.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	PrimaryLanguage string `json:"primaryLanguage,omitempty"`
-	// frameworks of the code.
+	// frameworks of the code, for example [Gin, gRPC]. At most 64.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Frameworks []ShortText `json:"frameworks,omitempty"`
-	// languages of the code.
+	// languages of the code, for example [Go, SQL]. At most 64.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Languages []ShortText `json:"languages,omitempty"`
-	// fileExtensions found in the folder.
+	// fileExtensions that occur in the folder, for example [.go, .sql]. At most 128.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +optional
 	FileExtensions []ShortText `json:"fileExtensions,omitempty"`
-	// sensitiveDataTypes that the project handles, for example "email address".
+	// sensitiveDataTypes that the project handles, for example [email address]. At most 64.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	SensitiveDataTypes []ShortText `json:"sensitiveDataTypes,omitempty"`
-	// components of the project.
+	// components are the parts of the project. At most 32.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Components []ProjectComponent `json:"components,omitempty"`
-	// size of the folder in bytes.
+	// size of the folder in bytes, 0 or more.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Size int64 `json:"size,omitempty"`
-	// lastCommittedAt is the time of the last commit that touched the folder.
+	// lastCommittedAt is the time of the last commit that changed the folder, in RFC 3339.
 	// +optional
 	LastCommittedAt *Time `json:"lastCommittedAt,omitempty"`
 }
@@ -116,13 +124,14 @@ type DeploymentTarget string
 
 // ProjectAssessment is an opinion of a project's weight.
 type ProjectAssessment struct {
-	// businessCriticality says how much the business depends on the project.
+	// businessCriticality rates how much the business depends on the project: critical, high,
+	// medium or low.
 	// +optional
 	BusinessCriticality BusinessCriticality `json:"businessCriticality,omitempty"`
-	// exposure says who can reach the project where it runs.
+	// exposure states who can reach the running project: public, internal or private.
 	// +optional
 	Exposure Exposure `json:"exposure,omitempty"`
-	// summary says what the project does.
+	// summary describes what the project does. At most 8192 characters.
 	// +kubebuilder:validation:MaxLength=8192
 	// +optional
 	Summary string `json:"summary,omitempty"`
@@ -130,20 +139,21 @@ type ProjectAssessment struct {
 
 // ProjectComponent is a part of a project.
 type ProjectComponent struct {
-	// criticality from 0, none, to 10, the most.
+	// criticality of the component from 0 (none) to 10 (highest).
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10
 	// +optional
 	Criticality int32 `json:"criticality,omitempty"`
-	// description for people.
+	// description of the component. At most 1024 characters.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Description string `json:"description,omitempty"`
-	// folderName is the component's folder within the project.
+	// folderName is the component's folder within the project, for example "internal/ledger". At
+	// most 512 characters.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	FolderName string `json:"folderName,omitempty"`
-	// type of component, for example "api".
+	// type of component, for example "api". At most 64 characters.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Type string `json:"type,omitempty"`
@@ -151,43 +161,45 @@ type ProjectComponent struct {
 
 // ProjectLastScan is the scan of a project that was started last.
 type ProjectLastScan struct {
-	// id is the Scan's name.
+	// id is the name of the Scan.
 	// +kubebuilder:validation:MaxLength=253
 	// +required
 	ID string `json:"id"`
-	// status is the Scan's phase.
+	// status is the phase of the Scan: Running, Completed or Failed.
 	// +required
 	Status ScanPhase `json:"status"`
 }
 
 // ProjectStatus is what the controllers observe of a project.
 type ProjectStatus struct {
-	// observedGeneration is the metadata.generation that this status is of.
+	// observedGeneration is the metadata.generation that the status describes. If it is smaller
+	// than the current one, the status is not up to date yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// businessCriticality in effect: the user's, else the scanner's.
+	// businessCriticality is the effective value: the user's, else the scanner's.
 	// +optional
 	BusinessCriticality BusinessCriticality `json:"businessCriticality,omitempty"`
-	// exposure in effect: the user's, else the scanner's.
+	// exposure is the effective value: the user's, else the scanner's.
 	// +optional
 	Exposure Exposure `json:"exposure,omitempty"`
-	// summary in effect: the user's, else the scanner's.
+	// summary is the effective value: the user's, else the scanner's.
 	// +kubebuilder:validation:MaxLength=8192
 	// +optional
 	Summary string `json:"summary,omitempty"`
 	// findingsCount is the number of findings that are not closed.
 	// +optional
 	FindingsCount int32 `json:"findingsCount"`
-	// lastScan is the scan that was started last.
+	// lastScan is the scan that started last.
 	// +optional
 	LastScan *ProjectLastScan `json:"lastScan,omitempty"`
-	// lastScannedAt is when the last scan that succeeded was completed.
+	// lastScannedAt is when the last successful scan was completed.
 	// +optional
 	LastScannedAt *Time `json:"lastScannedAt,omitempty"`
-	// updatedAt is when the spec last changed; never goes back.
+	// updatedAt is when the spec last changed, to the second. It never goes back.
 	// +optional
 	UpdatedAt *Time `json:"updatedAt,omitempty"`
-	// removal says how far the removal of what belongs to the project is.
+	// removal is the progress of deleting the project's findings and scans. Absent unless the
+	// project is being deleted.
 	// +optional
 	Removal *RemovalProgress `json:"removal,omitempty"`
 	// conditions of the project: Ready, Stalled.
@@ -226,7 +238,8 @@ type Project struct {
 	// spec is what is declared.
 	// +required
 	Spec ProjectSpec `json:"spec"`
-	// status is what the controllers observe.
+	// status is what the controllers observed. Only they write it.
+	// +structType=atomic
 	// +optional
 	Status ProjectStatus `json:"status,omitzero"`
 }

@@ -4,120 +4,127 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // RepositorySpec says what is known of a code repository.
 type RepositorySpec struct {
-	// provider hosts the repository, for example "github".
+	// provider hosts the repository, for example "github". At most 63 characters.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Provider string `json:"provider,omitempty"`
-	// url is the repository's page.
+	// url is the repository's web page, for example "https://github.com/acme/payments". At most
+	// 2048 characters.
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	URL string `json:"url,omitempty"`
-	// cloneURL is what git clones from. It must hold no credentials.
+	// cloneURL is the URL that git clones, for example "https://github.com/acme/payments.git". It
+	// must hold no credentials. At most 2048 characters.
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^[a-zA-Z][a-zA-Z0-9+.-]*://[^/@]*:[^/@]*@')",message="cloneURL must not hold a password"
 	// +optional
 	CloneURL string `json:"cloneURL,omitempty"`
-	// fullName is the owner and the name, for example "acme/payments".
+	// fullName is the owner and the name, for example "acme/payments". At most 512 characters.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	FullName string `json:"fullName,omitempty"`
-	// description for people.
+	// description of the repository, as its provider shows it. At most 4096 characters.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Description string `json:"description,omitempty"`
-	// defaultBranch is the provider's default branch.
+	// defaultBranch is the default branch at the provider, for example "main".
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	DefaultBranch string `json:"defaultBranch,omitempty"`
-	// scanBranch is the branch that is scanned.
+	// scanBranch is the branch that is scanned, for example "main".
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	ScanBranch string `json:"scanBranch,omitempty"`
-	// private says that the provider shows the repository to its members alone.
+	// private is true if the provider shows the repository only to its members.
 	// +optional
 	Private bool `json:"private,omitempty"`
-	// archived says that the provider keeps the repository read-only.
+	// archived is true if the repository is read-only at the provider.
 	// +optional
 	Archived bool `json:"archived,omitempty"`
-	// installationID is the provider's id of the application that reads the repository.
+	// installationID is the provider's id of the app installation that reads the repository, for
+	// example "48213377".
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	InstallationID string `json:"installationID,omitempty"`
-	// providerID is the provider's own id of the repository.
+	// providerID is the provider's own id of the repository, for example "R_kgDOJ2x9zQ".
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	ProviderID string `json:"providerID,omitempty"`
-	// scanEnabled lets code scans run.
+	// scanEnabled states whether code scans may run.
 	// +optional
 	ScanEnabled bool `json:"scanEnabled,omitempty"`
-	// languages maps a language to its bytes of code.
+	// languages maps each language to its bytes of code, for example Go: 482133. At most 64
+	// languages.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(name, size(name) <= 64)",message="a language's name is at most 64 characters"
 	// +kubebuilder:validation:XValidation:rule="self.all(name, self[name] >= 0)",message="a language has 0 bytes of code or more"
 	// +optional
 	Languages map[string]int64 `json:"languages,omitempty"`
-	// size in bytes.
+	// size of the repository in bytes, 0 or more.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Size int64 `json:"size,omitempty"`
-	// summary says what the code is for.
+	// summary describes what the code is for. At most 8192 characters.
 	// +kubebuilder:validation:MaxLength=8192
 	// +optional
 	Summary string `json:"summary,omitempty"`
-	// lastCommit on the scanned branch.
+	// lastCommit is the last commit on the scanned branch.
 	// +optional
 	LastCommit *Commit `json:"lastCommit,omitempty"`
 }
 
 // Commit is a commit of a repository.
 type Commit struct {
-	// hash of the commit.
+	// hash of the commit, for example "8f3e1c2d". At most 128 characters.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Hash string `json:"hash,omitempty"`
-	// link is the commit's page.
+	// link is the web page of the commit.
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	Link string `json:"link,omitempty"`
-	// committedAt is the commit's time.
+	// committedAt is the time of the commit, in RFC 3339.
 	// +optional
 	CommittedAt *Time `json:"committedAt,omitempty"`
 }
 
 // RepositoryCounts are numbers of findings that are not closed, by category.
 type RepositoryCounts struct {
-	// findings is the number in all.
+	// findings is the total number.
 	// +optional
 	Findings int32 `json:"findings"`
-	// code is the number of category Code.
+	// code is the number of findings of category Code.
 	// +optional
 	Code int32 `json:"code"`
-	// package is the number of category Package.
+	// package is the number of findings of category Package.
 	// +optional
 	Package int32 `json:"package"`
-	// secret is the number of category Secret.
+	// secret is the number of findings of category Secret.
 	// +optional
 	Secret int32 `json:"secret"`
 }
 
 // RepositoryStatus is what the controllers observe of a repository.
 type RepositoryStatus struct {
-	// observedGeneration is the metadata.generation that this status is of.
+	// observedGeneration is the metadata.generation that the status describes. If it is smaller
+	// than the current one, the status is not up to date yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// counts of the repository's findings.
+	// counts of the repository's findings that are not closed. During an import they are updated
+	// once per second.
 	// +optional
 	Counts RepositoryCounts `json:"counts"`
-	// projects is the number of the repository's Projects.
+	// projects is the number of Projects that refer to the repository.
 	// +optional
 	Projects int32 `json:"projects"`
-	// lastScannedAt is when the last scan that succeeded was completed.
+	// lastScannedAt is when the last successful scan was completed.
 	// +optional
 	LastScannedAt *Time `json:"lastScannedAt,omitempty"`
-	// updatedAt is when the spec last changed; never goes back.
+	// updatedAt is when the spec last changed, to the second. It never goes back.
 	// +optional
 	UpdatedAt *Time `json:"updatedAt,omitempty"`
-	// removal says how far the removal of what belongs to the repository is.
+	// removal is the progress of deleting the repository's projects, findings, scans and reviews.
+	// Absent unless the repository is being deleted.
 	// +optional
 	Removal *RemovalProgress `json:"removal,omitempty"`
 	// conditions of the repository: Ready, Stalled.
@@ -157,7 +164,8 @@ type Repository struct {
 	// spec is what is declared.
 	// +optional
 	Spec RepositorySpec `json:"spec,omitzero"`
-	// status is what the controllers observe.
+	// status is what the controllers observed. Only they write it.
+	// +structType=atomic
 	// +optional
 	Status RepositoryStatus `json:"status,omitzero"`
 }

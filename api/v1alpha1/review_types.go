@@ -21,30 +21,33 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="self.repositoryRef == oldSelf.repositoryRef && self.prNumber == oldSelf.prNumber",message="spec.repositoryRef and spec.prNumber are immutable"
 type ReviewSpec struct {
-	// repositoryRef names the repository of the pull request. Immutable.
+	// repositoryRef names the Repository of the pull request. Immutable.
 	// +required
 	RepositoryRef RepositoryReference `json:"repositoryRef"`
-	// provider hosts the pull request, for example "github".
+	// provider hosts the pull request, for example "github". At most 63 characters.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Provider string `json:"provider,omitempty"`
-	// prNumber is the provider's number of the pull request. Immutable.
+	// prNumber is the number of the pull request at the provider, for example 412. From 1.
+	// Immutable.
 	// +kubebuilder:validation:Minimum=1
 	// +required
 	PRNumber int32 `json:"prNumber"`
-	// prTitle is the pull request's title.
+	// prTitle is the title of the pull request. At most 512 characters.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	PRTitle string `json:"prTitle,omitempty"`
-	// prAuthor is who opened the pull request.
+	// prAuthor is the account that opened the pull request, for example "rosa". At most 256
+	// characters.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	PRAuthor string `json:"prAuthor,omitempty"`
-	// prStatus says where the pull request is in its life. Once merged, it stays merged.
+	// prStatus is open, closed or merged. A merged pull request stays merged.
 	// +kubebuilder:validation:XValidation:rule="oldSelf != 'merged' || self == 'merged'",message="a merged pull request stays merged"
 	// +required
 	PRStatus PullRequestStatus `json:"prStatus"`
-	// reviewedCommits of the pull request, in the order of their review.
+	// reviewedCommits are the reviewed commits in the order of their review, each once. At most
+	// 250; the importer drops the oldest.
 	// +listType=map
 	// +listMapKey=sha
 	// +kubebuilder:validation:MaxItems=250
@@ -54,25 +57,26 @@ type ReviewSpec struct {
 
 // ReviewedCommit is a commit that a review looked at.
 type ReviewedCommit struct {
-	// sha of the commit.
+	// sha is the hash of the commit, for example "9e8d7c6b". 1 to 64 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +required
 	SHA string `json:"sha"`
-	// reviewedAt is when the review of the commit was done.
+	// reviewedAt is when the commit was reviewed, in RFC 3339.
 	// +required
 	ReviewedAt Time `json:"reviewedAt"`
 }
 
 // ReviewStatus is what the controllers observe of a review.
 type ReviewStatus struct {
-	// observedGeneration is the metadata.generation that this status is of.
+	// observedGeneration is the metadata.generation that the status describes. If it is smaller
+	// than the current one, the status is not up to date yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// closedIssueCount is the number of issues that are resolved.
+	// closedIssueCount is the number of resolved issues.
 	// +optional
 	ClosedIssueCount int32 `json:"closedIssueCount"`
-	// openIssueCount is the number of issues that are open.
+	// openIssueCount is the number of open issues.
 	// +optional
 	OpenIssueCount int32 `json:"openIssueCount"`
 	// openHighCount is the number of open issues of high severity.
@@ -87,16 +91,18 @@ type ReviewStatus struct {
 	// lastReviewAt is when the last reviewed commit was reviewed.
 	// +optional
 	LastReviewAt *Time `json:"lastReviewAt,omitempty"`
-	// updatedAt is when the spec or one of the counters last changed; never goes back.
+	// updatedAt is when the spec or a counter last changed, to the second. It never goes back.
 	// +optional
 	UpdatedAt *Time `json:"updatedAt,omitempty"`
-	// transitions that were observed, the last 16 and every one that is not emitted yet.
+	// transitions that the controllers observed, by seq: the last 16, and up to 24 if some are not
+	// emitted yet.
 	// +listType=map
 	// +listMapKey=seq
 	// +kubebuilder:validation:MaxItems=24
 	// +optional
 	Transitions []Transition `json:"transitions,omitempty"`
-	// emittedSeq is the last transition whose deliveries have been made.
+	// emittedSeq is the seq of the last transition whose webhook deliveries have been made or are
+	// not needed.
 	// +optional
 	EmittedSeq int64 `json:"emittedSeq,omitempty"`
 	// conditions of the review: Ready, Stalled.
@@ -137,7 +143,8 @@ type Review struct {
 	// spec is what is declared.
 	// +required
 	Spec ReviewSpec `json:"spec"`
-	// status is what the controllers observe.
+	// status is what the controllers observed. Only they write it.
+	// +structType=atomic
 	// +optional
 	Status ReviewStatus `json:"status,omitzero"`
 }

@@ -27,39 +27,40 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="self.reviewRef == oldSelf.reviewRef",message="spec.reviewRef is immutable"
 type ReviewIssueSpec struct {
-	// reviewRef names the review that raised the issue. Immutable.
+	// reviewRef names the Review that raised the issue. Immutable.
 	// +required
 	ReviewRef ReviewReference `json:"reviewRef"`
-	// title in a line.
+	// title of the issue in one line, for example "MD5 protects a receipt". 1 to 512 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +required
 	Title string `json:"title"`
-	// description of what is wrong.
+	// description of the problem. At most 16000 characters.
 	// +kubebuilder:validation:MaxLength=16000
 	// +optional
 	Description string `json:"description,omitempty"`
-	// severity of the issue.
+	// severity of the issue, as the scanner rated it: high, medium or low.
 	// +required
 	Severity Level `json:"severity"`
-	// file from the repository's root, with forward slashes.
+	// file is the path relative to the root of the repository, with forward slashes, for example
+	// "api/receipt.go". At most 1024 characters.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	File string `json:"file,omitempty"`
-	// line from 1; 0 where it is not known.
+	// line of the problem, counted from 1. 0 if unknown.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Line int32 `json:"line,omitempty"`
-	// commitSHA is the commit that first showed the issue.
+	// commitSHA is the hash of the commit that first showed the issue. At most 64 characters.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	CommitSHA string `json:"commitSHA,omitempty"`
-	// links to the provider's pages.
+	// links to the provider's web pages.
 	// +optional
 	Links ReviewIssueLinks `json:"links,omitzero"`
-	// seenInCommits are the commits that showed the issue, of those that the review still keeps.
-	// Empty while commitSHA names a commit that the review no longer keeps: the issue was
-	// resolved before.
+	// seenInCommits are the commits that show the issue, among those that the review still keeps.
+	// At most 250. Empty while commitSHA names a commit that the review no longer keeps: then the
+	// issue was resolved before.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=250
 	// +optional
@@ -74,11 +75,11 @@ type CommitSHA string
 
 // ReviewIssueLinks are pages at the provider.
 type ReviewIssueLinks struct {
-	// commit is the page of the commit that first showed the issue.
+	// commit is the web page of the commit that first showed the issue.
 	// +kubebuilder:validation:MaxLength=1536
 	// +optional
 	Commit string `json:"commit,omitempty"`
-	// fileLocation is the page of the file at the line.
+	// fileLocation is the web page of the file at the line.
 	// +kubebuilder:validation:MaxLength=1536
 	// +optional
 	FileLocation string `json:"fileLocation,omitempty"`
@@ -87,17 +88,20 @@ type ReviewIssueLinks struct {
 // ReviewIssueStatus is what the controllers observe of an issue, by a pure rule of the
 // issue's spec and its review's.
 type ReviewIssueStatus struct {
-	// observedGeneration is the metadata.generation that this status is of.
+	// observedGeneration is the metadata.generation that the status describes. If it is smaller
+	// than the current one, the status is not up to date yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// state says whether the last reviewed commit still shows the issue.
+	// state is open while the last reviewed commit shows the issue, or no reviewed commit does;
+	// else resolved.
 	// +optional
 	State ReviewIssueState `json:"state,omitempty"`
-	// resolvedBy is the first reviewed commit after the last that shows the issue.
+	// resolvedBy is the hash of the commit that resolved the issue: the first reviewed one after
+	// the last that shows it. Absent while the issue is open.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	ResolvedBy string `json:"resolvedBy,omitempty"`
-	// resolvedAt is when that commit was reviewed.
+	// resolvedAt is when that commit was reviewed. Absent while the issue is open.
 	// +optional
 	ResolvedAt *Time `json:"resolvedAt,omitempty"`
 	// firstSeenAt is when the first commit that shows the issue was reviewed.
@@ -106,16 +110,18 @@ type ReviewIssueStatus struct {
 	// lastSeenAt is when the last commit that shows the issue was reviewed.
 	// +optional
 	LastSeenAt *Time `json:"lastSeenAt,omitempty"`
-	// updatedAt is when the spec or the state last changed; never goes back.
+	// updatedAt is when the spec or the state last changed, to the second. It never goes back.
 	// +optional
 	UpdatedAt *Time `json:"updatedAt,omitempty"`
-	// transitions that were observed, the last 16 and every one that is not emitted yet.
+	// transitions that the controllers observed, by seq: the last 16, and up to 24 if some are not
+	// emitted yet.
 	// +listType=map
 	// +listMapKey=seq
 	// +kubebuilder:validation:MaxItems=24
 	// +optional
 	Transitions []Transition `json:"transitions,omitempty"`
-	// emittedSeq is the last transition whose deliveries have been made.
+	// emittedSeq is the seq of the last transition whose webhook deliveries have been made or are
+	// not needed.
 	// +optional
 	EmittedSeq int64 `json:"emittedSeq,omitempty"`
 	// conditions of the issue: Ready, Stalled.
@@ -151,7 +157,8 @@ type ReviewIssue struct {
 	// spec is what is declared.
 	// +required
 	Spec ReviewIssueSpec `json:"spec"`
-	// status is what the controllers observe.
+	// status is what the controllers observed. Only they write it.
+	// +structType=atomic
 	// +optional
 	Status ReviewIssueStatus `json:"status,omitzero"`
 }

@@ -15,16 +15,26 @@ const (
 // TransitionType is the sort of change that a transition records. With the kind's prefix it is
 // the type of the event sent: "finding.", "review.", "review_issue.", "scan.".
 //
-// +kubebuilder:validation:Enum=created;updated;triaged;closed;reopened;opened;resolved;completed
+// +kubebuilder:validation:Enum=created;updated;triaged;expired;closed;reopened;suppressed;unsuppressed;stale;fresh;opened;resolved;completed
 type TransitionType string
 
 // The transitions of findings.
 const (
-	TransitionCreated  TransitionType = "created"
-	TransitionUpdated  TransitionType = "updated"
-	TransitionTriaged  TransitionType = "triaged"
+	TransitionCreated TransitionType = "created"
+	TransitionUpdated TransitionType = "updated"
+	TransitionTriaged TransitionType = "triaged"
+	// TransitionExpired says that a decision has ended, by the time that it gave itself.
+	TransitionExpired  TransitionType = "expired"
 	TransitionClosed   TransitionType = "closed"
 	TransitionReopened TransitionType = "reopened"
+	// TransitionSuppressed says that the source suppresses the finding, or gives another reason.
+	TransitionSuppressed TransitionType = "suppressed"
+	// TransitionUnsuppressed says that the source suppresses it no longer.
+	TransitionUnsuppressed TransitionType = "unsuppressed"
+	// TransitionStale says that the facts differ, or differ more, from what a decision rests on.
+	TransitionStale TransitionType = "stale"
+	// TransitionFresh says that the facts are again what the decision rests on, without another decision.
+	TransitionFresh TransitionType = "fresh"
 )
 
 // The transitions of review issues and scans. Of a Review there is TransitionUpdated alone.
@@ -38,17 +48,17 @@ const (
 // the status write that it causes, and emitted afterwards: by its seq no event is lost or
 // made twice.
 type Transition struct {
-	// seq numbers the object's transitions from 1, without a gap.
+	// seq numbers the object's transitions from 1 without gaps.
 	// +kubebuilder:validation:Minimum=1
 	// +required
 	Seq int64 `json:"seq"`
 	// type of change.
 	// +required
 	Type TransitionType `json:"type"`
-	// at is when the change was made, as far as is known.
+	// at is when the change was made, as far as it is known.
 	// +required
 	At Time `json:"at"`
-	// from is the value before: the user status for triaged, the pull request's status of a
+	// from is the value before: the user status for triaged, expired, stale and fresh, the pull request's status of a
 	// review, the outcome of a scan, else the state; empty for the first.
 	// +kubebuilder:validation:MaxLength=16
 	// +optional
@@ -57,12 +67,19 @@ type Transition struct {
 	// +kubebuilder:validation:MaxLength=16
 	// +optional
 	To string `json:"to,omitempty"`
-	// by is who made the change: triage.by for triaged, the commit that resolved a review issue,
-	// the controller for a scan that was abandoned, else the scanner; empty where it is not known.
+	// by is who made the change: triage.by for triaged, whose decision ended for expired, the commit that resolved
+	// a review issue, the controller for a scan that was abandoned, else the scanner; empty where it is not known.
 	// +kubebuilder:validation:MaxLength=320
 	// +optional
 	By string `json:"by,omitempty"`
-	// comment that came with the change, for triaged; cut where it is longer.
+	// reason of the decision, for triaged and expired; absent where none was given.
+	// +optional
+	Reason DecisionReason `json:"reason,omitempty"`
+	// expiresAt is when the decision ends, for triaged and expired; absent where it does not.
+	// +optional
+	ExpiresAt *Time `json:"expiresAt,omitempty"`
+	// comment that came with the change, for triaged; the justification for suppressed, what differs
+	// for stale. Cut where it is longer.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Comment string `json:"comment,omitempty"`

@@ -32,8 +32,8 @@ type WebhookEndpointReference struct {
 	// name of the WebhookEndpoint.
 	// +required
 	Name ResourceName `json:"name"`
-	// uid of the WebhookEndpoint: another one of that name, made later, gets nothing older
-	// than itself. Absent: whichever has the name.
+	// uid of the WebhookEndpoint, so that a later endpoint with the same name does not get the
+	// event. Absent: any endpoint with that name.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	UID string `json:"uid,omitempty"`
@@ -41,33 +41,33 @@ type WebhookEndpointReference struct {
 
 // WebhookEvent says what happened to what.
 type WebhookEvent struct {
-	// id of the event; the webhook-id header of each attempt. Of a delivery that the
-	// controllers made it is the delivery's name, so that a receiver can ask for its verification.
+	// id of the event, sent as the header webhook-id. In deliveries that the controllers create it
+	// is the name of the delivery, so that a receiver can have it verified. 1 to 64 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +required
 	ID string `json:"id"`
-	// type of event, for example "finding.created".
+	// type of event, for example "finding.created". 1 to 64 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +required
 	Type string `json:"type"`
-	// time of the event.
+	// time of the event, in RFC 3339.
 	// +required
 	Time Time `json:"time"`
-	// subject of the event.
+	// subject is the resource that the event is about.
 	// +required
 	Subject WebhookEventSubject `json:"subject"`
 }
 
 // WebhookEventSubject is the resource that an event is about.
 type WebhookEventSubject struct {
-	// kind of the resource.
+	// kind of the resource, for example "Finding".
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +required
 	Kind string `json:"kind"`
-	// name of the resource.
+	// name of the resource, for example "f-sqli".
 	// +required
 	Name ResourceName `json:"name"`
 }
@@ -76,13 +76,13 @@ type WebhookEventSubject struct {
 //
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec is immutable"
 type WebhookDeliverySpec struct {
-	// endpointRef names the endpoint that receives the event.
+	// endpointRef names the WebhookEndpoint that receives the event.
 	// +required
 	EndpointRef WebhookEndpointReference `json:"endpointRef"`
-	// event that is delivered.
+	// event is the event that is delivered.
 	// +required
 	Event WebhookEvent `json:"event"`
-	// payload holds the exact bytes of each attempt's body.
+	// payload holds the exact bytes of the request body, which are JSON. 1 to 65536 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	// +required
@@ -121,28 +121,29 @@ const (
 
 // WebhookAttempt is one request to the receiver.
 type WebhookAttempt struct {
-	// at is the attempt's webhook-timestamp.
+	// at is when the attempt was made, sent as the header webhook-timestamp.
 	// +required
 	At Time `json:"at"`
-	// endedAt is when the attempt ended; absent while it goes on, and where nobody saw its end.
+	// endedAt is when the attempt ended. Absent while it runs, and if its end was not observed.
 	// +optional
 	EndedAt *Time `json:"endedAt,omitempty"`
-	// outcome of the attempt.
+	// outcome of the attempt: Started, Succeeded, Failed, or Unknown if the controller stopped
+	// before it recorded the answer.
 	// +required
 	Outcome WebhookAttemptOutcome `json:"outcome"`
-	// code is the HTTP status of the answer; 0 where there was none.
+	// code is the HTTP status of the answer, for example 503. 0 if there was no answer.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=999
 	// +optional
 	Code int32 `json:"code,omitempty"`
-	// message says for people what went wrong.
+	// message describes the failure for people. At most 256 characters.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Message string `json:"message,omitempty"`
-	// retryAt is the earliest time of another attempt, where the receiver asked for one by retry-after.
+	// retryAt is the earliest time of the next attempt, if the receiver sent retry-after.
 	// +optional
 	RetryAt *Time `json:"retryAt,omitempty"`
-	// signatures that the attempt carried.
+	// signatures are those that the attempt sent: one, or two during a rotation.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=2
 	// +optional
@@ -155,26 +156,27 @@ type WebhookSignature struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +required
 	Digest string `json:"digest"`
-	// secretID names the secret that made the signature.
+	// secretID is the identifier of the secret that made the signature, as in the endpoint's
+	// status.
 	// +kubebuilder:validation:MaxLength=64
 	// +required
 	SecretID string `json:"secretID"`
-	// expiresAt is when that secret stops being valid; absent while no end is known.
+	// expiresAt is when that secret expires. Absent while no end is known.
 	// +optional
 	ExpiresAt *Time `json:"expiresAt,omitempty"`
 }
 
 // WebhookRedelivery is the last redelivery that was asked for.
 type WebhookRedelivery struct {
-	// value of the annotation appsec.dev/redeliver that asked for it; "sha256:" and the hash of
-	// one longer than 128 bytes.
+	// value of the annotation appsec.dev/redeliver that requested it. For a value of more than 128
+	// bytes: "sha256:" and its hash.
 	// +kubebuilder:validation:MaxLength=128
 	// +required
 	Value string `json:"value"`
-	// at is when the controllers took it up.
+	// at is when the controllers accepted the request.
 	// +required
 	At Time `json:"at"`
-	// attempts made for it: the last ones of status.attempts.
+	// attempts is how many attempts were made for it: the last ones of status.attempts.
 	// +kubebuilder:validation:Minimum=0
 	// +required
 	Attempts int32 `json:"attempts"`
@@ -182,24 +184,25 @@ type WebhookRedelivery struct {
 
 // WebhookDeliveryStatus is what the controllers observe of a delivery.
 type WebhookDeliveryStatus struct {
-	// observedGeneration is the metadata.generation that this status is of.
+	// observedGeneration is the metadata.generation that the status describes. If it is smaller
+	// than the current one, the status is not up to date yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// phase says how far the delivery is.
+	// phase is Pending, Delivered or Failed. Absent until the first reconcile.
 	// +optional
 	Phase WebhookDeliveryPhase `json:"phase,omitempty"`
-	// attempts in order, at most 32: the oldest make room.
+	// attempts in order, at most 32. The oldest are dropped.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Attempts []WebhookAttempt `json:"attempts,omitempty"`
-	// nextAttemptAt is when the next attempt is due; absent where none is.
+	// nextAttemptAt is when the next attempt is due. Absent if none is.
 	// +optional
 	NextAttemptAt *Time `json:"nextAttemptAt,omitempty"`
 	// finishedAt is when the phase became Delivered or Failed; absent while it is Pending.
 	// +optional
 	FinishedAt *Time `json:"finishedAt,omitempty"`
-	// redelivery is the last one that was asked for by the annotation appsec.dev/redeliver.
+	// redelivery is the last one that the annotation appsec.dev/redeliver requested.
 	// +optional
 	Redelivery *WebhookRedelivery `json:"redelivery,omitempty"`
 	// conditions of the delivery: Ready, Stalled.
@@ -234,9 +237,11 @@ type WebhookDelivery struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 	// spec is the event and its receiver.
+	// +structType=atomic
 	// +required
 	Spec WebhookDeliverySpec `json:"spec"`
-	// status is what the controllers observe.
+	// status is what the controllers observed. Only they write it.
+	// +structType=atomic
 	// +optional
 	Status WebhookDeliveryStatus `json:"status,omitzero"`
 }

@@ -68,40 +68,47 @@ type WebhookEventPattern string
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.rotation) || !has(self.secretRef)",message="rotation is for the Secret that is made for the endpoint; rotate one that secretRef names where it comes from"
 type WebhookEndpointSpec struct {
-	// url that receives the events by POST: http or https, with a host. It must hold no credentials.
+	// url that receives the events by POST, for example "https://hooks.example.com/findings". http
+	// or https, with a host and without credentials. 1 to 2048 characters. Everybody who may read
+	// the endpoint can read it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^https?://[^@]+$`
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getHostname() != ''",message="must be a URL with a host"
 	// +required
 	URL string `json:"url"`
-	// events that are sent. Default: all.
+	// events that are sent: types or groups of types, for example ["finding.*", "scan.completed"].
+	// At most 16. Default: all.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Events []WebhookEventPattern `json:"events,omitempty"`
-	// secretRef names the Secret that holds the signing secret.
-	// Default: a Secret of the endpoint's name and "-webhook", made with a fresh secret.
+	// secretRef names the Secret that holds the signing secret, under the key "secret". Default: a
+	// Secret named after the endpoint with the suffix "-webhook", which a controller creates.
 	// +optional
 	SecretRef *SecretReference `json:"secretRef,omitempty"`
-	// rotation asks for a new signing secret, in the Secret that was made for the endpoint.
+	// rotation requests a new signing secret in the Secret that was created for the endpoint. Not
+	// together with secretRef.
 	// +optional
 	Rotation *WebhookSecretRotation `json:"rotation,omitempty"`
-	// disabled sends nothing, and may be taken back.
+	// disabled sends nothing while it is true. Pending deliveries are sent when it is enabled
+	// again; events from meanwhile are not.
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
-	// batch says how one scan's changes are put into events. Default: None, an event each.
+	// batch is how one scan's changes become events: None, one event per change, or PerScan, in
+	// pages after the scan's end. Default: None.
 	// +optional
 	Batch WebhookBatch `json:"batch,omitempty"`
 }
 
 // WebhookSecretRotation asks for a new signing secret and says how long the one before signs too.
 type WebhookSecretRotation struct {
-	// serial asks for a new signing secret each time it is raised.
+	// serial requests a new signing secret each time it is raised. From 1.
 	// +kubebuilder:validation:Minimum=1
 	// +required
 	Serial int64 `json:"serial"`
-	// overlap is how long the secret before signs beside the new one. Default: none.
+	// overlap is how long the previous secret signs too: a duration of at most "720h", for example
+	// "24h". Default: it ends at once.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('720h') && !self.matches('[ a-gi-lo-rtv-zA-Z]')",message="overlap must be hours, minutes and seconds between 0s and 720h, for example 24h"
@@ -124,18 +131,19 @@ const (
 
 // WebhookDisabled says that the controllers stopped sending to an endpoint.
 type WebhookDisabled struct {
-	// at is when.
+	// at is when the controllers stopped sending.
 	// +required
 	At Time `json:"at"`
-	// reason for programs.
+	// reason for programs: Gone (the receiver answered 410) or FailingTooLong (five days without a
+	// success).
 	// +required
 	Reason WebhookDisabledReason `json:"reason"`
-	// message for people.
+	// message for people. At most 256 characters.
 	// +kubebuilder:validation:MaxLength=256
 	// +required
 	Message string `json:"message"`
-	// generation is the metadata.generation that was found to be of no use: any later one is
-	// tried again.
+	// generation is the metadata.generation for which sending failed. A later generation is tried
+	// again.
 	// +required
 	Generation int64 `json:"generation"`
 }
@@ -143,26 +151,28 @@ type WebhookDisabled struct {
 // WebhookSecretStatus says of a signing secret which it is and until when it is valid, and
 // nothing that helps to guess it.
 type WebhookSecretStatus struct {
-	// id of the secret, as in a delivery's signatures: derived from it by a one-way function.
+	// id of the secret, as in the signatures of deliveries. It is derived from the secret by a
+	// one-way function.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +required
 	ID string `json:"id"`
-	// expiresAt is when the secret stops, or stopped, being valid; absent while no end is known.
+	// expiresAt is when the secret expires or expired. Absent while no end is known.
 	// +optional
 	ExpiresAt *Time `json:"expiresAt,omitempty"`
 }
 
 // WebhookEndpointStatus is what the controllers observe of an endpoint.
 type WebhookEndpointStatus struct {
-	// observedGeneration is the metadata.generation that this status is of.
+	// observedGeneration is the metadata.generation that the status describes. If it is smaller
+	// than the current one, the status is not up to date yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// secretRef names the Secret in use.
+	// secretRef names the Secret in use. Absent while there is no usable one.
 	// +optional
 	SecretRef *SecretReference `json:"secretRef,omitempty"`
-	// secrets are the identifiers of the signing secrets, those in use first, the newest of all
-	// in front.
+	// secrets are the identifiers of the signing secrets: those in use first, the newest before the
+	// others. At most 4.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=4
 	// +optional
@@ -170,20 +180,22 @@ type WebhookEndpointStatus struct {
 	// rotationSerial is the last spec.rotation.serial that was carried out.
 	// +optional
 	RotationSerial int64 `json:"rotationSerial,omitempty"`
-	// pingedAt is when the endpoint's one webhook.ping was made.
+	// pingedAt is when the endpoint's webhook.ping was created. There is only one.
 	// +optional
 	PingedAt *Time `json:"pingedAt,omitempty"`
-	// lastSuccessAt is when an attempt last succeeded; while all is well, to the minute.
+	// lastSuccessAt is when an attempt last succeeded. Updated at most once per minute while all
+	// attempts succeed.
 	// +optional
 	LastSuccessAt *Time `json:"lastSuccessAt,omitempty"`
-	// consecutiveFailures since the last success; counted up to 100.
+	// consecutiveFailures is the number of failed attempts since the last success or change of the
+	// spec, counted up to 100.
 	// +optional
 	ConsecutiveFailures int32 `json:"consecutiveFailures"`
-	// failingSince is when the first attempt failed that no success has followed.
+	// failingSince is when the first of these attempts was made.
 	// +optional
 	FailingSince *Time `json:"failingSince,omitempty"`
-	// disabled is there while the controllers send nothing: the receiver is gone, or has failed
-	// for too long. Any change of the spec ends it.
+	// disabled is set while the controllers send nothing, because the receiver is gone or has
+	// failed for too long. Any change of the spec ends it.
 	// +optional
 	Disabled *WebhookDisabled `json:"disabled,omitempty"`
 	// conditions of the endpoint: Ready, Stalled, Backlogged.
@@ -218,7 +230,7 @@ type WebhookEndpoint struct {
 	// spec is what is declared.
 	// +required
 	Spec WebhookEndpointSpec `json:"spec"`
-	// status is what the controllers observe.
+	// status is what the controllers observed. Only they write it.
 	// +optional
 	Status WebhookEndpointStatus `json:"status,omitzero"`
 }

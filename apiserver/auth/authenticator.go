@@ -1,5 +1,5 @@
-// Package auth says who sends a request. A token's signature tells which APIKey it was issued
-// for; whether the key is good at this moment is read from a view of the APIKeys and
+// Package auth identifies the sender of a request. A token's signature proves which APIKey it was issued
+// for; whether the key is valid now is read from a view of the APIKeys and
 // Organizations that is at most about a second behind the API server.
 package auth
 
@@ -42,21 +42,21 @@ const (
 	keepAlive   = 30 * time.Second
 )
 
-// Options of an Authenticator. What is zero has its default.
+// Options of an Authenticator. Zero values mean the defaults.
 type Options struct {
 	// Config reaches the API server with the rights of the facade.
 	Config *rest.Config
 	// Namespace is the operator's own, which holds the public signing keys.
 	Namespace string
-	// Staleness is how old what is known of keys may be before requests are refused.
+	// Staleness is how old the key data may be before requests are refused.
 	Staleness time.Duration
 	// ListInterval is how often everything is listed.
 	ListInterval time.Duration
 	// CacheSize is how many tokens' signatures are remembered.
 	CacheSize int
-	// Unreadables takes note of objects that cannot be read; nil: nobody does.
+	// Unreadables records objects that cannot be read; may be nil.
 	Unreadables *kube.Unreadables
-	// Log gets what an operator should know. It gets no token.
+	// Log receives what an operator should know, but never a token.
 	Log logr.Logger
 }
 
@@ -152,10 +152,12 @@ func (a *Authenticator) connect(options Options) error {
 // knownKinds spares the clients the discovery of what the API server serves.
 func knownKinds() (client.Options, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), eventsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(scheme), eventsv1.AddToScheme(scheme),
+		v1alpha1.AddToScheme(scheme)); err != nil {
 		return client.Options{}, err
 	}
-	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1alpha1.GroupVersion, corev1.SchemeGroupVersion, eventsv1.SchemeGroupVersion})
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1alpha1.GroupVersion, corev1.SchemeGroupVersion,
+		eventsv1.SchemeGroupVersion})
 	// By name: Add would guess the plural "apikeies".
 	mapper.AddSpecific(v1alpha1.GroupVersion.WithKind("APIKey"), v1alpha1.GroupVersion.WithResource("apikeys"),
 		v1alpha1.GroupVersion.WithResource("apikey"), meta.RESTScopeNamespace)
@@ -179,30 +181,24 @@ func (a *Authenticator) Run(ctx context.Context) error {
 	return nil
 }
 
-// useSigningKeys takes the keys of the ConfigMap into force: of the newest, where one has
-// replaced another.
-func (a *Authenticator) useSigningKeys(configMaps map[types.UID]*corev1.ConfigMap) {
-	var newest *corev1.ConfigMap
-	for _, c := range configMaps {
-		if newest == nil || newer(c.ResourceVersion, newest.ResourceVersion) {
-			newest = c
-		}
-	}
+// useSigningKeys puts the keys of the one ConfigMap that is watched into force.
+func (a *Authenticator) useSigningKeys(configMaps map[types.NamespacedName]*corev1.ConfigMap) {
 	set := tokens.KeySet{}
-	if newest != nil {
+	for _, configMap := range configMaps {
 		var err error
-		if set, err = tokens.DecodeKeySet(newest.Data); err != nil {
-			a.log.Error(err, "Some public signing keys are unusable; tokens signed by them are refused", "configMap", tokens.SigningKeysConfigMap)
+		if set, err = tokens.DecodeKeySet(configMap.Data); err != nil {
+			a.log.Error(err, "Some public signing keys are unusable; tokens signed by them are refused",
+				"configMap", tokens.SigningKeysConfigMap)
 		}
 	}
 	a.signingKeys.Store(&set)
 }
 
-// Authenticate says who sends a request with that Authorization header. The error is
+// Authenticate returns who sends a request with that Authorization header. The error is
 // ErrUnauthenticated or ErrStale.
 //
-// With ErrStale comes who it was by what was known last, the zero Identity where nobody: good for
-// counting the request and for nothing else.
+// With ErrStale it returns the sender according to the last known data, or the zero Identity. Use that
+// only for counting the request.
 func (a *Authenticator) Authenticate(header string, now time.Time) (Identity, error) {
 	token, err := bearer(header)
 	if err != nil {
@@ -215,7 +211,7 @@ func (a *Authenticator) Authenticate(header string, now time.Time) (Identity, er
 	return identity, err
 }
 
-// lookUp decides by what is known, however old.
+// lookUp decides by the known data, however old it is.
 func (a *Authenticator) lookUp(token string, now time.Time) (Identity, error) {
 	claims, err := a.signatures.verify(*a.signingKeys.Load(), token)
 	if err != nil {
@@ -229,8 +225,8 @@ func (a *Authenticator) lookUp(token string, now time.Time) (Identity, error) {
 	return admit(claims, key, organization, now)
 }
 
-// MarkUsed notes in the APIKey's status that it was used now, at most once a minute. It never
-// waits, and what cannot be written is left.
+// MarkUsed records in the APIKey's status that it was used now, at most once per minute. It never
+// blocks, and skips what cannot be written.
 func (a *Authenticator) MarkUsed(identity Identity) {
 	if key, ok := a.keys.get(identity.KeyUID); ok {
 		a.usage.note(key, time.Now())
@@ -248,10 +244,11 @@ func (a *Authenticator) MarkRefused(err error) {
 
 // MarkForbidden is MarkRefused for a good key that lacks the scope.
 func (a *Authenticator) MarkForbidden(identity Identity, scope v1alpha1.Scope) {
-	a.refusals.note(refused{refusedFor: refusedFor{key: identity.KeyUID, reason: ReasonScope}, scope: scope, at: time.Now()})
+	a.refusals.note(refused{refusedFor: refusedFor{key: identity.KeyUID, reason: ReasonScope}, scope: scope,
+		at: time.Now()})
 }
 
-// Age is how old what is known of keys is at most: the greatest duration while nothing is
+// Age returns the maximum age of the key data: the greatest duration while nothing is
 // known.
 func (a *Authenticator) Age(now time.Time) time.Duration {
 	var oldest time.Duration
@@ -261,7 +258,7 @@ func (a *Authenticator) Age(now time.Time) time.Duration {
 	return oldest
 }
 
-// Synced reports whether all was listed once, so that keys can be decided upon. It stays true.
+// Synced reports whether everything was listed once, so that requests can be decided. It stays true.
 func (a *Authenticator) Synced() bool { return a.Age(time.Now()) != math.MaxInt64 }
 
 func (a *Authenticator) stale(now time.Time) bool { return a.Age(now) > a.staleness }

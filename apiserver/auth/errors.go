@@ -7,15 +7,15 @@ import (
 )
 
 var (
-	// ErrUnauthenticated goes with every request whose key is missing or not good. Whoever
-	// sends it learns no more than that; ReasonOf is for metrics.
+	// ErrUnauthenticated means that the key is missing or not valid. The sender learns
+	// no more than that; ReasonOf is for metrics.
 	ErrUnauthenticated = errors.New("unauthenticated")
-	// ErrStale goes with every request that carries a token while what is known of keys is
-	// too old to decide by, or not known yet. It is the server's fault and not the client's.
+	// ErrStale means that the request carries a token but the key data is too old to decide,
+	// or not known yet. It is the server's fault and not the client's.
 	ErrStale = errors.New("authorization data is stale")
 )
 
-// Reason says why a key was refused, in a word for a metric's label.
+// Reason is why a key was refused, as a word for a metric's label.
 type Reason string
 
 // The reasons.
@@ -30,7 +30,7 @@ const (
 	ReasonRotated      Reason = "rotated"
 	ReasonExpired      Reason = "expired"
 	ReasonDisabled     Reason = "disabled"
-	// ReasonScope goes with a good key that may not do what is asked for: 403 and not 401.
+	// ReasonScope is for a valid key that lacks the scope: 403 and not 401.
 	ReasonScope Reason = "scope"
 )
 

@@ -24,8 +24,8 @@ import (
 // listTimeout bounds one list. A connection on which one has timed out is given up.
 const listTimeout = 5 * time.Second
 
-// feed keeps a view of one resource up to date, in two ways at once: a watch shows a change in
-// milliseconds, and a consistent list each interval shows it even where the watch has
+// feed keeps a view of one resource up to date in two ways at once: a watch shows a change within
+// milliseconds, and a consistent list in each interval shows it even if the watch has
 // silently stalled.
 type feed struct {
 	name   string
@@ -40,7 +40,7 @@ type feed struct {
 	fresh atomic.Pointer[time.Time]
 }
 
-// age is how old the knowledge is at most: the greatest duration before the first list.
+// age returns the maximum age of the data: the greatest duration before the first list.
 func (f *feed) age(now time.Time) time.Duration {
 	at := f.fresh.Load()
 	if at == nil {
@@ -50,7 +50,8 @@ func (f *feed) age(now time.Time) time.Duration {
 }
 
 // newFeed feeds a view of one of this project's kinds.
-func newFeed(object kube.Object, watches, lists *kube.Reader, unreadables *kube.Unreadables, into cache.ReflectorStore) *feed {
+func newFeed(object kube.Object, watches, lists *kube.Reader, unreadables *kube.Unreadables,
+	into cache.ReflectorStore) *feed {
 	kind, _ := kube.KindOf(object)
 	from := func(reader *kube.Reader) *kube.ListWatch {
 		return kube.NewListWatch(kube.ListWatchOptions{Kind: kind, From: reader.Source(kind), Unreadables: unreadables})
@@ -69,8 +70,10 @@ func newFeed(object kube.Object, watches, lists *kube.Reader, unreadables *kube.
 }
 
 // newConfigMapFeed feeds a view of the one ConfigMap of that name.
-func newConfigMapFeed(key client.ObjectKey, watches client.WithWatch, lists client.Reader, into cache.ReflectorStore) *feed {
-	selected := []client.ListOption{client.InNamespace(key.Namespace), client.MatchingFields{metav1.ObjectNameField: key.Name}}
+func newConfigMapFeed(key client.ObjectKey, watches client.WithWatch, lists client.Reader,
+	into cache.ReflectorStore) *feed {
+	selected := []client.ListOption{client.InNamespace(key.Namespace),
+		client.MatchingFields{metav1.ObjectNameField: key.Name}}
 	with := func(raw metav1.ListOptions) []client.ListOption {
 		return append([]client.ListOption{&client.ListOptions{Raw: &raw}}, selected...)
 	}
@@ -98,7 +101,8 @@ func newConfigMapFeed(key client.ObjectKey, watches client.WithWatch, lists clie
 
 // watch feeds the view from a watch until the context ends.
 func (f *feed) watch(ctx context.Context, log logr.Logger) {
-	cache.NewReflectorWithOptions(f.watched, f.object, f.into, cache.ReflectorOptions{Name: f.name, Logger: &log}).RunWithContext(ctx)
+	options := cache.ReflectorOptions{Name: f.name, Logger: &log}
+	cache.NewReflectorWithOptions(f.watched, f.object, f.into, options).RunWithContext(ctx)
 }
 
 // poll feeds the view from a list each interval until the context ends.

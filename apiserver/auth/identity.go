@@ -11,10 +11,10 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
 
-// DefaultRequestsPerMinute holds where neither the key nor its organization names a figure.
+// DefaultRequestsPerMinute is the limit if neither the key nor its organization sets one.
 const DefaultRequestsPerMinute = 600
 
-// Identity is who sends a request: a key that was good at that moment.
+// Identity is the sender of a request: a key that was valid at that moment.
 type Identity struct {
 	// Organization is the organization's name.
 	Organization string
@@ -23,20 +23,24 @@ type Identity struct {
 	// KeyName and KeyUID are the APIKey's.
 	KeyName string
 	KeyUID  types.UID
-	// Scopes are what the key is limited to; with none it may do everything.
+	// Scopes are those that the key lists; with none it has the default ones.
 	Scopes []v1alpha1.Scope
 	// RequestsPerMinute is how many requests the key may send in a window of 60 seconds.
 	RequestsPerMinute int32
 }
 
-// Allows reports whether the key may do what the scope stands for.
+// Allows reports whether the key has the scope.
 func (i Identity) Allows(scope v1alpha1.Scope) bool {
-	return len(i.Scopes) == 0 || slices.Contains(i.Scopes, scope)
+	if len(i.Scopes) == 0 {
+		return slices.Contains(v1alpha1.DefaultScopes(), scope)
+	}
+	return slices.Contains(i.Scopes, scope)
 }
 
-// admit decides on a token whose signature is good: is it one that its key goes by, and may
-// that key still be used? Key and organization are nil where there is none.
-func admit(claims tokens.Claims, key *v1alpha1.APIKey, organization *v1alpha1.Organization, now time.Time) (Identity, error) {
+// admit decides about a token with a valid signature: is it a current token of its key, and may
+// the key still be used? Key and organization are nil if they do not exist.
+func admit(claims tokens.Claims, key *v1alpha1.APIKey, organization *v1alpha1.Organization,
+	now time.Time) (Identity, error) {
 	refuse := func(reason Reason) error { return &refusal{reason: reason, key: claims.KeyUID} }
 	switch {
 	case claims.ExpiredAt(now):
@@ -85,7 +89,7 @@ func same(a, b string) bool {
 	return a != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
 }
 
-// over reports whether the key's life is over. A key with no expiry in its status was never
+// over reports whether the key has expired. A key without an expiry in its status was never
 // given a token.
 func over(key *v1alpha1.APIKey, now time.Time) bool {
 	if expiry := key.Spec.ExpiresAt; expiry != nil && !now.Before(expiry.Time) {

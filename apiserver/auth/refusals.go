@@ -38,9 +38,10 @@ const (
 // still there.
 var announced = map[Reason]struct{ reason, note string }{
 	ReasonDisabled: {"RefusedDisabled", "A request with this key was refused: spec.disabled is set"},
-	ReasonExpired:  {"RefusedExpired", "A request with this key was refused: its life is over; raise spec.rotation.serial for a new token"},
-	ReasonRotated:  {"RefusedRotated", "A request with an earlier token of this key was refused: read the Secret again"},
-	ReasonScope:    {"RefusedScope", "A request with this key was refused: its spec.scopes lack %s"},
+	ReasonExpired: {"RefusedExpired",
+		"A request with this key was refused: its life is over; raise spec.rotation.serial for a new token"},
+	ReasonRotated: {"RefusedRotated", "A request with an earlier token of this key was refused: read the Secret again"},
+	ReasonScope:   {"RefusedScope", "A request with this key was refused: its spec.scopes lack %s"},
 }
 
 // refusals announces refused requests as Events on the keys that they were sent with.
@@ -152,7 +153,8 @@ func (r *refusals) write(ctx context.Context, c client.Client, keys *view[*v1alp
 			// Another replica that had the same to say has said it, or the namespace has gone.
 			err := r.announce(ctx, c, key, next)
 			if err != nil && ctx.Err() == nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
-				log.Error(err, "Cannot announce that a key was refused", "key", client.ObjectKeyFromObject(key), "reason", next.reason)
+				log.Error(err, "Cannot announce that a key was refused", "key", client.ObjectKeyFromObject(key),
+					"reason", next.reason)
 			}
 		}
 	}

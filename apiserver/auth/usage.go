@@ -93,7 +93,8 @@ func (u *usage) write(ctx context.Context, c client.Client, keys *view[*v1alpha1
 				// Another replica may have been faster while this one waited its turn.
 				continue
 			}
-			if err := writeLastUsed(ctx, c, key, next.at); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			if err := writeLastUsed(ctx, c, key, next.at); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) &&
+				!apierrors.IsNotFound(err) {
 				log.Error(err, "Cannot note when a key was last used", "key", client.ObjectKeyFromObject(key))
 			}
 		}
@@ -113,5 +114,6 @@ func writeLastUsed(ctx context.Context, c client.Client, key *v1alpha1.APIKey, a
 		return err
 	}
 	target := &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	return c.Status().Patch(ctx, target, client.RawPatch(types.MergePatchType, data), client.FieldOwner(v1alpha1.APIFieldManager))
+	return c.Status().Patch(ctx, target, client.RawPatch(types.MergePatchType, data),
+		client.FieldOwner(v1alpha1.APIFieldManager))
 }

@@ -3,45 +3,42 @@ package auth
 import (
 	"fmt"
 	"sync"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/apiserver/newest"
 )
 
-// view is what is known of the objects of one resource, fed by a watch and by lists at the
-// same time. Whatever comes in which order, an object never goes back to an older state, and
-// one that was deleted never comes back:
-//
-//   - of two states of an object the one of the newer resourceVersion stays;
-//   - a list at version r removes what it does not hold and is not newer than r;
-//   - what is not newer than the newest list and was not in it had been deleted by then;
-//   - a deletion that the watch reported is remembered until a list is as new as it;
-//   - a deletion without a UID is that of an object that cannot be read, and comes back when it can.
+// view holds the known objects of one resource, fed by a watch and by lists at the same time. Whatever the order in
+// which data arrives, it holds the newest state of each object, and no deleted one.
 type view[T client.Object] struct {
 	// key is what an object is found by besides its UID; "" for nothing.
 	key func(T) string
 	// changed is called with the lock held whenever an object was put or removed.
-	changed func(objects map[types.UID]T)
+	changed func(objects map[types.NamespacedName]T)
 
-	mu      sync.RWMutex
-	objects map[types.UID]T
-	byKey   map[string]types.UID
-	deleted map[types.UID]string
-	// listed is the version of the newest list.
-	listed string
+	mu       sync.RWMutex
+	versions *newest.Versions
+	objects  map[types.NamespacedName]T
+	byUID    map[types.UID]types.NamespacedName
+	byKey    map[string]types.NamespacedName
 }
 
 var _ cache.ReflectorStore = (*view[client.Object])(nil)
 
-func newView[T client.Object](key func(T) string, changed func(map[types.UID]T)) *view[T] {
+func newView[T client.Object](key func(T) string, changed func(map[types.NamespacedName]T)) *view[T] {
 	return &view[T]{
-		key:     key,
-		changed: changed,
-		objects: map[types.UID]T{},
-		byKey:   map[string]types.UID{},
-		deleted: map[types.UID]string{},
+		key:      key,
+		changed:  changed,
+		versions: newest.New(),
+		objects:  map[types.NamespacedName]T{},
+		byUID:    map[types.UID]types.NamespacedName{},
+		byKey:    map[string]types.NamespacedName{},
 	}
 }
 
@@ -49,7 +46,7 @@ func newView[T client.Object](key func(T) string, changed func(map[types.UID]T))
 func (v *view[T]) get(uid types.UID) (T, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	object, ok := v.objects[uid]
+	object, ok := v.objects[v.byUID[uid]]
 	return object, ok
 }
 
@@ -65,129 +62,99 @@ func (v *view[T]) find(key string) (T, bool) {
 func (v *view[T]) Add(object any) error { return v.Update(object) }
 
 // Update takes in an object that a watch reports.
-func (v *view[T]) Update(object any) error {
-	o, ok := object.(T)
-	if !ok {
-		return fmt.Errorf("got a %T, want a %T", object, *new(T))
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if _, known := v.objects[o.GetUID()]; !known && v.listed != "" && !newer(o.GetResourceVersion(), v.listed) {
-		return nil
-	}
-	v.put(o)
-	return nil
-}
+func (v *view[T]) Update(object any) error { return v.event(object, v.put) }
 
 // Delete takes in a deletion that a watch reports.
 func (v *view[T]) Delete(object any) error {
+	return v.event(object, func(gone T) error { return v.remove(gone) })
+}
+
+func (v *view[T]) event(object any, take func(T) error) error {
 	o, ok := object.(T)
 	if !ok {
 		return fmt.Errorf("got a %T, want a %T", object, *new(T))
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if o.GetUID() == "" {
-		v.removeNamed(o)
-		return nil
-	}
-	if v.listed == "" || newer(o.GetResourceVersion(), v.listed) {
-		v.deleted[o.GetUID()] = o.GetResourceVersion()
-	}
-	v.remove(o.GetUID())
-	return nil
+	return take(o)
 }
 
 // Replace takes in a complete list.
 func (v *view[T]) Replace(list []any, version string) error {
-	objects := make(map[types.UID]T, len(list))
-	for _, object := range list {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	objects := make([]metav1.Object, len(list))
+	for i, object := range list {
 		o, ok := object.(T)
 		if !ok {
 			return fmt.Errorf("got a %T, want a %T", object, *new(T))
 		}
-		objects[o.GetUID()] = o
+		if err := v.put(o); err != nil {
+			return err
+		}
+		objects[i] = o
 	}
-	v.replace(objects, version)
+	missing, err := v.versions.Missing(objects, version)
+	if err != nil {
+		return err
+	}
+	for _, gone := range missing {
+		if err := v.remove(gone); err != nil {
+			return err
+		}
+	}
 	return nil
-}
-
-func (v *view[T]) replace(objects map[types.UID]T, version string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.listed != "" && newer(v.listed, version) {
-		return
-	}
-	v.listed = version
-	for _, object := range objects {
-		v.put(object)
-	}
-	for uid, object := range v.objects {
-		if _, held := objects[uid]; !held && !newer(object.GetResourceVersion(), version) {
-			v.remove(uid)
-		}
-	}
-	for uid, at := range v.deleted {
-		if !newer(at, version) {
-			delete(v.deleted, uid)
-		}
-	}
 }
 
 // Resync has nothing to do: nobody is told of objects that stay as they are.
 func (v *view[T]) Resync() error { return nil }
 
-func (v *view[T]) put(object T) {
-	uid := object.GetUID()
-	if _, gone := v.deleted[uid]; gone {
-		return
+func (v *view[T]) put(object T) error {
+	news, err := v.versions.Put(object, time.Now())
+	if err != nil || !news {
+		return err
 	}
-	if have, ok := v.objects[uid]; ok {
-		if !newer(object.GetResourceVersion(), have.GetResourceVersion()) {
-			return
-		}
-		v.unlink(have)
-	}
-	v.objects[uid] = object
-	v.link(object)
+	name := newest.Key(object)
+	v.unlink(name)
+	v.objects[name] = object
+	v.byUID[object.GetUID()] = name
+	v.link(name, object)
 	v.tell()
+	return nil
 }
 
-func (v *view[T]) remove(uid types.UID) {
-	object, ok := v.objects[uid]
-	if !ok {
-		return
+func (v *view[T]) remove(gone metav1.Object) error {
+	news, err := v.versions.Remove(gone, time.Now())
+	if err != nil || !news {
+		return err
 	}
-	v.unlink(object)
-	delete(v.objects, uid)
+	v.unlink(newest.Key(gone))
 	v.tell()
+	return nil
 }
 
-// removeNamed removes the object of that name, which cannot be read any more and may be mended.
-func (v *view[T]) removeNamed(gone T) {
-	for uid, object := range v.objects {
-		if object.GetName() == gone.GetName() && object.GetNamespace() == gone.GetNamespace() &&
-			newer(gone.GetResourceVersion(), object.GetResourceVersion()) {
-			v.remove(uid)
-		}
-	}
-}
-
-// link lets the object be found by its key. Two objects have one key only while the deletion
+// link lets the object be found by its key. Two objects have one key only while the change or the deletion
 // of the older has yet to be seen.
-func (v *view[T]) link(object T) {
+func (v *view[T]) link(name types.NamespacedName, object T) {
 	key := v.key(object)
 	if key == "" {
 		return
 	}
-	if other, ok := v.objects[v.byKey[key]]; ok && newer(other.GetResourceVersion(), object.GetResourceVersion()) {
+	if other, ok := v.objects[v.byKey[key]]; ok && newer(other, object) {
 		return
 	}
-	v.byKey[key] = object.GetUID()
+	v.byKey[key] = name
 }
 
-func (v *view[T]) unlink(object T) {
-	if key := v.key(object); v.byKey[key] == object.GetUID() {
+// unlink takes out the object of that name, if there is one.
+func (v *view[T]) unlink(name types.NamespacedName) {
+	object, ok := v.objects[name]
+	if !ok {
+		return
+	}
+	delete(v.objects, name)
+	delete(v.byUID, object.GetUID())
+	if key := v.key(object); v.byKey[key] == name {
 		delete(v.byKey, key)
 	}
 }
@@ -198,9 +165,8 @@ func (v *view[T]) tell() {
 	}
 }
 
-// newer reports whether version a is later than b. Both are of one resource. A version that
-// is no number, which no API server of today sends, counts as later: what came last holds.
-func newer(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err != nil || order > 0
+// newer reports whether the state of one object is later than that of another, both held and so comparable.
+func newer(a, b metav1.Object) bool {
+	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return err == nil && order > 0
 }

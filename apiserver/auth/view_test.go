@@ -103,17 +103,6 @@ func TestViewFindsByTheKeyOfNow(t *testing.T) {
 	}
 }
 
-func TestViewForgetsDeletionsThatAListHasConfirmed(t *testing.T) {
-	v := newTestView()
-	for i := range 1000 {
-		_ = v.Delete(organization(fmt.Sprint("o", i), 10+i, ""))
-	}
-	_ = v.Replace(nil, "2000")
-	if n := len(v.deleted); n != 0 {
-		t.Errorf("%d deletions are remembered, want none", n)
-	}
-}
-
 // TestViewNeverGoesBack plays a history of a few objects to a view the way a lagging watch
 // and lagging lists would: each in its own order, mixed at random, with relists.
 func TestViewNeverGoesBack(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package content holds what answers are made of.
+// Package content defines the parts of an answer's body.
 package content
 
 // Part is a piece of an answer's body that is ready to be sent. It never changes, and is the
@@ -10,7 +10,7 @@ type Part interface {
 	AppendTo(to []byte) []byte
 }
 
-// Bytes are a piece that is there in full.
+// Bytes are a piece whose bytes are already rendered.
 type Bytes []byte
 
 var _ Part = (*Bytes)(nil)

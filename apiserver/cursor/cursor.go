@@ -1,5 +1,5 @@
-// Package cursor makes and reads the cursors of list endpoints: opaque strings that name the
-// last row of a page, and that hold for one list alone.
+// Package cursor encodes and decodes the cursors of list endpoints: opaque strings that identify the
+// last row of a page and are valid for one list only.
 package cursor
 
 import (
@@ -24,8 +24,8 @@ const maxText = 3000
 // version is the first byte of what a cursor encodes. A cursor of another version is invalid.
 const version = 1
 
-// ErrInvalid is returned for whatever Encode did not make for the same list with a key still
-// held: a cursor that was changed, cut, made up, or taken from another list.
+// ErrInvalid is returned for every string that Encode did not make for the same list with a current
+// key: a cursor that was changed, cut, made up, or taken from another list.
 var ErrInvalid = errors.New("the cursor is not valid for this list; start again without it")
 
 var encoding = base64.RawURLEncoding.Strict()

@@ -7,6 +7,14 @@ import "context"
 
 // Contract has a method for each operation of openapi.yaml.
 type Contract interface {
+	// UploadSarifV3 answers POST /api/v3/repos/{owner}/{repo}/code-scanning/sarifs: Upload scan results as to GitHub Enterprise Server.
+	UploadSarifV3(ctx context.Context, request Request) (Response, error)
+	// GetSarifV3 answers GET /api/v3/repos/{owner}/{repo}/code-scanning/sarifs/{sarif_id}: Get an upload as from GitHub Enterprise Server.
+	GetSarifV3(ctx context.Context, request Request) (Response, error)
+	// UploadSarif answers POST /repos/{owner}/{repo}/code-scanning/sarifs: Upload scan results as to GitHub.
+	UploadSarif(ctx context.Context, request Request) (Response, error)
+	// GetSarif answers GET /repos/{owner}/{repo}/code-scanning/sarifs/{sarif_id}: Get an upload as from GitHub.
+	GetSarif(ctx context.Context, request Request) (Response, error)
 	// ListFindingsV1 answers GET /v1/findings: Get findings (v1).
 	ListFindingsV1(ctx context.Context, request Request) (Response, error)
 	// UpdateFindingV1 answers PATCH /v1/findings/{id}: Update finding status (v1).
@@ -15,16 +23,38 @@ type Contract interface {
 	ListReviews(ctx context.Context, request Request) (Response, error)
 	// ListFindingsV2 answers GET /v2/findings: Get findings (v2).
 	ListFindingsV2(ctx context.Context, request Request) (Response, error)
+	// GetFinding answers GET /v2/findings/{id}: Get all that is known of a finding.
+	GetFinding(ctx context.Context, request Request) (Response, error)
 	// UpdateFindingV2 answers PATCH /v2/findings/{id}: Update finding user status (v2).
 	UpdateFindingV2(ctx context.Context, request Request) (Response, error)
+	// GetFindingHistory answers GET /v2/findings/{id}/history: Get the history of a finding.
+	GetFindingHistory(ctx context.Context, request Request) (Response, error)
+	// ListFindingsFull answers GET /v2/full-findings: Get findings with all that is known of them.
+	ListFindingsFull(ctx context.Context, request Request) (Response, error)
 	// GetReviewIssue answers GET /v2/issues/{id}: Get review issue (v2).
 	GetReviewIssue(ctx context.Context, request Request) (Response, error)
 	// ListRepositories answers GET /v2/repos: Get repositories (v2).
 	ListRepositories(ctx context.Context, request Request) (Response, error)
+	// GetRepository answers GET /v2/repos/{id}: Get a repository.
+	GetRepository(ctx context.Context, request Request) (Response, error)
 	// GetProject answers GET /v2/repos/{id}/projects/{project_id}: Get repository project (v2).
 	GetProject(ctx context.Context, request Request) (Response, error)
+	// UploadScan answers POST /v2/repos/{id}/projects/{project_id}/scans: Upload scan results.
+	UploadScan(ctx context.Context, request Request) (Response, error)
 	// GetFindingV2 answers GET /v2/repos/{repo_id}/projects/{project_id}/findings/{finding_id}: Get finding (v2).
 	GetFindingV2(ctx context.Context, request Request) (Response, error)
+	// ListReviewIssues answers GET /v2/reviews/{id}/issues: Get the issues of a review.
+	ListReviewIssues(ctx context.Context, request Request) (Response, error)
+	// ListScans answers GET /v2/scans: Get scans.
+	ListScans(ctx context.Context, request Request) (Response, error)
+	// GetScan answers GET /v2/scans/{id}: Get a scan.
+	GetScan(ctx context.Context, request Request) (Response, error)
+	// GetUpload answers GET /v2/uploads/{id}: Get an upload.
+	GetUpload(ctx context.Context, request Request) (Response, error)
+	// ListWebhookDeliveries answers GET /v2/webhook-deliveries: Get webhook deliveries.
+	ListWebhookDeliveries(ctx context.Context, request Request) (Response, error)
+	// GetWebhookDelivery answers GET /v2/webhook-deliveries/{id}: Get webhook delivery.
+	GetWebhookDelivery(ctx context.Context, request Request) (Response, error)
 	// VerifyWebhookDelivery answers POST /v2/webhook-deliveries/{id}/verify: Verify webhook delivery.
 	VerifyWebhookDelivery(ctx context.Context, request Request) (Response, error)
 }
@@ -32,15 +62,30 @@ type Contract interface {
 // operationsOf names the methods by operationId.
 func operationsOf(contract Contract) map[string]Handle {
 	return map[string]Handle{
+		"uploadSarifV3":         contract.UploadSarifV3,
+		"getSarifV3":            contract.GetSarifV3,
+		"uploadSarif":           contract.UploadSarif,
+		"getSarif":              contract.GetSarif,
 		"listFindingsV1":        contract.ListFindingsV1,
 		"updateFindingV1":       contract.UpdateFindingV1,
 		"listReviews":           contract.ListReviews,
 		"listFindingsV2":        contract.ListFindingsV2,
+		"getFinding":            contract.GetFinding,
 		"updateFindingV2":       contract.UpdateFindingV2,
+		"getFindingHistory":     contract.GetFindingHistory,
+		"listFindingsFull":      contract.ListFindingsFull,
 		"getReviewIssue":        contract.GetReviewIssue,
 		"listRepositories":      contract.ListRepositories,
+		"getRepository":         contract.GetRepository,
 		"getProject":            contract.GetProject,
+		"uploadScan":            contract.UploadScan,
 		"getFindingV2":          contract.GetFindingV2,
+		"listReviewIssues":      contract.ListReviewIssues,
+		"listScans":             contract.ListScans,
+		"getScan":               contract.GetScan,
+		"getUpload":             contract.GetUpload,
+		"listWebhookDeliveries": contract.ListWebhookDeliveries,
+		"getWebhookDelivery":    contract.GetWebhookDelivery,
 		"verifyWebhookDelivery": contract.VerifyWebhookDelivery,
 	}
 }

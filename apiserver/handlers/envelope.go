@@ -14,7 +14,8 @@ var (
 
 // envelope puts items that are ready around by what a list tells beside them. The items are
 // neither read nor copied.
-func envelope[T any](items []T, shape func(T) content.Part, hasMore bool, nextCursor string, total int) (Response, error) {
+func envelope[T any](items []T, shape func(T) content.Part, hasMore bool, nextCursor string,
+	total int) (Response, error) {
 	rest, err := json.Marshal(struct {
 		HasMore    bool   `json:"has_more"`
 		NextCursor string `json:"next_cursor"`

@@ -8,6 +8,38 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 )
 
+// GetFinding is an operation of the contract.
+func (b *Backend) GetFinding(ctx context.Context, request Request) (Response, error) {
+	item, err := b.findingByID(ctx, request)
+	if err != nil {
+		return Response{}, err
+	}
+	return findingResponse(item, item.Full()), nil
+}
+
+// GetFindingHistory is an operation of the contract.
+func (b *Backend) GetFindingHistory(ctx context.Context, request Request) (Response, error) {
+	item, err := b.findingByID(ctx, request)
+	if err != nil {
+		return Response{}, err
+	}
+	history, err := item.History(func(scan string) string { return b.Model.ImportedBy(request.Organization, scan) })
+	if err != nil {
+		return Response{}, err
+	}
+	return single(history), nil
+}
+
+func (b *Backend) findingByID(ctx context.Context, request Request) (*readmodel.Item, error) {
+	item, there := tracing.Do(ctx, "read model: finding", func() (*readmodel.Item, bool) {
+		return b.Model.Finding(request.Organization, request.Path.Get("id"))
+	})
+	if !there {
+		return nil, problem.NotFound("finding")
+	}
+	return item, nil
+}
+
 // GetFindingV2 is an operation of the contract.
 func (b *Backend) GetFindingV2(ctx context.Context, request Request) (Response, error) {
 	item, there := tracing.Do(ctx, "read model: finding", func() (*readmodel.Item, bool) {

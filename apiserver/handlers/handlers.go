@@ -5,13 +5,14 @@ package handlers
 
 import (
 	"context"
+	"io"
 
+	"github.com/appsec-dev/findings-operator/apiserver/cluster"
 	"github.com/appsec-dev/findings-operator/apiserver/cursor"
-	"github.com/appsec-dev/findings-operator/apiserver/deliveries"
 	"github.com/appsec-dev/findings-operator/apiserver/etag"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
-	"github.com/appsec-dev/findings-operator/apiserver/triage"
+	"github.com/appsec-dev/findings-operator/apiserver/uploads"
 )
 
 // Request is a request of a key's holder, checked against the contract.
@@ -20,12 +21,27 @@ type Request struct {
 	Organization string
 	// KeyName is the name of the APIKey.
 	KeyName string
+	// Origin is scheme and host under which the client reached the service, for operations whose answers hold
+	// addresses; empty where that is not known.
+	Origin string
 
 	Path  openapi.Parameters
 	Query openapi.Parameters
 	Body  openapi.Body
+	// Stream is the body of an operation that takes it as it comes; nil for every other.
+	Stream *Stream
 	// IfMatch is the state that a change is conditional on; the zero value is any.
 	IfMatch etag.Condition
+}
+
+// Stream is a body that is read while it comes.
+type Stream struct {
+	// Body ends with an error where it is too long or too slow.
+	Body io.Reader
+	// Gzip says that it is compressed.
+	Gzip bool
+	// Members returns the other members of a JSON body of which Body is one, once that has been read to its end.
+	Members func() (openapi.Body, error)
 }
 
 // Handle answers a request. An error that is no problem.Problem is internal.
@@ -35,9 +51,9 @@ type Handle func(context.Context, Request) (Response, error)
 type Backend struct {
 	Model   *readmodel.Model
 	Cursors *cursor.Codec
-	Triage  *triage.Writer
-	// Deliveries are read anew where what the model holds of one does not settle the matter.
-	Deliveries *deliveries.Reader
+	// Cluster stores decisions, and returns what is stored where the model may be behind.
+	Cluster *cluster.Client
+	Uploads *uploads.Service
 }
 
 var _ Contract = (*Backend)(nil)

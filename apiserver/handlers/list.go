@@ -1,11 +1,14 @@
 package handlers
 
 import (
+	"strings"
+
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/cursor"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
-	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
+	"github.com/appsec-dev/findings-operator/internal/findingquery"
 )
 
 // list is what every list is asked for.
@@ -13,7 +16,7 @@ type list struct {
 	// binding is what the list's cursors hold for.
 	binding cursor.List
 	token   string
-	limit   readmodel.Limit
+	limit   index.Limit
 }
 
 // maxPageBytes bounds the body of a list, as openapi.yaml states: a finding can take 335 KB, and a
@@ -28,7 +31,7 @@ func newList(endpoint string, request Request, filters ...string) list {
 	given := map[string]string{}
 	for _, name := range filters {
 		if value, ok := request.Query.Lookup(name); ok {
-			given[name] = value
+			given[name] = spelled(name, value)
 		}
 	}
 	return list{
@@ -40,28 +43,51 @@ func newList(endpoint string, request Request, filters ...string) list {
 			Filters:      given,
 		},
 		token: request.Query.Get("cursor"),
-		limit: readmodel.Limit{Size: request.Query.Int("size"), Bytes: maxPageBytes - envelopeBytes},
+		limit: index.Limit{Size: request.Query.Int("size"), Bytes: maxPageBytes - envelopeBytes},
 	}
 }
 
-func (l list) sort() readmodel.Sort   { return readmodel.Sort(l.binding.Sort) }
-func (l list) order() readmodel.Order { return readmodel.Order(l.binding.Order) }
+// spelled is the one spelling of a filter's value where two texts ask for the same.
+func spelled(name, value string) string {
+	switch name {
+	case "vulnerability":
+		return findingquery.VulnerabilityKey(value)
+	case "package":
+		if findingquery.PackageKey(value) == findingquery.PackageName(value) {
+			return findingquery.PackageName(value)
+		}
+	case "text":
+		return strings.Join(findingquery.Words(value), " ")
+	}
+	return value
+}
+
+// of binds the list's cursors to the resource that its rows are of. No parameter of a query is named so.
+func (l list) of(id string) list {
+	l.binding.Filters["{id}"] = id
+	return l
+}
+
+func (l list) sort() index.Sort   { return index.Sort(l.binding.Sort) }
+func (l list) order() index.Order { return index.Order(l.binding.Order) }
 
 // position reads the cursor. An empty one asks for the first page, as the empty next_cursor at
 // the end of a list does not.
-func (l list) position(cursors *cursor.Codec) (*readmodel.Position, error) {
+func (l list) position(cursors *cursor.Codec) (*index.Position, error) {
 	if l.token == "" {
 		return nil, nil //nolint:nilnil // the first page has no position
 	}
 	after, err := cursors.Decode(l.binding, l.token)
 	if err != nil {
-		return nil, problem.InvalidQuery("cursor is not valid for this list with this sort, order and filters; start again without it")
+		return nil, problem.InvalidQuery("cursor is not valid for this list with this sort, order and filters; start again without it").
+			In("cursor").Coded(problem.CodeInvalidCursor)
 	}
-	return &readmodel.Position{Value: after.Value, ID: after.ID}, nil
+	return &index.Position{Value: after.Value, ID: after.ID}, nil
 }
 
 // respond answers with a page. shape is the JSON of an item.
-func respond[T any](cursors *cursor.Codec, l list, page readmodel.Page[T], shape func(T) content.Part) (Response, error) {
+func respond[T any](cursors *cursor.Codec, l list, page index.Page[T],
+	shape func(T) content.Part) (Response, error) {
 	next := ""
 	if page.HasMore {
 		var err error

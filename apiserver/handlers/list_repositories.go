@@ -5,6 +5,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 )
 
@@ -15,7 +16,7 @@ func (b *Backend) ListRepositories(ctx context.Context, request Request) (Respon
 	if err != nil {
 		return Response{}, err
 	}
-	page, err := tracing.Do(ctx, "read model: list repositories", func() (readmodel.Page[content.Part], error) {
+	page, err := tracing.Do(ctx, "read model: list repositories", func() (index.Page[content.Part], error) {
 		return b.Model.ListRepositories(request.Organization, readmodel.RepositoryQuery{
 			Sort: list.sort(), Order: list.order(), Limit: list.limit, After: after,
 		})

@@ -8,6 +8,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 )
 
@@ -25,7 +26,7 @@ func (b *Backend) ListReviews(ctx context.Context, request Request) (Response, e
 	if err != nil {
 		return Response{}, err
 	}
-	page, err := tracing.Do(ctx, "read model: list reviews", func() (readmodel.Page[content.Part], error) {
+	page, err := tracing.Do(ctx, "read model: list reviews", func() (index.Page[content.Part], error) {
 		return b.Model.ListReviews(request.Organization, readmodel.ReviewQuery{
 			Sort: list.sort(), Order: list.order(), Limit: list.limit, After: after, Filter: filter,
 		})
@@ -44,7 +45,7 @@ func reviewFilter(query openapi.Parameters) (readmodel.ReviewFilter, error) {
 		Custom:    readmodel.Custom(query.Get("custom")),
 	}
 	if reversed(filter.StartTime, filter.EndTime) {
-		return readmodel.ReviewFilter{}, problem.InvalidQuery("end_time must not be before start_time")
+		return readmodel.ReviewFilter{}, problem.InvalidQuery("end_time must not be before start_time").In("end_time")
 	}
 	return filter, nil
 }

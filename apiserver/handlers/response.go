@@ -5,8 +5,12 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 )
 
-// Response is an answer with status 200.
+// Response is an answer that is no error.
 type Response struct {
+	// Status is 200 where it is 0.
+	Status int
+	// Location is where to ask for what the request has made; empty for most.
+	Location string
 	// Body in parts.
 	Body []content.Part
 	// Tag names the state of a resource, for conditional requests; empty for what is no

@@ -6,11 +6,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/cluster"
 	"github.com/appsec-dev/findings-operator/apiserver/etag"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
-	"github.com/appsec-dev/findings-operator/apiserver/triage"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
 // keyPrefix comes before the key's name where a finding records who decided.
@@ -39,15 +40,18 @@ func (s selection) agrees(finding *v1alpha1.Finding) bool {
 
 // decide stores a decision and returns the finding as it now is. What it returns is in the
 // read model, so that whoever took the answer reads it from here on.
-func (b *Backend) decide(ctx context.Context, request Request, selected selection, decision triage.Decision) (*readmodel.Item, error) {
-	ctx, cancel := context.WithTimeout(ctx, triage.Patience)
+func (b *Backend) decide(ctx context.Context, request Request, selected selection,
+	decided findingstate.Decision) (*readmodel.Item, error) {
+	ctx, cancel := context.WithTimeout(ctx, cluster.Patience)
 	defer cancel()
 	item, there := b.Model.Finding(request.Organization, selected.finding)
 	if !there {
 		return nil, problem.NotFound("finding")
 	}
 	known := item.Object()
-	done, err := b.Triage.Turn(ctx, types.NamespacedName{Namespace: known.Namespace, Name: known.Name})
+	// What was seen counts, and not what a scan writes while the decision is on its way.
+	decision := cluster.Decision{Decision: decided, By: keyPrefix + request.KeyName, Basis: item.Basis}
+	done, err := b.Cluster.Turn(ctx, types.NamespacedName{Namespace: known.Namespace, Name: known.Name})
 	if err != nil {
 		return nil, err
 	}
@@ -59,10 +63,13 @@ func (b *Backend) decide(ctx context.Context, request Request, selected selectio
 	if !there {
 		return nil, problem.NotFound("finding")
 	}
-	known, decision.By = item.Object(), keyPrefix+request.KeyName
+	known = item.Object()
 	check := func(finding *v1alpha1.Finding) (err error) {
 		if !selected.agrees(finding) {
 			return problem.NotFound("finding")
+		}
+		if err := checkGrounds(decided, finding); err != nil {
+			return err
 		}
 		if !request.IfMatch.Given() {
 			return nil
@@ -76,7 +83,7 @@ func (b *Backend) decide(ctx context.Context, request Request, selected selectio
 		}
 		return unchanged(request.IfMatch, shown)
 	}
-	written, err := b.Triage.Write(ctx, known, check, decision)
+	written, err := b.Cluster.Triage(ctx, cluster.Known{Finding: known, Stale: item.Stale}, check, decision)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
-	"github.com/appsec-dev/findings-operator/apiserver/triage"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
 // UpdateFindingV1 is an operation of the contract.
@@ -15,8 +15,11 @@ func (b *Backend) UpdateFindingV1(ctx context.Context, request Request) (Respons
 		return Response{}, err
 	}
 	to := v1alpha1.UserStatus(update.UserStatus)
-	selected := selection{finding: request.Path.Get("id")}
-	item, err := b.decide(ctx, request, selected, triage.Decision{UserStatus: &to})
+	decision := findingstate.Decision{UserStatus: &to}
+	if err := addGrounds(&decision, update.Reason, update.ExpiresAt); err != nil {
+		return Response{}, err
+	}
+	item, err := b.decide(ctx, request, selection{finding: request.Path.Get("id")}, decision)
 	if err != nil {
 		return Response{}, err
 	}

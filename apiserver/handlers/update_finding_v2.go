@@ -5,7 +5,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
-	"github.com/appsec-dev/findings-operator/apiserver/triage"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
 // UpdateFindingV2 is an operation of the contract.
@@ -14,9 +14,12 @@ func (b *Backend) UpdateFindingV2(ctx context.Context, request Request) (Respons
 	if err := request.Body.Into(&update); err != nil {
 		return Response{}, err
 	}
-	decision := triage.Decision{
+	decision := findingstate.Decision{
 		UserStatus: (*v1alpha1.UserStatus)(update.UserStatus),
 		Comments:   update.Comments,
+	}
+	if err := addGrounds(&decision, update.Reason, update.ExpiresAt); err != nil {
+		return Response{}, err
 	}
 	item, err := b.decide(ctx, request, selectFinding(request.Path, request.Query, update), decision)
 	if err != nil {

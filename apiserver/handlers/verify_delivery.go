@@ -39,7 +39,8 @@ func (b *Backend) VerifyWebhookDelivery(ctx context.Context, request Request) (R
 // verify judges by the delivery that the model holds and, where that does not say yes, by the
 // stored one. An attempt is stored before its request leaves, and a receiver may ask about it
 // sooner than the watch has told this replica: it must not hear that nobody sent it.
-func (b *Backend) verify(ctx context.Context, organization, id string, received openapi.WebhookVerificationRequest) (webhooks.VerificationStatus, error) {
+func (b *Backend) verify(ctx context.Context, organization, id string,
+	received openapi.WebhookVerificationRequest) (webhooks.VerificationStatus, error) {
 	held, there := tracing.Do(ctx, "read model: webhook delivery", func() (*v1alpha1.WebhookDelivery, bool) {
 		return b.Model.WebhookDelivery(organization, id)
 	})
@@ -52,7 +53,7 @@ func (b *Backend) verify(ctx context.Context, organization, id string, received 
 	if err != nil {
 		return "", problem.TryAgain("the organization's deliveries are not available", err)
 	}
-	stored, err := b.Deliveries.Read(ctx, namespace, id)
+	stored, err := b.Cluster.WebhookDelivery(ctx, namespace, id)
 	if err != nil {
 		return "", err
 	}

@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,16 +14,20 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/strictjson"
 )
 
-const jsonMediaType = "application/json"
+// Media types of bodies.
+const (
+	jsonMediaType  = "application/json"
+	sarifMediaType = "application/sarif+json"
+)
 
 // bodySchema is the schema of a body: an object whose members are strings.
 type bodySchema struct {
 	members  map[string]scalar
 	required []string
+	// streamed is the member that is read as it comes; empty where there is none.
+	streamed string
 	// atLeastOne of these must be there; empty where nothing is asked.
 	atLeastOne []string
-	// maxBytes is how long a body may be.
-	maxBytes int64
 }
 
 // maxBytesExtension is the contract's own word for how long a body may be: OpenAPI has none.
@@ -45,13 +50,16 @@ func newBodySchema(ref *openapi3.SchemaRef) (*bodySchema, error) {
 		schema.AdditionalProperties.Has != nil || schema.MinProps != 0 || schema.MaxProps != nil {
 		return nil, errors.New("a keyword of the schema is not supported for requests")
 	}
-	body := &bodySchema{members: map[string]scalar{}, required: schema.Required}
+	body := &bodySchema{members: map[string]scalar{}, required: schema.Required, streamed: streamedMember(ref)}
 	for name, property := range schema.Properties {
+		if name == body.streamed {
+			continue
+		}
 		member, err := newScalar(property)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		if member.integer {
+		if member.integer || member.number || member.boolean && body.streamed == "" {
 			return nil, fmt.Errorf("%s: only strings are supported in bodies", name)
 		}
 		body.members[name] = member
@@ -94,27 +102,29 @@ func (b Body) Into(target any) error {
 	return json.Unmarshal(content, target)
 }
 
-// CheckContentType refuses a body that does not say that it is JSON. The error is fit for a client.
-func CheckContentType(header string) error {
+// CheckContentType refuses a body that does not say that it is JSON, or what a stream is of. The error is an
+// InvalidError.
+func (o *Operation) CheckContentType(header string) error {
+	want := cmp.Or(o.stream, jsonMediaType)
 	media, parameters, err := mime.ParseMediaType(header)
-	if err != nil || media != jsonMediaType {
-		return fmt.Errorf("the header Content-Type must be %s", jsonMediaType)
+	if err != nil || media != want {
+		return invalid("content-type", CodeInvalid, "the header Content-Type must be %s", want)
 	}
 	if charset, given := parameters["charset"]; given && !strings.EqualFold(charset, "utf-8") {
-		return errors.New("the charset must be utf-8")
+		return invalid("content-type", CodeInvalid, "the charset must be utf-8")
 	}
 	return nil
 }
 
 // ParseBody reads a body strictly. Members that the contract does not describe are ignored. An
-// optional id that is empty is as if it were not given. Its errors are fit for a client.
+// optional id that is empty is as if it were not given. Its errors are InvalidErrors.
 func (o *Operation) ParseBody(content []byte) (Body, error) {
 	given, err := strictjson.Object(content)
 	if err != nil {
-		return Body{}, err
+		return Body{}, o.body.unreadable(err)
 	}
 	if len(given) == 0 {
-		return Body{}, errors.New("the object is empty")
+		return Body{}, invalid("", CodeMissing, "the object is empty")
 	}
 	values := make(map[string]string, len(o.body.members))
 	for _, name := range sortedNames(o.body.members) {
@@ -124,17 +134,28 @@ func (o *Operation) ParseBody(content []byte) (Body, error) {
 		}
 		value, ok := strictjson.String(raw)
 		if !ok {
-			return Body{}, fmt.Errorf("%s must be a string", name)
+			return Body{}, invalid(name, CodeInvalid, "%s must be a string", name)
 		}
 		if value == "" && o.body.isOptionalID(name) {
 			continue
 		}
 		var err error
 		if values[name], err = o.body.members[name].read(name, value); err != nil {
-			return Body{}, err
+			return Body{}, invalid(name, CodeInvalid, "%v", err)
 		}
 	}
 	return Body{members: values}, o.body.checkPresence(values)
+}
+
+// unreadable names the member where one that is described is the reason.
+func (s *bodySchema) unreadable(err error) error {
+	var repeated *strictjson.RepeatedError
+	if errors.As(err, &repeated) {
+		if _, described := s.members[repeated.Name]; described {
+			return invalid(repeated.Name, CodeRepeated, "%v", err)
+		}
+	}
+	return invalid("", CodeMalformed, "%v", err)
 }
 
 func (s *bodySchema) isOptionalID(name string) bool {
@@ -144,7 +165,7 @@ func (s *bodySchema) isOptionalID(name string) bool {
 func (s *bodySchema) checkPresence(values map[string]string) error {
 	for _, name := range s.required {
 		if _, there := values[name]; !there {
-			return fmt.Errorf("%s is required", name)
+			return invalid(name, CodeMissing, "%s is required", name)
 		}
 	}
 	for _, name := range s.atLeastOne {
@@ -153,7 +174,7 @@ func (s *bodySchema) checkPresence(values map[string]string) error {
 		}
 	}
 	if len(s.atLeastOne) > 0 {
-		return fmt.Errorf("at least one of %s is required", strings.Join(s.atLeastOne, ", "))
+		return invalid(s.atLeastOne[0], CodeMissing, "at least one of %s is required", strings.Join(s.atLeastOne, ", "))
 	}
 	return nil
 }

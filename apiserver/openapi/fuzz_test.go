@@ -1,11 +1,15 @@
 package openapi_test
 
 import (
+	"bytes"
+	"encoding/base64"
 	"encoding/json"
+	"io"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 	"unicode/utf8"
 )
@@ -82,6 +86,52 @@ func FuzzParseReviewQuery(f *testing.F) {
 			}
 			if want, err := time.Parse(time.RFC3339, strings.ToUpper(values[0])); err != nil || !want.Equal(*at) {
 				t.Errorf("%q: %s is %v, given %v, %v", raw, name, at, want, err)
+			}
+		}
+	})
+}
+
+// A body with a streamed member is read as any reader of JSON and base64 reads it, in whatever pieces it comes.
+func FuzzOpenEnvelope(f *testing.F) {
+	_, all := operations(f)
+	for _, seed := range []string{
+		`{"commit_sha":"abc","ref":"main","sarif":"YWJj"}`, `{"sarif":"YWJj","ref":"main","commit_sha":"abc","validate":true}`, ` {"sarif" : "" ,"ref":"x","commit_sha":"y"} `,
+		`{"sarif":"YW\/j","ref":"a","commit_sha":"b"}`, `{"sarif":"YQ\u003d\u003D","ref":"a","commit_sha":"b"}`, `{"sarif":"YWJj\n","ref":null,"commit_sha":"b"}`,
+		`{"sarif":"YWJj","sarif":"YWJj"}`, `{"sarif":null}`, `{"sarif":"YWJj"`, `{"x":{"sarif":"YWJj"},"ref":"a","commit_sha":"b","sarif":"YWJj"}{}`, `[]`, ``,
+		`{"ref":"a","ref":"b"}`, `{"commit_sha":"b","ref":"a","sarif":"YWJj",}`, `{"sarif":"YWJj","ref":"a","commit_sha":"b","started_at":"2026-03-01T00:00:00Z"}`,
+	} {
+		f.Add(seed, true)
+		f.Add(seed, false)
+	}
+	f.Fuzz(func(t *testing.T, content string, pieces bool) {
+		var from io.Reader = strings.NewReader(content)
+		if pieces {
+			from = iotest.OneByteReader(from)
+		}
+		envelope := all["uploadSarif"].OpenEnvelope(from)
+		streamed, err := io.ReadAll(envelope)
+		if err != nil {
+			fit(t, err)
+			if _, again := envelope.Body(); again == nil {
+				t.Errorf("%q is refused, and its members are complete", content)
+			}
+			return
+		}
+		body, err := envelope.Body()
+		if err != nil {
+			t.Fatalf("%q is read to its end: %v", content, err)
+		}
+		var plain map[string]any
+		if err := json.Unmarshal([]byte(content), &plain); err != nil {
+			t.Fatalf("%q is accepted and not a JSON object: %v", content, err)
+		}
+		encoded, _ := plain["sarif"].(string)
+		if want, err := base64.StdEncoding.DecodeString(encoded); err != nil || !bytes.Equal(want, streamed) {
+			t.Errorf("%q is read as %q, want %q, %v", content, streamed, want, err)
+		}
+		for _, name := range []string{"commit_sha", "ref"} {
+			if value, given := body.Lookup(name); !given || plain[name] != value {
+				t.Errorf("%s is %q in %q", name, value, content)
 			}
 		}
 	})

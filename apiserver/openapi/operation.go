@@ -20,12 +20,16 @@ type Operation struct {
 	Method string
 	// Path is the template, for example "/v1/findings/{id}".
 	Path string
-	// Scope that a key needs which has any.
+	// Scope that a key needs, unless it lists none.
 	Scope v1alpha1.Scope
 
 	path  map[string]scalar
 	query map[string]scalar
-	body  *bodySchema // nil where the operation takes none
+	body  *bodySchema // nil where the operation takes none, or a stream
+	// stream is the media type of a body that is read as it comes; empty where there is none.
+	stream string
+	// maxBytes is how long a body may be.
+	maxBytes int64
 	// conditions are the headers that make the request a conditional one.
 	conditions []string
 }
@@ -75,13 +79,22 @@ func newOperation(method, path string, described *openapi3.Operation, shared ope
 			operation.path[parameter.Name] = schema
 		case parameter.In == openapi3.ParameterInQuery && !parameter.Required:
 			operation.query[parameter.Name] = schema
-		case parameter.In == openapi3.ParameterInHeader && !parameter.Required && slices.Contains(conditionHeaders, parameter.Name):
+		case parameter.In == openapi3.ParameterInHeader && !parameter.Required &&
+			slices.Contains(conditionHeaders, parameter.Name):
 			operation.conditions = append(operation.conditions, parameter.Name)
 		default:
-			return nil, fmt.Errorf("parameter %s: only path, optional query and condition parameters are supported", parameter.Name)
+			return nil, fmt.Errorf("parameter %s: only path, optional query and condition parameters are supported",
+				parameter.Name)
 		}
 	}
 	if described.RequestBody == nil {
+		return operation, nil
+	}
+	if operation.maxBytes, err = maxBytes(described.RequestBody.Value.Extensions); err != nil {
+		return nil, fmt.Errorf("body: %w", err)
+	}
+	if described.RequestBody.Value.Content.Get(sarifMediaType) != nil {
+		operation.stream = sarifMediaType
 		return operation, nil
 	}
 	content := described.RequestBody.Value.Content.Get(jsonMediaType)
@@ -90,9 +103,6 @@ func newOperation(method, path string, described *openapi3.Operation, shared ope
 	}
 	body, err := newBodySchema(content.Schema)
 	if err != nil {
-		return nil, fmt.Errorf("body: %w", err)
-	}
-	if body.maxBytes, err = maxBytes(described.RequestBody.Value.Extensions); err != nil {
 		return nil, fmt.Errorf("body: %w", err)
 	}
 	operation.body = body
@@ -118,14 +128,20 @@ const (
 
 var conditionHeaders = []string{HeaderIfMatch, HeaderIfNoneMatch}
 
-// TakesCondition reports whether the operation heeds that header of a conditional request.
+// TakesCondition reports whether the operation supports that header of a conditional request.
 func (o *Operation) TakesCondition(header string) bool { return slices.Contains(o.conditions, header) }
 
 // MaxBodyBytes is how long a request's body may be.
-func (o *Operation) MaxBodyBytes() int64 { return o.body.maxBytes }
+func (o *Operation) MaxBodyBytes() int64 { return o.maxBytes }
 
 // TakesBody reports whether the operation's requests have a body.
-func (o *Operation) TakesBody() bool { return o.body != nil }
+func (o *Operation) TakesBody() bool { return o.body != nil || o.IsStream() }
+
+// IsStream reports whether the body is read as it comes, by the operation itself.
+func (o *Operation) IsStream() bool { return o.stream != "" || o.IsEnvelope() }
+
+// IsEnvelope reports whether the body is JSON with a member that is read as it comes.
+func (o *Operation) IsEnvelope() bool { return o.body != nil && o.body.streamed != "" }
 
 // Methods returns the methods under which the operation is served: HEAD is there wherever GET is.
 func (o *Operation) Methods() []string {

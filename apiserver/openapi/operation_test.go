@@ -115,7 +115,7 @@ func TestAnEmptyValueIsAsIfItWereNotGiven(t *testing.T) {
 					}
 				}
 			}
-			if described.RequestBody == nil {
+			if described.RequestBody == nil || operation.IsStream() {
 				continue
 			}
 			schema := described.RequestBody.Value.Content.Get("application/json").Schema.Value
@@ -290,6 +290,7 @@ func TestParseBodyAgreesWithTheContract(t *testing.T) {
 }
 
 func TestCheckContentType(t *testing.T) {
+	_, all := operations(t)
 	for header, refused := range map[string]bool{
 		"application/json":                   false,
 		"Application/JSON":                   false,
@@ -302,7 +303,7 @@ func TestCheckContentType(t *testing.T) {
 		"application/json; charset=utf-16":   true,
 		"application/json, application/json": true,
 	} {
-		if err := openapi.CheckContentType(header); (err != nil) != refused {
+		if err := all["updateFindingV2"].CheckContentType(header); (err != nil) != refused {
 			t.Errorf("Content-Type %q: error %v", header, err)
 		}
 	}

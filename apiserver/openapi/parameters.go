@@ -1,7 +1,6 @@
 package openapi
 
 import (
-	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -31,6 +30,25 @@ func (p Parameters) Int(name string) int {
 	return number
 }
 
+// Number returns the value of a parameter that is a decimal, nil where it is not given.
+func (p Parameters) Number(name string) *float64 {
+	number, err := strconv.ParseFloat(p.values[name], 64) // checked against the schema before
+	if err != nil {
+		return nil
+	}
+	return &number
+}
+
+// Bool returns the value of a parameter that is true or false, nil where it is not given.
+func (p Parameters) Bool(name string) *bool {
+	value, given := p.values[name]
+	if !given {
+		return nil
+	}
+	is := value == "true"
+	return &is
+}
+
 // Time returns the value of a parameter that is a timestamp, nil where it is not given.
 func (p Parameters) Time(name string) *time.Time {
 	at, err := v1alpha1.ParseTime(p.values[name]) // checked against the schema before
@@ -41,16 +59,16 @@ func (p Parameters) Time(name string) *time.Time {
 }
 
 // ParsePath takes the segments of a request's path by name, percent-encoded as they came.
-// Its errors are fit for a client.
+// Its errors are InvalidErrors.
 func (o *Operation) ParsePath(segments map[string]string) (Parameters, error) {
 	values := make(map[string]string, len(o.path))
 	for _, name := range sortedNames(o.path) {
 		value, err := url.PathUnescape(segments[name])
 		if err != nil {
-			return Parameters{}, fmt.Errorf("%s in the path is not percent-encoded as it should be", name)
+			return Parameters{}, invalid(name, CodeMalformed, "%s in the path is not percent-encoded as it should be", name)
 		}
 		if values[name], err = o.path[name].read(name+" in the path", value); err != nil {
-			return Parameters{}, err
+			return Parameters{}, invalid(name, CodeInvalid, "%v", err)
 		}
 	}
 	return Parameters{values: values}, nil
@@ -58,7 +76,7 @@ func (o *Operation) ParsePath(segments map[string]string) (Parameters, error) {
 
 // ParseQuery takes a request's raw query. Names that the contract does not describe are
 // ignored, whatever their values. A parameter with an empty value is as if it were not given:
-// many clients send what is not set as "". Its errors are fit for a client.
+// many clients send what is not set as "". Its errors are InvalidErrors.
 func (o *Operation) ParseQuery(raw string) (Parameters, error) {
 	values := make(map[string]string, len(o.query))
 	for raw != "" {
@@ -71,16 +89,16 @@ func (o *Operation) ParseQuery(raw string) (Parameters, error) {
 			continue
 		}
 		if value, err = url.QueryUnescape(value); err != nil {
-			return Parameters{}, fmt.Errorf("%s is not percent-encoded as it should be", name)
+			return Parameters{}, invalid(name, CodeMalformed, "%s is not percent-encoded as it should be", name)
 		}
 		if value == "" {
 			continue
 		}
 		if _, again := values[name]; again {
-			return Parameters{}, fmt.Errorf("%s is given more than once", name)
+			return Parameters{}, invalid(name, CodeRepeated, "%s is given more than once", name)
 		}
 		if values[name], err = schema.read(name, value); err != nil {
-			return Parameters{}, err
+			return Parameters{}, invalid(name, CodeInvalid, "%v", err)
 		}
 	}
 	for name, schema := range o.query {

@@ -3,6 +3,7 @@ package openapi
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,8 +27,10 @@ const MaxIDBytes = 253
 
 // scalar is the schema of a parameter, or of a member of a body. Requests need no others.
 type scalar struct {
-	integer   bool // else a string
+	integer   bool
+	number    bool // a decimal
 	id        bool
+	boolean   bool
 	time      bool // RFC 3339
 	enum      []string
 	min, max  int64
@@ -46,6 +49,10 @@ func newScalar(ref *openapi3.SchemaRef) (scalar, error) {
 	switch {
 	case schema.Type.Is(openapi3.TypeInteger):
 		s.integer = true
+	case schema.Type.Is(openapi3.TypeNumber) && schema.Min != nil && schema.Max != nil:
+		s.number = true
+	case schema.Type.Is(openapi3.TypeBoolean):
+		s.boolean, s.enum = true, []string{"false", "true"}
 	case schema.Type.Is(openapi3.TypeString):
 	default:
 		return scalar{}, fmt.Errorf("type %v is not supported for requests", schema.Type)
@@ -82,13 +89,25 @@ func newScalar(ref *openapi3.SchemaRef) (scalar, error) {
 	return s, nil
 }
 
+// sort is the type of the value in a body.
+func (s scalar) sort() string {
+	if s.boolean {
+		return "boolean"
+	}
+	return "string"
+}
+
 // read returns the value in its one spelling: two texts of the same value are the same filter to a
 // cursor. Its error is fit for a client and begins with name.
 func (s scalar) read(name, value string) (string, error) {
-	if s.time {
+	switch {
+	case s.time:
 		return readTime(name, value)
+	case s.number:
+		return s.readNumber(name, value)
+	default:
+		return value, s.check(name, value)
 	}
-	return value, s.check(name, value)
 }
 
 func (s scalar) check(name, value string) error {
@@ -115,6 +134,18 @@ func (s scalar) checkInteger(name, value string) error {
 	return nil
 }
 
+// decimal is how a number is written: in digits and at most one point.
+var decimal = regexp.MustCompile(`^[0-9]{1,10}(\.[0-9]{1,10})?$`)
+
+// readNumber returns the number without zeros that say nothing.
+func (s scalar) readNumber(name, value string) (string, error) {
+	number, err := strconv.ParseFloat(value, 64)
+	if err != nil || !decimal.MatchString(value) || number < float64(s.min) || number > float64(s.max) {
+		return "", fmt.Errorf("%s must be a number from %d to %d, such as 7.5", name, s.min, s.max)
+	}
+	return strconv.FormatFloat(number, 'f', -1, 64), nil
+}
+
 // readTime returns the instant in UTC, by the one grammar of times that resources have too.
 func readTime(name, value string) (string, error) {
 	at, err := v1alpha1.ParseTime(value)
@@ -139,7 +170,7 @@ func isLeapSecond(value string) bool {
 	return err == nil
 }
 
-// checkID refuses what cannot be an id whatever there is; any other id that is not there is
+// checkID refuses what can never be an id; any other unknown id is
 // simply not found.
 func checkID(name, value string) error {
 	switch {

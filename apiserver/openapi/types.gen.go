@@ -31,6 +31,42 @@ func (e BusinessCriticality) Valid() bool {
 	}
 }
 
+// Defines values for DecisionReason.
+const (
+	DecisionReasonAcceptedRisk       DecisionReason = "accepted-risk"
+	DecisionReasonDuplicate          DecisionReason = "duplicate"
+	DecisionReasonFalsePositive      DecisionReason = "false-positive"
+	DecisionReasonLessThannil        DecisionReason = "<nil>"
+	DecisionReasonMitigatedElsewhere DecisionReason = "mitigated-elsewhere"
+	DecisionReasonNotReachable       DecisionReason = "not-reachable"
+	DecisionReasonUsedInTests        DecisionReason = "used-in-tests"
+	DecisionReasonWillNotFix         DecisionReason = "will-not-fix"
+)
+
+// Valid indicates whether the value is a known member of the DecisionReason enum.
+func (e DecisionReason) Valid() bool {
+	switch e {
+	case DecisionReasonAcceptedRisk:
+		return true
+	case DecisionReasonDuplicate:
+		return true
+	case DecisionReasonFalsePositive:
+		return true
+	case DecisionReasonLessThannil:
+		return true
+	case DecisionReasonMitigatedElsewhere:
+		return true
+	case DecisionReasonNotReachable:
+		return true
+	case DecisionReasonUsedInTests:
+		return true
+	case DecisionReasonWillNotFix:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Effort.
 const (
 	EffortEasy   Effort = "easy"
@@ -73,8 +109,75 @@ func (e EndpointLocationType) Valid() bool {
 	}
 }
 
+// Defines values for ErrorCode.
+const (
+	ErrorCodeBusy             ErrorCode = "busy"
+	ErrorCodeChanged          ErrorCode = "changed"
+	ErrorCodeInternal         ErrorCode = "internal"
+	ErrorCodeInvalidCursor    ErrorCode = "invalid_cursor"
+	ErrorCodeInvalidValue     ErrorCode = "invalid_value"
+	ErrorCodeMalformed        ErrorCode = "malformed"
+	ErrorCodeMethodNotAllowed ErrorCode = "method_not_allowed"
+	ErrorCodeMissing          ErrorCode = "missing"
+	ErrorCodeMissingScope     ErrorCode = "missing_scope"
+	ErrorCodeNotFound         ErrorCode = "not_found"
+	ErrorCodeRateLimited      ErrorCode = "rate_limited"
+	ErrorCodeReasonRequired   ErrorCode = "reason_required"
+	ErrorCodeRefused          ErrorCode = "refused"
+	ErrorCodeRepeated         ErrorCode = "repeated"
+	ErrorCodeStale            ErrorCode = "stale"
+	ErrorCodeTooLong          ErrorCode = "too_long"
+	ErrorCodeTryAgain         ErrorCode = "try_again"
+	ErrorCodeUnauthorized     ErrorCode = "unauthorized"
+)
+
+// Valid indicates whether the value is a known member of the ErrorCode enum.
+func (e ErrorCode) Valid() bool {
+	switch e {
+	case ErrorCodeBusy:
+		return true
+	case ErrorCodeChanged:
+		return true
+	case ErrorCodeInternal:
+		return true
+	case ErrorCodeInvalidCursor:
+		return true
+	case ErrorCodeInvalidValue:
+		return true
+	case ErrorCodeMalformed:
+		return true
+	case ErrorCodeMethodNotAllowed:
+		return true
+	case ErrorCodeMissing:
+		return true
+	case ErrorCodeMissingScope:
+		return true
+	case ErrorCodeNotFound:
+		return true
+	case ErrorCodeRateLimited:
+		return true
+	case ErrorCodeReasonRequired:
+		return true
+	case ErrorCodeRefused:
+		return true
+	case ErrorCodeRepeated:
+		return true
+	case ErrorCodeStale:
+		return true
+	case ErrorCodeTooLong:
+		return true
+	case ErrorCodeTryAgain:
+		return true
+	case ErrorCodeUnauthorized:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ErrorError.
 const (
+	ErrorErrorConflict              ErrorError = "Conflict"
 	ErrorErrorForbidden             ErrorError = "Forbidden"
 	ErrorErrorInternalServerError   ErrorError = "Internal server error"
 	ErrorErrorInvalidQueryParameter ErrorError = "Invalid query parameter"
@@ -89,6 +192,8 @@ const (
 // Valid indicates whether the value is a known member of the ErrorError enum.
 func (e ErrorError) Valid() bool {
 	switch e {
+	case ErrorErrorConflict:
+		return true
 	case ErrorErrorForbidden:
 		return true
 	case ErrorErrorInternalServerError:
@@ -114,19 +219,40 @@ func (e ErrorError) Valid() bool {
 
 // Defines values for Exposure.
 const (
-	Internal Exposure = "internal"
-	Private  Exposure = "private"
-	Public   Exposure = "public"
+	ExposureInternal Exposure = "internal"
+	ExposurePrivate  Exposure = "private"
+	ExposurePublic   Exposure = "public"
 )
 
 // Valid indicates whether the value is a known member of the Exposure enum.
 func (e Exposure) Valid() bool {
 	switch e {
-	case Internal:
+	case ExposureInternal:
 		return true
-	case Private:
+	case ExposurePrivate:
 		return true
-	case Public:
+	case ExposurePublic:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for FindingCategory.
+const (
+	Code    FindingCategory = "Code"
+	Package FindingCategory = "Package"
+	Secret  FindingCategory = "Secret"
+)
+
+// Valid indicates whether the value is a known member of the FindingCategory enum.
+func (e FindingCategory) Valid() bool {
+	switch e {
+	case Code:
+		return true
+	case Package:
+		return true
+	case Secret:
 		return true
 	default:
 		return false
@@ -148,6 +274,81 @@ func (e FindingStatus) Valid() bool {
 	case FindingStatusOpen:
 		return true
 	case FindingStatusOpenMuted:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for FindingSuppressionKind.
+const (
+	FindingSuppressionKindExternal    FindingSuppressionKind = "external"
+	FindingSuppressionKindInSource    FindingSuppressionKind = "inSource"
+	FindingSuppressionKindLessThannil FindingSuppressionKind = "<nil>"
+)
+
+// Valid indicates whether the value is a known member of the FindingSuppressionKind enum.
+func (e FindingSuppressionKind) Valid() bool {
+	switch e {
+	case FindingSuppressionKindExternal:
+		return true
+	case FindingSuppressionKindInSource:
+		return true
+	case FindingSuppressionKindLessThannil:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for GateVerdict.
+const (
+	GateVerdictFailed GateVerdict = "failed"
+	GateVerdictPassed GateVerdict = "passed"
+)
+
+// Valid indicates whether the value is a known member of the GateVerdict enum.
+func (e GateVerdict) Valid() bool {
+	switch e {
+	case GateVerdictFailed:
+		return true
+	case GateVerdictPassed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for GivenReason.
+const (
+	GivenReasonAcceptedRisk       GivenReason = "accepted-risk"
+	GivenReasonDuplicate          GivenReason = "duplicate"
+	GivenReasonFalsePositive      GivenReason = "false-positive"
+	GivenReasonMitigatedElsewhere GivenReason = "mitigated-elsewhere"
+	GivenReasonNone               GivenReason = "none"
+	GivenReasonNotReachable       GivenReason = "not-reachable"
+	GivenReasonUsedInTests        GivenReason = "used-in-tests"
+	GivenReasonWillNotFix         GivenReason = "will-not-fix"
+)
+
+// Valid indicates whether the value is a known member of the GivenReason enum.
+func (e GivenReason) Valid() bool {
+	switch e {
+	case GivenReasonAcceptedRisk:
+		return true
+	case GivenReasonDuplicate:
+		return true
+	case GivenReasonFalsePositive:
+		return true
+	case GivenReasonMitigatedElsewhere:
+		return true
+	case GivenReasonNone:
+		return true
+	case GivenReasonNotReachable:
+		return true
+	case GivenReasonUsedInTests:
+		return true
+	case GivenReasonWillNotFix:
 		return true
 	default:
 		return false
@@ -214,21 +415,42 @@ func (e ReviewIssueStatus) Valid() bool {
 	}
 }
 
+// Defines values for SarifStatusProcessingStatus.
+const (
+	SarifStatusProcessingStatusComplete SarifStatusProcessingStatus = "complete"
+	SarifStatusProcessingStatusFailed   SarifStatusProcessingStatus = "failed"
+	SarifStatusProcessingStatusPending  SarifStatusProcessingStatus = "pending"
+)
+
+// Valid indicates whether the value is a known member of the SarifStatusProcessingStatus enum.
+func (e SarifStatusProcessingStatus) Valid() bool {
+	switch e {
+	case SarifStatusProcessingStatusComplete:
+		return true
+	case SarifStatusProcessingStatusFailed:
+		return true
+	case SarifStatusProcessingStatusPending:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ScanStatus.
 const (
-	Completed ScanStatus = "completed"
-	Failed    ScanStatus = "failed"
-	Running   ScanStatus = "running"
+	ScanStatusCompleted ScanStatus = "completed"
+	ScanStatusFailed    ScanStatus = "failed"
+	ScanStatusRunning   ScanStatus = "running"
 )
 
 // Valid indicates whether the value is a known member of the ScanStatus enum.
 func (e ScanStatus) Valid() bool {
 	switch e {
-	case Completed:
+	case ScanStatusCompleted:
 		return true
-	case Failed:
+	case ScanStatusFailed:
 		return true
-	case Running:
+	case ScanStatusRunning:
 		return true
 	default:
 		return false
@@ -271,6 +493,51 @@ func (e UserStatus) Valid() bool {
 	case UserStatusMuted:
 		return true
 	case UserStatusOpen:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for WebhookAttemptOutcome.
+const (
+	WebhookAttemptOutcomeFailed    WebhookAttemptOutcome = "failed"
+	WebhookAttemptOutcomeStarted   WebhookAttemptOutcome = "started"
+	WebhookAttemptOutcomeSucceeded WebhookAttemptOutcome = "succeeded"
+	WebhookAttemptOutcomeUnknown   WebhookAttemptOutcome = "unknown"
+)
+
+// Valid indicates whether the value is a known member of the WebhookAttemptOutcome enum.
+func (e WebhookAttemptOutcome) Valid() bool {
+	switch e {
+	case WebhookAttemptOutcomeFailed:
+		return true
+	case WebhookAttemptOutcomeStarted:
+		return true
+	case WebhookAttemptOutcomeSucceeded:
+		return true
+	case WebhookAttemptOutcomeUnknown:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for WebhookDeliveryStatus.
+const (
+	WebhookDeliveryStatusDelivered WebhookDeliveryStatus = "delivered"
+	WebhookDeliveryStatusFailed    WebhookDeliveryStatus = "failed"
+	WebhookDeliveryStatusPending   WebhookDeliveryStatus = "pending"
+)
+
+// Valid indicates whether the value is a known member of the WebhookDeliveryStatus enum.
+func (e WebhookDeliveryStatus) Valid() bool {
+	switch e {
+	case WebhookDeliveryStatusDelivered:
+		return true
+	case WebhookDeliveryStatusFailed:
+		return true
+	case WebhookDeliveryStatusPending:
 		return true
 	default:
 		return false
@@ -562,6 +829,42 @@ func (e ListFindingsV2ParamsOrder) Valid() bool {
 	}
 }
 
+// Defines values for ListFindingsFullParamsSort.
+const (
+	ListFindingsFullParamsSortCreatedAt ListFindingsFullParamsSort = "created_at"
+	ListFindingsFullParamsSortUpdatedAt ListFindingsFullParamsSort = "updated_at"
+)
+
+// Valid indicates whether the value is a known member of the ListFindingsFullParamsSort enum.
+func (e ListFindingsFullParamsSort) Valid() bool {
+	switch e {
+	case ListFindingsFullParamsSortCreatedAt:
+		return true
+	case ListFindingsFullParamsSortUpdatedAt:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListFindingsFullParamsOrder.
+const (
+	ListFindingsFullParamsOrderAsc  ListFindingsFullParamsOrder = "asc"
+	ListFindingsFullParamsOrderDesc ListFindingsFullParamsOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the ListFindingsFullParamsOrder enum.
+func (e ListFindingsFullParamsOrder) Valid() bool {
+	switch e {
+	case ListFindingsFullParamsOrderAsc:
+		return true
+	case ListFindingsFullParamsOrderDesc:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListRepositoriesParamsSort.
 const (
 	ListRepositoriesParamsSortCreatedAt       ListRepositoriesParamsSort = "created_at"
@@ -601,6 +904,204 @@ func (e ListRepositoriesParamsOrder) Valid() bool {
 	}
 }
 
+// Defines values for UploadScanParamsFailOn.
+const (
+	UploadScanParamsFailOnHigh   UploadScanParamsFailOn = "high"
+	UploadScanParamsFailOnMedium UploadScanParamsFailOn = "medium"
+	UploadScanParamsFailOnNew    UploadScanParamsFailOn = "new"
+)
+
+// Valid indicates whether the value is a known member of the UploadScanParamsFailOn enum.
+func (e UploadScanParamsFailOn) Valid() bool {
+	switch e {
+	case UploadScanParamsFailOnHigh:
+		return true
+	case UploadScanParamsFailOnMedium:
+		return true
+	case UploadScanParamsFailOnNew:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListReviewIssuesParamsSort.
+const (
+	ListReviewIssuesParamsSortCreatedAt ListReviewIssuesParamsSort = "created_at"
+	ListReviewIssuesParamsSortUpdatedAt ListReviewIssuesParamsSort = "updated_at"
+)
+
+// Valid indicates whether the value is a known member of the ListReviewIssuesParamsSort enum.
+func (e ListReviewIssuesParamsSort) Valid() bool {
+	switch e {
+	case ListReviewIssuesParamsSortCreatedAt:
+		return true
+	case ListReviewIssuesParamsSortUpdatedAt:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListReviewIssuesParamsOrder.
+const (
+	ListReviewIssuesParamsOrderAsc  ListReviewIssuesParamsOrder = "asc"
+	ListReviewIssuesParamsOrderDesc ListReviewIssuesParamsOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the ListReviewIssuesParamsOrder enum.
+func (e ListReviewIssuesParamsOrder) Valid() bool {
+	switch e {
+	case ListReviewIssuesParamsOrderAsc:
+		return true
+	case ListReviewIssuesParamsOrderDesc:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListReviewIssuesParamsStatus.
+const (
+	ListReviewIssuesParamsStatusOpen     ListReviewIssuesParamsStatus = "open"
+	ListReviewIssuesParamsStatusResolved ListReviewIssuesParamsStatus = "resolved"
+)
+
+// Valid indicates whether the value is a known member of the ListReviewIssuesParamsStatus enum.
+func (e ListReviewIssuesParamsStatus) Valid() bool {
+	switch e {
+	case ListReviewIssuesParamsStatusOpen:
+		return true
+	case ListReviewIssuesParamsStatusResolved:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListScansParamsSort.
+const (
+	ListScansParamsSortCreatedAt ListScansParamsSort = "created_at"
+)
+
+// Valid indicates whether the value is a known member of the ListScansParamsSort enum.
+func (e ListScansParamsSort) Valid() bool {
+	switch e {
+	case ListScansParamsSortCreatedAt:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListScansParamsOrder.
+const (
+	ListScansParamsOrderAsc  ListScansParamsOrder = "asc"
+	ListScansParamsOrderDesc ListScansParamsOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the ListScansParamsOrder enum.
+func (e ListScansParamsOrder) Valid() bool {
+	switch e {
+	case ListScansParamsOrderAsc:
+		return true
+	case ListScansParamsOrderDesc:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListWebhookDeliveriesParamsSort.
+const (
+	ListWebhookDeliveriesParamsSortCreatedAt ListWebhookDeliveriesParamsSort = "created_at"
+)
+
+// Valid indicates whether the value is a known member of the ListWebhookDeliveriesParamsSort enum.
+func (e ListWebhookDeliveriesParamsSort) Valid() bool {
+	switch e {
+	case ListWebhookDeliveriesParamsSortCreatedAt:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListWebhookDeliveriesParamsOrder.
+const (
+	ListWebhookDeliveriesParamsOrderAsc  ListWebhookDeliveriesParamsOrder = "asc"
+	ListWebhookDeliveriesParamsOrderDesc ListWebhookDeliveriesParamsOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the ListWebhookDeliveriesParamsOrder enum.
+func (e ListWebhookDeliveriesParamsOrder) Valid() bool {
+	switch e {
+	case ListWebhookDeliveriesParamsOrderAsc:
+		return true
+	case ListWebhookDeliveriesParamsOrderDesc:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListWebhookDeliveriesParamsEvent.
+const (
+	FindingBatch        ListWebhookDeliveriesParamsEvent = "finding.batch"
+	FindingClosed       ListWebhookDeliveriesParamsEvent = "finding.closed"
+	FindingCreated      ListWebhookDeliveriesParamsEvent = "finding.created"
+	FindingFresh        ListWebhookDeliveriesParamsEvent = "finding.fresh"
+	FindingReopened     ListWebhookDeliveriesParamsEvent = "finding.reopened"
+	FindingStale        ListWebhookDeliveriesParamsEvent = "finding.stale"
+	FindingSuppressed   ListWebhookDeliveriesParamsEvent = "finding.suppressed"
+	FindingTriaged      ListWebhookDeliveriesParamsEvent = "finding.triaged"
+	FindingUnsuppressed ListWebhookDeliveriesParamsEvent = "finding.unsuppressed"
+	FindingUpdated      ListWebhookDeliveriesParamsEvent = "finding.updated"
+	ReviewIssueOpened   ListWebhookDeliveriesParamsEvent = "review_issue.opened"
+	ReviewIssueResolved ListWebhookDeliveriesParamsEvent = "review_issue.resolved"
+	ReviewUpdated       ListWebhookDeliveriesParamsEvent = "review.updated"
+	ScanCompleted       ListWebhookDeliveriesParamsEvent = "scan.completed"
+	WebhookPing         ListWebhookDeliveriesParamsEvent = "webhook.ping"
+)
+
+// Valid indicates whether the value is a known member of the ListWebhookDeliveriesParamsEvent enum.
+func (e ListWebhookDeliveriesParamsEvent) Valid() bool {
+	switch e {
+	case FindingBatch:
+		return true
+	case FindingClosed:
+		return true
+	case FindingCreated:
+		return true
+	case FindingFresh:
+		return true
+	case FindingReopened:
+		return true
+	case FindingStale:
+		return true
+	case FindingSuppressed:
+		return true
+	case FindingTriaged:
+		return true
+	case FindingUnsuppressed:
+		return true
+	case FindingUpdated:
+		return true
+	case ReviewIssueOpened:
+		return true
+	case ReviewIssueResolved:
+		return true
+	case ReviewUpdated:
+		return true
+	case ScanCompleted:
+		return true
+	case WebhookPing:
+		return true
+	default:
+		return false
+	}
+}
+
 // Agent The agent that found the issue.
 type Agent struct {
 	// CustomAgentVectorId The id of a vector that the organization has defined.
@@ -618,6 +1119,9 @@ type Agent struct {
 
 // BusinessCriticality How much the business depends on a project.
 type BusinessCriticality string
+
+// DecisionReason Why the finding was decided about so; null where nobody said.
+type DecisionReason string
 
 // Details What is wrong, where, and what to do.
 type Details struct {
@@ -681,12 +1185,21 @@ type EndpointLocationType string
 
 // Error The body of every answer that is an error.
 type Error struct {
+	// Code What is wrong, for programs. More may be added.
+	Code ErrorCode `json:"code"`
+
 	// Detail What is wrong, for people. Its wording may change.
 	Detail string `json:"detail"`
 
 	// Error The fixed message of the status.
 	Error ErrorError `json:"error"`
+
+	// Field The parameter, header or member of the body that is wrong; empty where it is none of them.
+	Field string `json:"field"`
 }
+
+// ErrorCode What is wrong, for programs. More may be added.
+type ErrorCode string
 
 // ErrorError The fixed message of the status.
 type ErrorError string
@@ -716,6 +1229,154 @@ type FileLocation struct {
 
 	// Url The place at the provider.
 	Url string `json:"url"`
+}
+
+// FindingCategory The sort of thing that was found: Code, a weakness in code or configuration; Package, a known
+// vulnerability of a package that is used; Secret, a credential where it should not be.
+type FindingCategory string
+
+// FindingFacts What the scanner says of the finding beyond shape v2.
+type FindingFacts struct {
+	// Category The sort of thing that was found.
+	Category *FindingCategory `json:"category"`
+
+	// Class The vulnerability class.
+	Class string `json:"class"`
+
+	// Confidence How sure the scanner is.
+	Confidence *Level `json:"confidence"`
+
+	// Package The package that the finding is in.
+	Package FindingPackage `json:"package"`
+
+	// RuleId The scanner's own name of the rule.
+	RuleId string `json:"rule_id"`
+
+	// Score The scanner's score or the CVSS base score, with one digit after the point.
+	Score *float32 `json:"score"`
+
+	// SecretType The type of secret, for findings that are secrets.
+	SecretType string `json:"secret_type"`
+
+	// Suppression How and why the source suppresses the finding.
+	Suppression FindingSuppression `json:"suppression"`
+
+	// Tool The scanner's name.
+	Tool string `json:"tool"`
+
+	// ToolSeverity The scanner's own word for the severity.
+	ToolSeverity string `json:"tool_severity"`
+
+	// Vulnerability The known vulnerability that the finding reports.
+	Vulnerability FindingVulnerability `json:"vulnerability"`
+}
+
+// FindingFull A finding with all that is known of it, the members of shape v2 among them.
+type FindingFull struct {
+	// Agent The agent that found the issue.
+	Agent Agent `json:"agent"`
+
+	// ClosedAt When the scan was started that no longer reports the finding.
+	ClosedAt *time.Time `json:"closed_at"`
+
+	// ClosedScanId The scan that no longer reports the finding.
+	ClosedScanId string `json:"closed_scan_id"`
+
+	// Comments Triage comments.
+	Comments string `json:"comments"`
+
+	// CommitHash The commit of the scan that created or last changed the finding.
+	CommitHash string `json:"commit_hash"`
+
+	// CreatedAt When the finding was first seen.
+	CreatedAt time.Time `json:"created_at"`
+
+	// DecidedBy Who set `user_status`, `reason`, `expires_at` or `comments` last.
+	DecidedBy string `json:"decided_by"`
+
+	// DecisionStale What has changed since `user_status` was decided, for example "severity high, now medium"; empty where
+	// the decision rests on the facts as they are.
+	DecisionStale string `json:"decision_stale"`
+
+	// Details What is wrong, where, and what to do.
+	Details Details `json:"details"`
+
+	// ExpiresAt When the decision ends, or has ended; then `user_status` is open. Null where it has no end.
+	ExpiresAt *time.Time `json:"expires_at"`
+
+	// Facts What the scanner says of the finding beyond shape v2.
+	Facts FindingFacts `json:"facts"`
+
+	// Fingerprints The values by which the scanner knows the finding again.
+	Fingerprints []Fingerprint `json:"fingerprints"`
+
+	// Id The finding's id.
+	Id string `json:"id"`
+
+	// OrganizationId The organization's id.
+	OrganizationId string `json:"organization_id"`
+
+	// Project The project that the finding is in.
+	Project FindingProject `json:"project"`
+
+	// Reason Why the finding was decided about so; null where nobody said.
+	Reason *DecisionReason `json:"reason"`
+
+	// Repo The repository that the finding is in.
+	Repo FindingRepo `json:"repo"`
+
+	// ScanDetails The scan that created or last changed the finding.
+	ScanDetails ScanDetails `json:"scan_details"`
+
+	// Status closed where the scanner no longer reports the finding, else open_muted where a person
+	// has muted it or its source suppresses it (by a comment in the code, or a baseline), else
+	// open.
+	Status FindingStatus `json:"status"`
+
+	// UpdatedAt When the finding or its triage last changed.
+	UpdatedAt time.Time `json:"updated_at"`
+
+	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
+	UserStatus UserStatus `json:"user_status"`
+}
+
+// FindingFullList A page of findings.
+type FindingFullList struct {
+	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	HasMore bool `json:"has_more"`
+
+	// Items The page's findings.
+	Items []FindingFull `json:"items"`
+
+	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	NextCursor string `json:"next_cursor"`
+
+	// Total How many findings match in all.
+	Total int64 `json:"total"`
+}
+
+// FindingHistory What happened to a finding.
+type FindingHistory struct {
+	// FindingId The finding's id.
+	FindingId string `json:"finding_id"`
+
+	// Transitions The changes, the oldest first.
+	Transitions []Transition `json:"transitions"`
+}
+
+// FindingPackage The package that the finding is in.
+type FindingPackage struct {
+	// FixedVersion The version, or the list of versions, without the vulnerability.
+	FixedVersion string `json:"fixed_version"`
+
+	// Name The package's name as the scanner writes it.
+	Name string `json:"name"`
+
+	// Purl The package URL, version included.
+	Purl string `json:"purl"`
+
+	// Version The version that is installed or declared.
+	Version string `json:"version"`
 }
 
 // FindingProject The project that the finding is in.
@@ -766,9 +1427,53 @@ type FindingRepo struct {
 	Url string `json:"url"`
 }
 
+// FindingRest What is known of a finding beyond shape v2.
+type FindingRest struct {
+	// ClosedAt When the scan was started that no longer reports the finding.
+	ClosedAt *time.Time `json:"closed_at"`
+
+	// ClosedScanId The scan that no longer reports the finding.
+	ClosedScanId string `json:"closed_scan_id"`
+
+	// CommitHash The commit of the scan that created or last changed the finding.
+	CommitHash string `json:"commit_hash"`
+
+	// DecidedBy Who set `user_status`, `reason`, `expires_at` or `comments` last.
+	DecidedBy string `json:"decided_by"`
+
+	// DecisionStale What has changed since `user_status` was decided, for example "severity high, now medium"; empty where
+	// the decision rests on the facts as they are.
+	DecisionStale string `json:"decision_stale"`
+
+	// ExpiresAt When the decision ends, or has ended; then `user_status` is open. Null where it has no end.
+	ExpiresAt *time.Time `json:"expires_at"`
+
+	// Facts What the scanner says of the finding beyond shape v2.
+	Facts FindingFacts `json:"facts"`
+
+	// Fingerprints The values by which the scanner knows the finding again.
+	Fingerprints []Fingerprint `json:"fingerprints"`
+
+	// Reason Why the finding was decided about so; null where nobody said.
+	Reason *DecisionReason `json:"reason"`
+}
+
 // FindingStatus closed where the scanner no longer reports the finding, else open_muted where a person
-// has muted it, else open.
+// has muted it or its source suppresses it (by a comment in the code, or a baseline), else
+// open.
 type FindingStatus string
+
+// FindingSuppression How and why the source suppresses the finding.
+type FindingSuppression struct {
+	// Justification Why, as the source gives it.
+	Justification string `json:"justification"`
+
+	// Kind inSource, by a comment in the code; external, by a baseline; null where nothing suppresses it.
+	Kind *FindingSuppressionKind `json:"kind"`
+}
+
+// FindingSuppressionKind inSource, by a comment in the code; external, by a baseline; null where nothing suppresses it.
+type FindingSuppressionKind string
 
 // FindingV1 A finding as a flat record.
 type FindingV1 struct {
@@ -845,7 +1550,8 @@ type FindingV1 struct {
 	Severity Severity `json:"severity"`
 
 	// Status closed where the scanner no longer reports the finding, else open_muted where a person
-	// has muted it, else open.
+	// has muted it or its source suppresses it (by a comment in the code, or a baseline), else
+	// open.
 	Status FindingStatus `json:"status"`
 
 	// SupportingFiles Other places that matter.
@@ -911,6 +1617,14 @@ type FindingV1Project struct {
 
 // FindingV1Update A change of a finding. Members that are not described are ignored.
 type FindingV1Update struct {
+	// ExpiresAt When the decision ends, in RFC 3339 and in the future; then `user_status` is open again. `none` takes the end
+	// away. Another `user_status` comes without the end of the one before.
+	ExpiresAt *GivenEnd `json:"expires_at,omitempty"`
+
+	// Reason Why the finding is decided about so; `none` takes the reason away. Another `user_status` comes without the reason of the one
+	// before. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
+	Reason *GivenReason `json:"reason,omitempty"`
+
 	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
 	UserStatus UserStatus `json:"user_status"`
 }
@@ -945,7 +1659,8 @@ type FindingV2 struct {
 	ScanDetails ScanDetails `json:"scan_details"`
 
 	// Status closed where the scanner no longer reports the finding, else open_muted where a person
-	// has muted it, else open.
+	// has muted it or its source suppresses it (by a comment in the code, or a baseline), else
+	// open.
 	Status FindingStatus `json:"status"`
 
 	// UpdatedAt When the finding or its triage last changed.
@@ -975,8 +1690,16 @@ type FindingV2Update struct {
 	// Comments Triage comments; they replace those that were there.
 	Comments *string `json:"comments,omitempty"`
 
+	// ExpiresAt When the decision ends, in RFC 3339 and in the future; then `user_status` is open again. `none` takes the end
+	// away. Another `user_status` comes without the end of the one before.
+	ExpiresAt *GivenEnd `json:"expires_at,omitempty"`
+
 	// ProjectId A resource's id, at most 253 bytes of UTF-8 without control characters.
 	ProjectId *ID `json:"project_id,omitempty"`
+
+	// Reason Why the finding is decided about so; `none` takes the reason away. Another `user_status` comes without the reason of the one
+	// before. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
+	Reason *GivenReason `json:"reason,omitempty"`
 
 	// RepoId A resource's id, at most 253 bytes of UTF-8 without control characters.
 	RepoId *ID `json:"repo_id,omitempty"`
@@ -984,6 +1707,35 @@ type FindingV2Update struct {
 	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
 	UserStatus *UserStatus `json:"user_status,omitempty"`
 }
+
+// FindingVulnerability The known vulnerability that the finding reports.
+type FindingVulnerability struct {
+	// Aliases Its further ids.
+	Aliases []string `json:"aliases"`
+
+	// Id Its CVE where the scanner knows one, else the id that the scanner reports.
+	Id string `json:"id"`
+}
+
+// Fingerprint A value by which a scanner knows a finding again.
+type Fingerprint struct {
+	// Name The name of the fingerprint's algorithm and version.
+	Name string `json:"name"`
+
+	// Value The value.
+	Value string `json:"value"`
+}
+
+// GateVerdict What a gate says of a pull request.
+type GateVerdict string
+
+// GivenEnd When the decision ends, in RFC 3339 and in the future; then `user_status` is open again. `none` takes the end
+// away. Another `user_status` comes without the end of the one before.
+type GivenEnd = string
+
+// GivenReason Why the finding is decided about so; `none` takes the reason away. Another `user_status` comes without the reason of the one
+// before. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
+type GivenReason string
 
 // ID A resource's id, at most 253 bytes of UTF-8 without control characters.
 type ID = string
@@ -1456,6 +2208,21 @@ type ReviewIssue struct {
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
+// ReviewIssueList A page of issues.
+type ReviewIssueList struct {
+	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	HasMore bool `json:"has_more"`
+
+	// Items The page's issues.
+	Items []ReviewIssue `json:"items"`
+
+	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	NextCursor string `json:"next_cursor"`
+
+	// Total How many issues match in all.
+	Total int64 `json:"total"`
+}
+
 // ReviewIssueStatus resolved once a later reviewed commit no longer shows the issue, else open.
 type ReviewIssueStatus string
 
@@ -1474,6 +2241,157 @@ type ReviewList struct {
 	Total int64 `json:"total"`
 }
 
+// SarifError The body of every answer that is an error to a client of GitHub's API.
+type SarifError struct {
+	// Code What is wrong, for programs, as in other errors.
+	Code string `json:"code"`
+
+	// Detail What is wrong, for people. Its wording may change.
+	Detail string `json:"detail"`
+
+	// Error The fixed message of the status.
+	Error string `json:"error"`
+
+	// Field The parameter, header or member that is wrong; empty if there is none.
+	Field string `json:"field"`
+
+	// Message What is wrong, in one text. What is wrong with an upload begins with `rejecting SARIF`.
+	Message string `json:"message"`
+}
+
+// SarifReceipt Where an upload can be followed.
+type SarifReceipt struct {
+	// Id The upload's id, also of `/v2/uploads/{id}`.
+	Id string `json:"id"`
+
+	// Url The address of the upload, below `/api/v3` if it was sent there.
+	Url string `json:"url"`
+}
+
+// SarifStatus How far an upload is.
+type SarifStatus struct {
+	// AnalysesUrl The address of the upload with its scans, below `/v2/uploads`.
+	AnalysesUrl string `json:"analyses_url"`
+
+	// Errors Why the upload failed, by scan; null if it did not.
+	Errors *[]string `json:"errors"`
+
+	// ProcessingStatus pending: a scan is under way; complete: all scans are stored; failed: a scan failed, and none is under way.
+	ProcessingStatus SarifStatusProcessingStatus `json:"processing_status"`
+}
+
+// SarifStatusProcessingStatus pending: a scan is under way; complete: all scans are stored; failed: a scan failed, and none is under way.
+type SarifStatusProcessingStatus string
+
+// SarifUpload A file of results, as GitHub takes it.
+type SarifUpload struct {
+	// CheckoutUri The root of the source on the machine that scanned, such as `file:///home/runner/work/payments/payments`; paths of
+	// findings become relative to it.
+	CheckoutUri *string `json:"checkout_uri,omitempty"`
+
+	// CommitSha The scanned commit.
+	CommitSha string `json:"commit_sha"`
+
+	// Ref The scanned ref, `refs/heads/<branch>`, `refs/pull/<number>/merge` or `refs/pull/<number>/head`.
+	Ref string `json:"ref"`
+
+	// Sarif A SARIF 2.1.0 file, compressed with gzip, in base64.
+	Sarif string `json:"sarif"`
+
+	// StartedAt When the scan started; by default taken from the file, else now.
+	StartedAt *time.Time `json:"started_at,omitempty"`
+
+	// ToolName The scanner's name, for a file that gives none.
+	ToolName *string `json:"tool_name,omitempty"`
+
+	// Validate Has no effect; every file is checked.
+	Validate *bool `json:"validate,omitempty"`
+}
+
+// Scan One run of one tool over a project, as it was imported.
+type Scan struct {
+	// Analysis Distinguishes scans of one tool and category.
+	Analysis string `json:"analysis"`
+
+	// Category The sort of thing that was found: Code, a weakness in code or configuration; Package, a known
+	// vulnerability of a package that is used; Secret, a credential where it should not be.
+	Category FindingCategory `json:"category"`
+
+	// CommitHash The scanned commit.
+	CommitHash string `json:"commit_hash"`
+
+	// CompletedAt When the import ended; null until then.
+	CompletedAt *time.Time `json:"completed_at"`
+
+	// Counts The results by what the import did with them; all 0 until it ends. Of the scan of a pull request: created, updated
+	// (seen in one more commit) and reopened issues; unchanged are issues and findings of the base.
+	Counts ScanCounts `json:"counts"`
+
+	// CreatedAt When the scan was recorded; null in the answer to a dry run.
+	CreatedAt *time.Time `json:"created_at"`
+
+	// Id The scan's id; empty in the answer to a dry run.
+	Id string `json:"id"`
+
+	// ImportedBy The API key that uploaded the scan, such as apikey/ci; empty if it was not uploaded over REST.
+	ImportedBy string `json:"imported_by"`
+
+	// Message What failed or was skipped, for people.
+	Message string `json:"message"`
+
+	// Progress How many of the import's changes are stored.
+	Progress ScanProgress `json:"progress"`
+
+	// ProjectId The id of the scanned project.
+	ProjectId string `json:"project_id"`
+
+	// RepoId The id of the scanned repository.
+	RepoId string `json:"repo_id"`
+
+	// ReviewId The id of the review of the scanned pull request; empty if the scan is of the scan branch.
+	ReviewId string `json:"review_id"`
+
+	// SkippedBecause Why results were skipped, the most frequent reason first.
+	SkippedBecause []ScanSkip `json:"skipped_because"`
+
+	// StartedAt When the scan started; null in the answer to a dry run of a file that does not give it.
+	StartedAt *time.Time `json:"started_at"`
+
+	// Status running: the import is under way; completed: all is stored; failed: see `message`. null in the answer to a dry run.
+	Status *ScanStatus `json:"status"`
+
+	// Tool The scanner's name.
+	Tool string `json:"tool"`
+
+	// ToolVersion The scanner's version.
+	ToolVersion string `json:"tool_version"`
+
+	// UploadId The id of the upload that the scan came with; empty if it was not uploaded over REST.
+	UploadId string `json:"upload_id"`
+}
+
+// ScanCounts The results by what the import did with them; all 0 until it ends. Of the scan of a pull request: created, updated
+// (seen in one more commit) and reopened issues; unchanged are issues and findings of the base.
+type ScanCounts struct {
+	// Closed Known findings that are no longer reported.
+	Closed int32 `json:"closed"`
+
+	// Created New findings.
+	Created int32 `json:"created"`
+
+	// Reopened Closed findings that are reported again.
+	Reopened int32 `json:"reopened"`
+
+	// Skipped Results that are not findings, are suppressed, or cannot be used.
+	Skipped int32 `json:"skipped"`
+
+	// Unchanged Known findings that were not written.
+	Unchanged int32 `json:"unchanged"`
+
+	// Updated Known findings of which a fact changed.
+	Updated int32 `json:"updated"`
+}
+
 // ScanDetails The scan that created or last changed the finding.
 type ScanDetails struct {
 	// AnalyzedAt When the scan looked at the finding.
@@ -1489,11 +2407,230 @@ type ScanDetails struct {
 	VerifiedAt *time.Time `json:"verified_at"`
 }
 
+// ScanList A page of scans.
+type ScanList struct {
+	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	HasMore bool `json:"has_more"`
+
+	// Items The page's scans.
+	Items []Scan `json:"items"`
+
+	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	NextCursor string `json:"next_cursor"`
+
+	// Total How many scans match in all.
+	Total int64 `json:"total"`
+}
+
+// ScanProgress How many of the import's changes are stored.
+type ScanProgress struct {
+	// Done The changes that are stored, as of some seconds ago.
+	Done int32 `json:"done"`
+
+	// Total All changes; 0 until they are known.
+	Total int32 `json:"total"`
+}
+
+// ScanSkip Why results were skipped.
+type ScanSkip struct {
+	// Count How many results.
+	Count int32 `json:"count"`
+
+	// Reason The reason, for people.
+	Reason string `json:"reason"`
+}
+
 // ScanStatus How far a scan is.
 type ScanStatus string
 
 // Severity How bad it is.
 type Severity string
+
+// Transition A change of a finding.
+type Transition struct {
+	// At When the change was made, as far as is known.
+	At time.Time `json:"at"`
+
+	// By Who made the change; for `expired`, who decided or commented last.
+	By string `json:"by"`
+
+	// Comment The comment that came with a decision, the reason of a suppression, or what makes a decision stale; cut
+	// after 128 characters.
+	Comment string `json:"comment"`
+
+	// ExpiresAt When the decision ends that was made, or has ended; null where it has no end.
+	ExpiresAt *time.Time `json:"expires_at"`
+
+	// From The value before, the user status for `triaged`, `expired`, `stale` and `fresh`, else the status; empty for the first.
+	From string `json:"from"`
+
+	// ImportedBy The API key that uploaded that scan, such as apikey/ci; empty if it was not uploaded over REST or is no longer kept.
+	ImportedBy string `json:"imported_by"`
+
+	// Reason Why the finding was decided about so; null where nobody said.
+	Reason *DecisionReason `json:"reason"`
+
+	// ScanId The scan that made the change; empty where none did.
+	ScanId string `json:"scan_id"`
+
+	// Seq The number of the change, from 1 and without a gap.
+	Seq int64 `json:"seq"`
+
+	// To The value after.
+	To string `json:"to"`
+
+	// Type created, updated, triaged, expired, closed, reopened, suppressed, unsuppressed, stale or fresh; more may be added.
+	Type string `json:"type"`
+}
+
+// Upload A file of results that was uploaded, with the scans that it holds.
+type Upload struct {
+	// Changes What would change, in the answer to a dry run; of each scan at most 100 of each action.
+	Changes []UploadChange `json:"changes"`
+
+	// DryRun Whether this is the answer to a dry run, which stores nothing.
+	DryRun bool `json:"dry_run"`
+
+	// Id The upload's id; empty in the answer to a dry run.
+	Id string `json:"id"`
+
+	// ProjectId The id of the scanned project; empty if they are several, each of which its scans name.
+	ProjectId string `json:"project_id"`
+
+	// RepoId The id of the scanned repository.
+	RepoId string `json:"repo_id"`
+
+	// Reviews The review of the pull request that was scanned; empty if the upload is of the scan branch.
+	Reviews []UploadReview `json:"reviews"`
+
+	// ScanCount How many scans the file holds.
+	ScanCount int32 `json:"scan_count"`
+
+	// Scans The scans that exist, by tool, category and analysis.
+	Scans []Scan `json:"scans"`
+
+	// Status running: a scan is under way; completed: all scans are stored; failed: a scan failed, and none is under way. The same
+	// upload again finishes it. null in the answer to a dry run, and if it is not known any more: some scans were removed
+	// by the organization's retention, and none that is left failed.
+	Status *ScanStatus `json:"status"`
+
+	// UnlistedChanges How many changes of a dry run are not listed.
+	UnlistedChanges int32 `json:"unlisted_changes"`
+
+	// Warnings What somebody should look into; empty while a scan is under way.
+	Warnings []string `json:"warnings"`
+}
+
+// UploadChange What an import would do with one finding, or a review with one issue.
+type UploadChange struct {
+	// Action What would be done, such as create, update, reopen or close.
+	Action string `json:"action"`
+
+	// Because How the finding was recognized, if not by everything.
+	Because string `json:"because"`
+
+	// FindingId The finding's id, or the issue's.
+	FindingId string `json:"finding_id"`
+
+	// Place The file and the line.
+	Place string `json:"place"`
+
+	// Severity How bad it is.
+	Severity Severity `json:"severity"`
+
+	// Title The finding's title, or the issue's.
+	Title string `json:"title"`
+
+	// Tool The scanner's name.
+	Tool string `json:"tool"`
+}
+
+// UploadReview What an upload found in a pull request, as of its end; numbers are 0 and texts empty until then, and if it failed.
+type UploadReview struct {
+	// BaseNeverScannedWith The scans that the base never had; all their results count as new, and so no gate passes because of it.
+	BaseNeverScannedWith []string `json:"base_never_scanned_with"`
+
+	// CommitHash The reviewed commit.
+	CommitHash string `json:"commit_hash"`
+
+	// Created Issues that no commit had shown before.
+	Created int32 `json:"created"`
+
+	// FailOn The gate that the upload asked for; empty if none.
+	FailOn string `json:"fail_on"`
+
+	// Fixed Findings of the base that the commit does not show.
+	Fixed int32 `json:"fixed"`
+
+	// Gate The verdict of the gate; null if there is none, and until the upload is completed.
+	Gate *GateVerdict `json:"gate"`
+
+	// GateReason The reason of the verdict, in a sentence.
+	GateReason string `json:"gate_reason"`
+
+	// InDoubt How many of these may be another problem of the same kind.
+	InDoubt int32 `json:"in_doubt"`
+
+	// Issues The most severe open issues after the review.
+	Issues []UploadReviewIssue `json:"issues"`
+
+	// Known Results that are findings of the base.
+	Known int32 `json:"known"`
+
+	// Markdown The summary as a comment for the pull request.
+	Markdown string `json:"markdown"`
+
+	// Open Open issues of the pull request after the review.
+	Open int32 `json:"open"`
+
+	// OpenHigh Those of high severity.
+	OpenHigh int32 `json:"open_high"`
+
+	// OpenLow Those of low severity.
+	OpenLow int32 `json:"open_low"`
+
+	// OpenMedium Those of medium severity.
+	OpenMedium int32 `json:"open_medium"`
+
+	// PrNumber The number of the pull request.
+	PrNumber int32 `json:"pr_number"`
+
+	// Reopened Resolved issues that the commit shows again.
+	Reopened int32 `json:"reopened"`
+
+	// Resolved Open issues that the commit does not show.
+	Resolved int32 `json:"resolved"`
+
+	// ReviewId The id of the review, which exists once the upload is completed.
+	ReviewId string `json:"review_id"`
+
+	// Seen Open issues that the commit shows too.
+	Seen int32 `json:"seen"`
+
+	// Skipped Results that became no issue.
+	Skipped int32 `json:"skipped"`
+
+	// Unchanged Issues that the commit was known to show.
+	Unchanged int32 `json:"unchanged"`
+}
+
+// UploadReviewIssue An open issue of a pull request as of the end of an upload.
+type UploadReviewIssue struct {
+	// IssueId The issue's id.
+	IssueId string `json:"issue_id"`
+
+	// New Whether the commit before this one did not show it.
+	New bool `json:"new"`
+
+	// Place The file and the line.
+	Place string `json:"place"`
+
+	// Severity How bad it is.
+	Severity Severity `json:"severity"`
+
+	// Title The issue's title, at most 160 characters.
+	Title string `json:"title"`
+}
 
 // UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
 type UserStatus string
@@ -1506,6 +2643,92 @@ type ValidationEvidence struct {
 	// Rationale The reason for the verdict.
 	Rationale string `json:"rationale"`
 }
+
+// WebhookAttemptOutcome How an attempt ended. started: it has not; unknown: the service stopped before the answer was recorded, so the
+// receiver may have the event.
+type WebhookAttemptOutcome string
+
+// WebhookDelivery One event on its way to one endpoint, with every attempt.
+type WebhookDelivery struct {
+	// Attempts The attempts in order; of more than 32 the last.
+	Attempts []WebhookDeliveryAttempt `json:"attempts"`
+
+	// CreatedAt When the delivery was created.
+	CreatedAt time.Time `json:"created_at"`
+
+	// EndpointId The id of the endpoint that receives the event.
+	EndpointId string `json:"endpoint_id"`
+
+	// EventId The event's id, sent as the header `webhook-id`.
+	EventId string `json:"event_id"`
+
+	// EventTime When the event happened.
+	EventTime time.Time `json:"event_time"`
+
+	// EventType The type of the event, such as finding.created.
+	EventType string `json:"event_type"`
+
+	// FinishedAt When the delivery became delivered or failed; null while it is pending.
+	FinishedAt *time.Time `json:"finished_at"`
+
+	// Id The delivery's id.
+	Id string `json:"id"`
+
+	// NextAttemptAt When the next attempt is due; null if none is planned.
+	NextAttemptAt *time.Time `json:"next_attempt_at"`
+
+	// RedeliveredAt When the last redelivery was requested; null if none was.
+	RedeliveredAt *time.Time `json:"redelivered_at"`
+
+	// Status pending: an attempt is under way or planned; delivered: the receiver answered 2xx; failed: no attempt is left.
+	Status WebhookDeliveryStatus `json:"status"`
+
+	// SubjectId The id of that resource.
+	SubjectId string `json:"subject_id"`
+
+	// SubjectKind The kind of the resource that the event is about, such as Finding.
+	SubjectKind string `json:"subject_kind"`
+}
+
+// WebhookDeliveryAttempt One request to the receiver.
+type WebhookDeliveryAttempt struct {
+	// At When the request was sent; the header `webhook-timestamp`.
+	At time.Time `json:"at"`
+
+	// EndedAt When the attempt ended; null while it runs, and if its end was not observed.
+	EndedAt *time.Time `json:"ended_at"`
+
+	// Message What failed, for people; empty if nothing did.
+	Message string `json:"message"`
+
+	// Outcome How an attempt ended. started: it has not; unknown: the service stopped before the answer was recorded, so the
+	// receiver may have the event.
+	Outcome WebhookAttemptOutcome `json:"outcome"`
+
+	// RetryAt The earliest time of the next attempt that the receiver asked for; null if it did not.
+	RetryAt *time.Time `json:"retry_at"`
+
+	// StatusCode The HTTP status of the answer; 0 if there was none.
+	StatusCode int32 `json:"status_code"`
+}
+
+// WebhookDeliveryList A page of webhook deliveries.
+type WebhookDeliveryList struct {
+	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	HasMore bool `json:"has_more"`
+
+	// Items The page's deliveries.
+	Items []WebhookDelivery `json:"items"`
+
+	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	NextCursor string `json:"next_cursor"`
+
+	// Total How many deliveries match in all.
+	Total int64 `json:"total"`
+}
+
+// WebhookDeliveryStatus pending: an attempt is under way or planned; delivered: the receiver answered 2xx; failed: no attempt is left.
+type WebhookDeliveryStatus string
 
 // WebhookVerification The verdict on a payload and a signature.
 type WebhookVerification struct {
@@ -1539,8 +2762,18 @@ type WebhookVerificationRequest struct {
 // sent, and the secret that signed is no longer valid.
 type WebhookVerificationStatus string
 
+// CategoryFilter The sort of thing that was found: Code, a weakness in code or configuration; Package, a known
+// vulnerability of a package that is used; Secret, a credential where it should not be.
+type CategoryFilter = FindingCategory
+
 // ClassFilter defines model for ClassFilter.
 type ClassFilter = string
+
+// CreatedSinceFilter defines model for CreatedSinceFilter.
+type CreatedSinceFilter = time.Time
+
+// CreatedUntilFilter defines model for CreatedUntilFilter.
+type CreatedUntilFilter = time.Time
 
 // Cursor defines model for Cursor.
 type Cursor = string
@@ -1560,8 +2793,20 @@ type IfMatch = string
 // IfNoneMatch defines model for IfNoneMatch.
 type IfNoneMatch = string
 
+// IssueSeverityFilter How bad it is.
+type IssueSeverityFilter = Severity
+
+// MinScoreFilter defines model for MinScoreFilter.
+type MinScoreFilter = float32
+
 // Order defines model for Order.
 type Order string
+
+// OwnerFilter defines model for OwnerFilter.
+type OwnerFilter = string
+
+// PackageFilter defines model for PackageFilter.
+type PackageFilter = string
 
 // ProjectFilter A resource's id, at most 253 bytes of UTF-8 without control characters.
 type ProjectFilter = ID
@@ -1581,21 +2826,46 @@ type ReviewSize = int
 // ReviewSort defines model for ReviewSort.
 type ReviewSort string
 
+// RuleFilter defines model for RuleFilter.
+type RuleFilter = string
+
 // SeverityFilter How bad it is.
 type SeverityFilter = Severity
 
 // Size defines model for Size.
 type Size = int
 
+// StaleFilter defines model for StaleFilter.
+type StaleFilter = bool
+
 // StartTime defines model for StartTime.
 type StartTime = time.Time
 
 // StatusFilter closed where the scanner no longer reports the finding, else open_muted where a person
-// has muted it, else open.
+// has muted it or its source suppresses it (by a comment in the code, or a baseline), else
+// open.
 type StatusFilter = FindingStatus
+
+// SuppressedFilter defines model for SuppressedFilter.
+type SuppressedFilter = bool
+
+// TextFilter defines model for TextFilter.
+type TextFilter = string
+
+// ToolFilter defines model for ToolFilter.
+type ToolFilter = string
+
+// UpdatedSinceFilter defines model for UpdatedSinceFilter.
+type UpdatedSinceFilter = time.Time
+
+// UpdatedUntilFilter defines model for UpdatedUntilFilter.
+type UpdatedUntilFilter = time.Time
 
 // UserStatusFilter What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
 type UserStatusFilter = UserStatus
+
+// VulnerabilityFilter defines model for VulnerabilityFilter.
+type VulnerabilityFilter = string
 
 // BadRequest The body of every answer that is an error.
 type BadRequest = Error
@@ -1614,6 +2884,9 @@ type NotFound = Error
 
 // PreconditionFailed The body of every answer that is an error.
 type PreconditionFailed = Error
+
+// Refused The body of every answer that is an error.
+type Refused = Error
 
 // TooManyRequests The body of every answer that is an error.
 type TooManyRequests = Error
@@ -1654,6 +2927,54 @@ type ListFindingsV1Params struct {
 
 	// Class Only findings of this vulnerability class, compared byte by byte.
 	Class *ClassFilter `form:"class,omitempty" json:"class,omitempty"`
+
+	// Tool Only findings of this scanner, its name compared byte by byte.
+	Tool *ToolFilter `form:"tool,omitempty" json:"tool,omitempty"`
+
+	// Rule Only findings of this rule, the scanner's own name of it compared byte by byte.
+	Rule *RuleFilter `form:"rule,omitempty" json:"rule,omitempty"`
+
+	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, whatever their case.
+	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
+
+	// Package Only findings in this package: by its name, whatever the case, or by its package URL, of which one
+	// without a version means every version.
+	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
+
+	// Owner Only findings of projects of this owner, compared byte by byte.
+	Owner *OwnerFilter `form:"owner,omitempty" json:"owner,omitempty"`
+
+	// Category Only findings of this category.
+	Category *CategoryFilter `form:"category,omitempty" json:"category,omitempty"`
+
+	// CreatedSince Only findings whose `created_at` is this time or later: a date-time of RFC 3339, T and Z in
+	// upper or lower case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
+	CreatedSince *CreatedSinceFilter `form:"created_since,omitempty" json:"created_since,omitempty"`
+
+	// CreatedUntil Only findings whose `created_at` is earlier than this; written as `created_since`, and not
+	// before it.
+	CreatedUntil *CreatedUntilFilter `form:"created_until,omitempty" json:"created_until,omitempty"`
+
+	// UpdatedSince Only findings whose `updated_at` is this time or later; written as `created_since`.
+	UpdatedSince *UpdatedSinceFilter `form:"updated_since,omitempty" json:"updated_since,omitempty"`
+
+	// UpdatedUntil Only findings whose `updated_at` is earlier than this; written as `created_since`, and not
+	// before `updated_since`.
+	UpdatedUntil *UpdatedUntilFilter `form:"updated_until,omitempty" json:"updated_until,omitempty"`
+
+	// MinScore Only findings of this score at least, in digits and at most one point; none without a score.
+	MinScore *MinScoreFilter `form:"min_score,omitempty" json:"min_score,omitempty"`
+
+	// Text Only findings of which the title or the path of the file holds each of these words, in whole or as a
+	// part of a word, whatever the case. At most 8 words, which white space separates.
+	Text *TextFilter `form:"text,omitempty" json:"text,omitempty"`
+
+	// Stale true: only findings with a decision that rests on facts which have changed since; false: only
+	// the others.
+	Stale *StaleFilter `form:"stale,omitempty" json:"stale,omitempty"`
+
+	// Suppressed true: only findings that their source suppresses; false: only the others.
+	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
 }
 
 // ListFindingsV1ParamsSort defines parameters for ListFindingsV1.
@@ -1744,6 +3065,54 @@ type ListFindingsV2Params struct {
 
 	// Class Only findings of this vulnerability class, compared byte by byte.
 	Class *ClassFilter `form:"class,omitempty" json:"class,omitempty"`
+
+	// Tool Only findings of this scanner, its name compared byte by byte.
+	Tool *ToolFilter `form:"tool,omitempty" json:"tool,omitempty"`
+
+	// Rule Only findings of this rule, the scanner's own name of it compared byte by byte.
+	Rule *RuleFilter `form:"rule,omitempty" json:"rule,omitempty"`
+
+	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, whatever their case.
+	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
+
+	// Package Only findings in this package: by its name, whatever the case, or by its package URL, of which one
+	// without a version means every version.
+	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
+
+	// Owner Only findings of projects of this owner, compared byte by byte.
+	Owner *OwnerFilter `form:"owner,omitempty" json:"owner,omitempty"`
+
+	// Category Only findings of this category.
+	Category *CategoryFilter `form:"category,omitempty" json:"category,omitempty"`
+
+	// CreatedSince Only findings whose `created_at` is this time or later: a date-time of RFC 3339, T and Z in
+	// upper or lower case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
+	CreatedSince *CreatedSinceFilter `form:"created_since,omitempty" json:"created_since,omitempty"`
+
+	// CreatedUntil Only findings whose `created_at` is earlier than this; written as `created_since`, and not
+	// before it.
+	CreatedUntil *CreatedUntilFilter `form:"created_until,omitempty" json:"created_until,omitempty"`
+
+	// UpdatedSince Only findings whose `updated_at` is this time or later; written as `created_since`.
+	UpdatedSince *UpdatedSinceFilter `form:"updated_since,omitempty" json:"updated_since,omitempty"`
+
+	// UpdatedUntil Only findings whose `updated_at` is earlier than this; written as `created_since`, and not
+	// before `updated_since`.
+	UpdatedUntil *UpdatedUntilFilter `form:"updated_until,omitempty" json:"updated_until,omitempty"`
+
+	// MinScore Only findings of this score at least, in digits and at most one point; none without a score.
+	MinScore *MinScoreFilter `form:"min_score,omitempty" json:"min_score,omitempty"`
+
+	// Text Only findings of which the title or the path of the file holds each of these words, in whole or as a
+	// part of a word, whatever the case. At most 8 words, which white space separates.
+	Text *TextFilter `form:"text,omitempty" json:"text,omitempty"`
+
+	// Stale true: only findings with a decision that rests on facts which have changed since; false: only
+	// the others.
+	Stale *StaleFilter `form:"stale,omitempty" json:"stale,omitempty"`
+
+	// Suppressed true: only findings that their source suppresses; false: only the others.
+	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
 }
 
 // ListFindingsV2ParamsSort defines parameters for ListFindingsV2.
@@ -1751,6 +3120,12 @@ type ListFindingsV2ParamsSort string
 
 // ListFindingsV2ParamsOrder defines parameters for ListFindingsV2.
 type ListFindingsV2ParamsOrder string
+
+// GetFindingParams defines parameters for GetFinding.
+type GetFindingParams struct {
+	// IfNoneMatch The `etag` of an earlier answer. If the resource still has it, the answer is 304.
+	IfNoneMatch *IfNoneMatch `json:"if-none-match,omitempty"`
+}
 
 // UpdateFindingV2Params defines parameters for UpdateFindingV2.
 type UpdateFindingV2Params struct {
@@ -1767,6 +3142,101 @@ type UpdateFindingV2Params struct {
 	// nothing is written and the answer is 412.
 	IfMatch *IfMatch `json:"if-match,omitempty"`
 }
+
+// GetFindingHistoryParams defines parameters for GetFindingHistory.
+type GetFindingHistoryParams struct {
+	// IfNoneMatch The `etag` of an earlier answer. If the resource still has it, the answer is 304.
+	IfNoneMatch *IfNoneMatch `json:"if-none-match,omitempty"`
+}
+
+// ListFindingsFullParams defines parameters for ListFindingsFull.
+type ListFindingsFullParams struct {
+	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
+	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Sort What to sort by. Rows of one time are sorted by id.
+	Sort *ListFindingsFullParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
+	// Order The direction to sort in.
+	Order *ListFindingsFullParamsOrder `form:"order,omitempty" json:"order,omitempty"`
+
+	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
+	// `has_more` true; it holds one item at least.
+	Size *Size `form:"size,omitempty" json:"size,omitempty"`
+
+	// Status Only findings of this status.
+	Status *StatusFilter `form:"status,omitempty" json:"status,omitempty"`
+
+	// UserStatus Only findings of this user status.
+	UserStatus *UserStatusFilter `form:"user_status,omitempty" json:"user_status,omitempty"`
+
+	// Severity Only findings of this severity.
+	Severity *SeverityFilter `form:"severity,omitempty" json:"severity,omitempty"`
+
+	// RepoId Only findings of this repository.
+	RepoId *RepoFilter `form:"repo_id,omitempty" json:"repo_id,omitempty"`
+
+	// ProjectId Only findings of this project.
+	ProjectId *ProjectFilter `form:"project_id,omitempty" json:"project_id,omitempty"`
+
+	// Class Only findings of this vulnerability class, compared byte by byte.
+	Class *ClassFilter `form:"class,omitempty" json:"class,omitempty"`
+
+	// Tool Only findings of this scanner, its name compared byte by byte.
+	Tool *ToolFilter `form:"tool,omitempty" json:"tool,omitempty"`
+
+	// Rule Only findings of this rule, the scanner's own name of it compared byte by byte.
+	Rule *RuleFilter `form:"rule,omitempty" json:"rule,omitempty"`
+
+	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, whatever their case.
+	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
+
+	// Package Only findings in this package: by its name, whatever the case, or by its package URL, of which one
+	// without a version means every version.
+	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
+
+	// Owner Only findings of projects of this owner, compared byte by byte.
+	Owner *OwnerFilter `form:"owner,omitempty" json:"owner,omitempty"`
+
+	// Category Only findings of this category.
+	Category *CategoryFilter `form:"category,omitempty" json:"category,omitempty"`
+
+	// CreatedSince Only findings whose `created_at` is this time or later: a date-time of RFC 3339, T and Z in
+	// upper or lower case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
+	CreatedSince *CreatedSinceFilter `form:"created_since,omitempty" json:"created_since,omitempty"`
+
+	// CreatedUntil Only findings whose `created_at` is earlier than this; written as `created_since`, and not
+	// before it.
+	CreatedUntil *CreatedUntilFilter `form:"created_until,omitempty" json:"created_until,omitempty"`
+
+	// UpdatedSince Only findings whose `updated_at` is this time or later; written as `created_since`.
+	UpdatedSince *UpdatedSinceFilter `form:"updated_since,omitempty" json:"updated_since,omitempty"`
+
+	// UpdatedUntil Only findings whose `updated_at` is earlier than this; written as `created_since`, and not
+	// before `updated_since`.
+	UpdatedUntil *UpdatedUntilFilter `form:"updated_until,omitempty" json:"updated_until,omitempty"`
+
+	// MinScore Only findings of this score at least, in digits and at most one point; none without a score.
+	MinScore *MinScoreFilter `form:"min_score,omitempty" json:"min_score,omitempty"`
+
+	// Text Only findings of which the title or the path of the file holds each of these words, in whole or as a
+	// part of a word, whatever the case. At most 8 words, which white space separates.
+	Text *TextFilter `form:"text,omitempty" json:"text,omitempty"`
+
+	// Stale true: only findings with a decision that rests on facts which have changed since; false: only
+	// the others.
+	Stale *StaleFilter `form:"stale,omitempty" json:"stale,omitempty"`
+
+	// Suppressed true: only findings that their source suppresses; false: only the others.
+	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
+}
+
+// ListFindingsFullParamsSort defines parameters for ListFindingsFull.
+type ListFindingsFullParamsSort string
+
+// ListFindingsFullParamsOrder defines parameters for ListFindingsFull.
+type ListFindingsFullParamsOrder string
 
 // GetReviewIssueParams defines parameters for GetReviewIssue.
 type GetReviewIssueParams struct {
@@ -1798,11 +3268,75 @@ type ListRepositoriesParamsSort string
 // ListRepositoriesParamsOrder defines parameters for ListRepositories.
 type ListRepositoriesParamsOrder string
 
+// GetRepositoryParams defines parameters for GetRepository.
+type GetRepositoryParams struct {
+	// IfNoneMatch The `etag` of an earlier answer. If the resource still has it, the answer is 304.
+	IfNoneMatch *IfNoneMatch `json:"if-none-match,omitempty"`
+}
+
 // GetProjectParams defines parameters for GetProject.
 type GetProjectParams struct {
 	// IfNoneMatch The `etag` of an earlier answer. If the resource still has it, the answer is 304.
 	IfNoneMatch *IfNoneMatch `json:"if-none-match,omitempty"`
 }
+
+// UploadScanApplicationSarifPlusJSONBody defines parameters for UploadScan.
+type UploadScanApplicationSarifPlusJSONBody = map[string]interface{}
+
+// UploadScanParams defines parameters for UploadScan.
+type UploadScanParams struct {
+	// Tool The scanner's name, instead of the one in the file.
+	Tool *string `form:"tool,omitempty" json:"tool,omitempty"`
+
+	// Formerly Another name under which the scanner's findings are known; they are taken over with their decisions.
+	Formerly *string `form:"formerly,omitempty" json:"formerly,omitempty"`
+
+	// Analysis Distinguishes scans of one tool and category, instead of `automationDetails.id` in the file; `-` for none.
+	Analysis *string `form:"analysis,omitempty" json:"analysis,omitempty"`
+
+	// Category The category of all results; by default derived from the scanner's name.
+	Category *FindingCategory `form:"category,omitempty" json:"category,omitempty"`
+
+	// Commit The scanned commit; by default taken from the file.
+	Commit *string `form:"commit,omitempty" json:"commit,omitempty"`
+
+	// Ref The scanned ref, such as `refs/heads/main`. If it is that of a pull request, `refs/pull/412/head`,
+	// `refs/pull/412/merge` or the same with `refs/merge-requests`, the pull request is reviewed. If it is a branch other
+	// than the repository's scan branch, else its default branch, the upload is refused. By default the scan branch.
+	Ref *string `form:"ref,omitempty" json:"ref,omitempty"`
+
+	// PullRequest The number of the pull request that was scanned: it is reviewed, whatever `ref` is. `commit` is then needed, unless
+	// the file names it.
+	PullRequest *int `form:"pull_request,omitempty" json:"pull_request,omitempty"`
+
+	// PrTitle The title of the pull request; by default unchanged.
+	PrTitle *string `form:"pr_title,omitempty" json:"pr_title,omitempty"`
+
+	// PrAuthor Who opened the pull request; by default unchanged.
+	PrAuthor *string `form:"pr_author,omitempty" json:"pr_author,omitempty"`
+
+	// PrOpenedAt When the pull request began; by default when it was first reviewed.
+	PrOpenedAt *time.Time `form:"pr_opened_at,omitempty" json:"pr_opened_at,omitempty"`
+
+	// FailOn The gate of a pull request: high fails on an open issue of high severity, medium on one of high or medium severity,
+	// new on any. The verdict is in the answer, whose status is 200 all the same.
+	FailOn *UploadScanParamsFailOn `form:"fail_on,omitempty" json:"fail_on,omitempty"`
+
+	// StartedAt When the scan started; by default taken from the file, else now.
+	StartedAt *time.Time `form:"started_at,omitempty" json:"started_at,omitempty"`
+
+	// SourceRoot The root of the source on the machine that scanned; paths of findings become relative to it.
+	SourceRoot *string `form:"source_root,omitempty" json:"source_root,omitempty"`
+
+	// DryRun Whether to write nothing, and to answer with what would change.
+	DryRun *bool `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+
+	// Force Whether to import a scan that is older than the last completed one, and to close any number of findings.
+	Force *bool `form:"force,omitempty" json:"force,omitempty"`
+}
+
+// UploadScanParamsFailOn defines parameters for UploadScan.
+type UploadScanParamsFailOn string
 
 // GetFindingV2Params defines parameters for GetFindingV2.
 type GetFindingV2Params struct {
@@ -1810,11 +3344,125 @@ type GetFindingV2Params struct {
 	IfNoneMatch *IfNoneMatch `json:"if-none-match,omitempty"`
 }
 
+// ListReviewIssuesParams defines parameters for ListReviewIssues.
+type ListReviewIssuesParams struct {
+	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
+	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Sort What to sort by. Rows of one time are sorted by id.
+	Sort *ListReviewIssuesParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
+	// Order The direction to sort in.
+	Order *ListReviewIssuesParamsOrder `form:"order,omitempty" json:"order,omitempty"`
+
+	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
+	// `has_more` true; it holds one item at least.
+	Size *Size `form:"size,omitempty" json:"size,omitempty"`
+
+	// Status Only issues of this status.
+	Status *ListReviewIssuesParamsStatus `form:"status,omitempty" json:"status,omitempty"`
+
+	// Severity Only issues of this severity.
+	Severity *IssueSeverityFilter `form:"severity,omitempty" json:"severity,omitempty"`
+}
+
+// ListReviewIssuesParamsSort defines parameters for ListReviewIssues.
+type ListReviewIssuesParamsSort string
+
+// ListReviewIssuesParamsOrder defines parameters for ListReviewIssues.
+type ListReviewIssuesParamsOrder string
+
+// ListReviewIssuesParamsStatus defines parameters for ListReviewIssues.
+type ListReviewIssuesParamsStatus string
+
+// ListScansParams defines parameters for ListScans.
+type ListScansParams struct {
+	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
+	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Sort What to sort by. Rows of one time are sorted by id.
+	Sort *ListScansParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
+	// Order The direction to sort in.
+	Order *ListScansParamsOrder `form:"order,omitempty" json:"order,omitempty"`
+
+	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
+	// `has_more` true; it holds one item at least.
+	Size *Size `form:"size,omitempty" json:"size,omitempty"`
+
+	// RepoId Only scans of this repository.
+	RepoId *ID `form:"repo_id,omitempty" json:"repo_id,omitempty"`
+
+	// ProjectId Only scans of this project.
+	ProjectId *ID `form:"project_id,omitempty" json:"project_id,omitempty"`
+
+	// Status Only scans of this status.
+	Status *ScanStatus `form:"status,omitempty" json:"status,omitempty"`
+
+	// UploadId Only scans of this upload.
+	UploadId *ID `form:"upload_id,omitempty" json:"upload_id,omitempty"`
+}
+
+// ListScansParamsSort defines parameters for ListScans.
+type ListScansParamsSort string
+
+// ListScansParamsOrder defines parameters for ListScans.
+type ListScansParamsOrder string
+
+// ListWebhookDeliveriesParams defines parameters for ListWebhookDeliveries.
+type ListWebhookDeliveriesParams struct {
+	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
+	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Sort What to sort by. Rows of one time are sorted by id.
+	Sort *ListWebhookDeliveriesParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
+	// Order The direction to sort in.
+	Order *ListWebhookDeliveriesParamsOrder `form:"order,omitempty" json:"order,omitempty"`
+
+	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
+	// `has_more` true; it holds one item at least.
+	Size *Size `form:"size,omitempty" json:"size,omitempty"`
+
+	// Status Only deliveries of this status.
+	Status *WebhookDeliveryStatus `form:"status,omitempty" json:"status,omitempty"`
+
+	// Event Only deliveries of events of this type.
+	Event *ListWebhookDeliveriesParamsEvent `form:"event,omitempty" json:"event,omitempty"`
+
+	// EndpointId Only deliveries to this endpoint.
+	EndpointId *ID `form:"endpoint_id,omitempty" json:"endpoint_id,omitempty"`
+
+	// SubjectId Only deliveries about the resource with this id, such as a finding.
+	SubjectId *ID `form:"subject_id,omitempty" json:"subject_id,omitempty"`
+}
+
+// ListWebhookDeliveriesParamsSort defines parameters for ListWebhookDeliveries.
+type ListWebhookDeliveriesParamsSort string
+
+// ListWebhookDeliveriesParamsOrder defines parameters for ListWebhookDeliveries.
+type ListWebhookDeliveriesParamsOrder string
+
+// ListWebhookDeliveriesParamsEvent defines parameters for ListWebhookDeliveries.
+type ListWebhookDeliveriesParamsEvent string
+
+// UploadSarifV3JSONRequestBody defines body for UploadSarifV3 for application/json ContentType.
+type UploadSarifV3JSONRequestBody = SarifUpload
+
+// UploadSarifJSONRequestBody defines body for UploadSarif for application/json ContentType.
+type UploadSarifJSONRequestBody = SarifUpload
+
 // UpdateFindingV1JSONRequestBody defines body for UpdateFindingV1 for application/json ContentType.
 type UpdateFindingV1JSONRequestBody = FindingV1Update
 
 // UpdateFindingV2JSONRequestBody defines body for UpdateFindingV2 for application/json ContentType.
 type UpdateFindingV2JSONRequestBody = FindingV2Update
+
+// UploadScanApplicationSarifPlusJSONRequestBody defines body for UploadScan for application/sarif+json ContentType.
+type UploadScanApplicationSarifPlusJSONRequestBody = UploadScanApplicationSarifPlusJSONBody
 
 // VerifyWebhookDeliveryJSONRequestBody defines body for VerifyWebhookDelivery for application/json ContentType.
 type VerifyWebhookDeliveryJSONRequestBody = WebhookVerificationRequest

@@ -29,7 +29,7 @@ func TestWhatMaySucceedLaterSaysSoInWordsAndInTime(t *testing.T) {
 // The words are written in one place, and so never without the time.
 func TestNobodyElseSaysToTryAgain(t *testing.T) {
 	files := 0
-	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || filepath.Base(path) == "problem.go" {
 			return err
 		}

@@ -1,10 +1,6 @@
 package ratelimit
 
-import (
-	"net/netip"
-
-	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-)
+import "net/netip"
 
 // ipv6ClientBits is the length of the network that one IPv6 client has to itself: a /64 is the
 // least that a site is given, and all its addresses are the client's to choose from.
@@ -36,17 +32,6 @@ func Address(address netip.Addr) Caller {
 		return Caller{id: "address:none"}
 	}
 	return Caller{address: network}
-}
-
-// RequestsPerMinute is a key's limit: its own figure, else its organization's, else the default.
-// Each may be nil.
-func RequestsPerMinute(key, organization *v1alpha1.RateLimit) int {
-	for _, declared := range []*v1alpha1.RateLimit{key, organization} {
-		if declared != nil && declared.RequestsPerMinute != nil {
-			return int(*declared.RequestsPerMinute)
-		}
-	}
-	return DefaultRequestsPerMinute
 }
 
 func (c Caller) limit() int64 {

@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"strconv"
 	"time"
-
-	"github.com/ulule/limiter/v3"
 )
 
 // Decision is what a caller is told of its limit.
@@ -32,12 +30,12 @@ func (d Decision) SetHeaders(header http.Header) {
 	}
 }
 
-func decide(counted limiter.Context, now time.Time, window time.Duration) Decision {
+func decide(c counted, limit int64, window time.Duration) Decision {
 	decision := Decision{
-		Allowed:   !counted.Reached,
-		Limit:     int(counted.Limit),
-		Remaining: int(counted.Remaining),
-		Reset:     secondsLeft(counted.Reset, now, window),
+		Allowed:   c.requests <= limit,
+		Limit:     int(limit),
+		Remaining: int(max(0, limit-c.requests)),
+		Reset:     secondsLeft(c.left, window),
 	}
 	if !decision.Allowed {
 		decision.RetryAfter = decision.Reset
@@ -45,12 +43,10 @@ func decide(counted limiter.Context, now time.Time, window time.Duration) Decisi
 	return decision
 }
 
-// secondsLeft rounds up to what a client may wait without being early. The end of the window
-// is an epoch second that was cut off: the window ends within the second that follows. It is
-// over no later than one window from now, and a clock set back must not say otherwise.
-func secondsLeft(end int64, now time.Time, window time.Duration) int {
-	left := ceilSeconds(time.Unix(end+1, 0).Sub(now))
-	return max(1, min(left, ceilSeconds(window)))
+// secondsLeft rounds up to what a client may wait without being early. A counter that was restored from
+// elsewhere may have a longer window than ours; nobody is told to wait longer than one.
+func secondsLeft(left, window time.Duration) int {
+	return max(1, min(ceilSeconds(left), ceilSeconds(window)))
 }
 
 func ceilSeconds(d time.Duration) int {

@@ -7,13 +7,10 @@ package ratelimit
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/ulule/limiter/v3"
-	"github.com/ulule/limiter/v3/drivers/store/memory"
 )
 
 const (
@@ -23,17 +20,13 @@ const (
 	// Window is how long a caller's requests are counted together, from the first on.
 	Window = time.Minute
 
-	// cleanUpInterval is how often the counters in memory whose window is over are removed.
-	cleanUpInterval = time.Minute
-
 	keyPrefix = "findings:ratelimit"
 )
 
 // Options say where to count. The zero value counts in memory alone.
 type Options struct {
-	// RedisURL is that of the Redis that replicas share: redis://, rediss:// or unix://.
-	RedisURL string
-	// RedisURLFile is a file that holds the URL, so that its password is in no command line.
+	// RedisURLFile is a file that holds the URL of the Redis that replicas share (redis://, rediss:// or
+	// unix://), so that its password is in no command line. Empty: each replica counts for itself.
 	// User and password are read again for each new connection; another host needs a restart.
 	RedisURLFile string
 	// Logger is told when counting moves from Redis to memory and back.
@@ -44,8 +37,8 @@ type Options struct {
 
 // Limiter counts requests. It is safe for concurrent use.
 type Limiter struct {
-	shared    *sharedStore // nil without Redis
-	memory    limiter.Store
+	shared    *shared // nil without Redis
+	memory    *memory
 	addresses *addresses
 	metrics   *metrics
 	window    time.Duration
@@ -53,41 +46,23 @@ type Limiter struct {
 
 // New returns a limiter. It does not call Redis, so it works while Redis is away; it fails
 // when the options make no sense or the metrics are registered already.
-func New(options Options) (*Limiter, error) {
-	return newLimiter(options, newMemoryStore(), Window)
-}
+func New(options Options) (*Limiter, error) { return newLimiter(options, Window) }
 
-func newMemoryStore() limiter.Store {
-	return memory.NewStoreWithOptions(limiter.StoreOptions{
-		Prefix:          keyPrefix,
-		CleanUpInterval: cleanUpInterval,
-	})
-}
-
-func newLimiter(options Options, memory limiter.Store, window time.Duration) (*Limiter, error) {
+func newLimiter(options Options, window time.Duration) (*Limiter, error) {
 	metrics, err := newMetrics(options.Registerer)
 	if err != nil {
 		return nil, err
 	}
-	l := &Limiter{
-		memory:    memory,
-		addresses: newAddresses(maxAddresses, window),
-		metrics:   metrics,
-		window:    window,
+	l := &Limiter{memory: newMemory(window), addresses: newAddresses(maxAddresses, window), metrics: metrics,
+		window: window}
+	if options.RedisURLFile == "" {
+		return l, nil
 	}
-	switch {
-	case options.RedisURL != "" && options.RedisURLFile != "":
-		return nil, errors.New("both a Redis URL and a file with one are given; give one of them")
-	case options.RedisURL != "" || options.RedisURLFile != "":
-		redisOptions, err := redisOptions(options.RedisURL, options.RedisURLFile)
-		if err != nil {
-			return nil, err
-		}
-		l.shared, err = newSharedStore(redisOptions, options.Logger, metrics)
-		if err != nil {
-			return nil, err
-		}
+	redisOptions, err := redisOptions(options.RedisURLFile)
+	if err != nil {
+		return nil, err
 	}
+	l.shared = newShared(redisOptions, window, options.Logger, metrics)
 	return l, nil
 }
 
@@ -95,26 +70,24 @@ func newLimiter(options Options, memory limiter.Store, window time.Duration) (*L
 // end of ctx does not stop it: a client that hangs up early has made its request, and says
 // nothing about Redis.
 func (l *Limiter) Take(ctx context.Context, caller Caller) Decision {
-	id := caller.id
+	now, id := time.Now(), caller.id
 	if caller.address.IsValid() {
-		id = l.addresses.id(caller.address, time.Now())
+		id = l.addresses.id(caller.address, now)
 	}
-	counted, where := l.count(ctx, id, limiter.Rate{Period: l.window, Limit: caller.limit()})
-	decision := decide(counted, time.Now(), l.window)
+	counted, where := l.count(ctx, id, now)
+	decision := decide(counted, caller.limit(), l.window)
 	l.metrics.record(decision, where)
 	return decision
 }
 
 // count adds one to a counter in Redis, or in memory if that cannot be had.
-func (l *Limiter) count(ctx context.Context, id string, rate limiter.Rate) (limiter.Context, place) {
+func (l *Limiter) count(ctx context.Context, id string, now time.Time) (counted, place) {
 	if l.shared != nil {
-		if counted, err := l.shared.get(ctx, id, rate); err == nil {
+		if counted, err := l.shared.take(ctx, id); err == nil {
 			return counted, inRedis
 		}
 	}
-	// The memory store has no way to fail.
-	counted, _ := l.memory.Get(ctx, id, rate)
-	return counted, inMemory
+	return l.memory.take(id, now), inMemory
 }
 
 // Close lets go of the connections to Redis. Later requests are counted in memory.

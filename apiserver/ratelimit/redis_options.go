@@ -40,16 +40,14 @@ type silence struct{}
 
 func (silence) Printf(context.Context, string, ...any) {}
 
-// redisOptions reads the URL, from the file if one is named, and sets what the bound on a
-// request's delay rests on over whatever the URL asks for.
-func redisOptions(url, file string) (*redis.Options, error) {
-	options, err := parseRedisURL(url, file)
+// redisOptions reads the URL from a file, and sets what the bound on a request's delay rests on over whatever
+// the URL asks for.
+func redisOptions(file string) (*redis.Options, error) {
+	options, err := readRedisURL(file)
 	if err != nil {
 		return nil, err
 	}
-	if file != "" {
-		options.CredentialsProviderContext = fileCredentials(file, options.Username, options.Password)
-	}
+	options.CredentialsProviderContext = fileCredentials(file, options.Username, options.Password)
 	options.ContextTimeoutEnabled = true
 	options.DialTimeout = redisDialTimeout
 	options.ReadTimeout = redisTimeout
@@ -66,20 +64,14 @@ func redisOptions(url, file string) (*redis.Options, error) {
 	return options, nil
 }
 
-func parseRedisURL(url, file string) (*redis.Options, error) {
-	if file != "" {
-		content, err := os.ReadFile(file) //nolint:gosec // Whoever starts the process names the file.
-		if err != nil {
-			return nil, fmt.Errorf("read the file with the Redis URL: %w", err)
-		}
-		url = strings.TrimSpace(string(content))
+func readRedisURL(file string) (*redis.Options, error) {
+	content, err := os.ReadFile(file) //nolint:gosec // Whoever starts the process names the file.
+	if err != nil {
+		return nil, fmt.Errorf("read the file with the Redis URL: %w", err)
 	}
-	options, err := redis.ParseURL(url)
-	switch {
-	case err != nil && file != "":
+	options, err := redis.ParseURL(strings.TrimSpace(string(content)))
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, errRedisURL)
-	case err != nil:
-		return nil, errRedisURL
 	}
 	return options, nil
 }
@@ -88,7 +80,7 @@ func parseRedisURL(url, file string) (*redis.Options, error) {
 // takes effect. What cannot be read leaves those that the process started with.
 func fileCredentials(file, username, password string) func(context.Context) (string, string, error) {
 	return func(context.Context) (string, string, error) {
-		options, err := parseRedisURL("", file)
+		options, err := readRedisURL(file)
 		if err != nil {
 			return username, password, nil
 		}

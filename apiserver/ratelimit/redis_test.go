@@ -121,9 +121,9 @@ func (s *redisServer) client() *redis.Client {
 func (s *redisServer) limiter(options Options) *Limiter {
 	s.t.Helper()
 	if options.RedisURLFile == "" {
-		options.RedisURL = s.url()
+		options.RedisURLFile = urlFile(s.t, s.url())
 	}
-	l, err := newLimiter(options, newMemoryStore(), Window)
+	l, err := New(options)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestAWindowInRedisIsOverWhenItIsToldToBe(t *testing.T) {
 
 func TestAWindowInRedisEnds(t *testing.T) {
 	server := startRedis(t)
-	l, err := newLimiter(Options{RedisURL: server.url()}, newMemoryStore(), time.Second)
+	l, err := newLimiter(Options{RedisURLFile: urlFile(t, server.url())}, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,15 +266,6 @@ func TestACounterWithoutAnExpiryDoesNotBlockForEver(t *testing.T) {
 		l.Take(t.Context(), Key("a", 1))
 		return client.PTTL(t.Context(), counter).Val()
 	}, patience, interval).Should(And(BeNumerically(">", 0), BeNumerically("<=", Window)))
-}
-
-func TestTheLastMillisecondOfACounterIsNotAWholeWindow(t *testing.T) {
-	cmd := redis.NewCmd(t.Context())
-	cmd.SetVal([]any{int64(7), int64(0)})
-	(&scriptClient{}).mendExpiry(t.Context(), cmd, []string{"counter"}, []any{1, Window.Milliseconds()})
-	if got := cmd.Val().([]any)[1]; got != int64(1) {
-		t.Errorf("%v ms left; the store takes that for %s", got, Window)
-	}
 }
 
 func TestAClientThatHangsUpIsCountedAndNoSignOfADeadRedis(t *testing.T) {

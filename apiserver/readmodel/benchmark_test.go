@@ -13,11 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 )
 
 const benchFindings = 100_000
 
-// benchModel is shared by the benchmarks: 100,000 findings of 500 projects and 50 classes.
+// benchModel is shared by the benchmarks: 100,000 findings of 500 projects of 20 owners, 50 classes, 5 tools, 500 rules
+// and 20,000 files, a third of them of 2,000 vulnerabilities in 500 packages.
 var benchModel = sync.OnceValue(func() *Model {
 	m, err := New(Options{Sources: &Sources{}, Log: logr.Discard()})
 	if err != nil {
@@ -27,8 +29,16 @@ var benchModel = sync.OnceValue(func() *Model {
 	for i := range objects {
 		objects[i] = benchFinding(i, 10+i)
 	}
+	owned := make([]metav1.Object, 500)
+	for i := range owned {
+		p := project(fmt.Sprintf("project-%d", i), 10+i)
+		p.Spec.Owner = fmt.Sprintf("team-%d", i%20)
+		p.Spec.RepositoryRef.Name = v1alpha1.ResourceName(fmt.Sprintf("repo-%d", i/5))
+		owned[i] = p
+	}
 	for k, list := range map[kind][]metav1.Object{
 		organizations: {organization(acme, acmeNamespace, 1)},
+		projects:      owned,
 		findings:      objects,
 	} {
 		if err := m.replace(k, list, "1000000"); err != nil {
@@ -53,9 +63,9 @@ func benchFinding(i, rv int) *v1alpha1.Finding {
 		project := random.IntN(500)
 		f.Spec.ProjectRef.Name = v1alpha1.ResourceName(fmt.Sprintf("project-%d", project))
 		f.Spec.RepositoryRef.Name = v1alpha1.ResourceName(fmt.Sprintf("repo-%d", project/5))
-		f.Spec.Class = fmt.Sprintf("CWE-%d", random.IntN(50))
 		f.Spec.Details.Severity = []v1alpha1.Level{"high", "medium", "low"}[random.IntN(3)]
 		f.Spec.Details.Description, f.Spec.Details.Code = benchText, benchText
+		benchTraits(random, &f.Spec)
 		if random.IntN(1000) == 0 {
 			muted(f)
 		}
@@ -65,8 +75,33 @@ func benchFinding(i, rv int) *v1alpha1.Finding {
 	})
 }
 
+// benchTraits draws what a scanner would say: all of a rule's findings are alike in tool, class and score, and so are all
+// of a vulnerability's.
+func benchTraits(random *rand.Rand, spec *v1alpha1.FindingSpec) {
+	words := []string{"SQL", "injection", "Path", "traversal", "Weak", "hash", "Hard-coded", "credential", "Open", "redirect"}
+	rule := random.IntN(500)
+	spec.Tool, spec.RuleID, spec.Category = fmt.Sprintf("tool-%d", rule%5), fmt.Sprintf("RULE-%d", rule), v1alpha1.CategoryCode
+	spec.Class, spec.Details.Score = fmt.Sprintf("CWE-%d", rule%50), fmt.Sprintf("%d.%d", rule%10, rule/10%10)
+	path := random.IntN(20_000)
+	spec.Details.Location = &v1alpha1.FileLocation{FilePath: fmt.Sprintf("services/component-%d/internal/handlers/File%d.go", path%100, path)}
+	spec.Details.Title = fmt.Sprintf("%s %s in function handle%d", words[rule%10], words[rule/10%10], random.IntN(1000))
+	spec.Fingerprints = []v1alpha1.Fingerprint{{Name: "primaryLocationLineHash/v1", Value: fmt.Sprintf("%032x", random.Uint64())}}
+	spec.CommitHash = fmt.Sprintf("%040x", random.IntN(1000))
+	if random.IntN(3) > 0 {
+		return
+	}
+	id := random.IntN(2000)
+	name := fmt.Sprintf("package-%d", id/4)
+	spec.Category, spec.Tool, spec.RuleID = v1alpha1.CategoryPackage, "trivy", fmt.Sprintf("CVE-2026-%04d", id)
+	spec.Class, spec.Details.Score = fmt.Sprintf("CWE-%d", id%50), fmt.Sprintf("%d.%d", id%10, id/10%10)
+	spec.Details.Title = fmt.Sprintf("%s: %s %s", name, words[id%10], words[id/10%10])
+	spec.Vulnerability = &v1alpha1.FindingVulnerability{ID: spec.RuleID, Aliases: []string{fmt.Sprintf("GHSA-%04d", id)}}
+	spec.Package = &v1alpha1.FindingPackage{Name: name, PURL: "pkg:npm/" + name + "@1.2.3", Version: "1.2.3", FixedVersion: "1.2.4"}
+}
+
 func BenchmarkListFindings(b *testing.B) {
 	text := func(s string) *string { return &s }
+	high := 70
 	cases := []struct {
 		name   string
 		filter FindingFilter
@@ -79,14 +114,18 @@ func BenchmarkListFindings(b *testing.B) {
 		{"class+severity+status", FindingFilter{Class: text("CWE-7"), Severity: text("high"), Status: text("open")}},
 		{"repo+class", FindingFilter{RepoID: text("repo-1"), Class: text("CWE-7")}},
 		{"nothing", FindingFilter{Class: text("none"), Status: text("open")}},
+		{"vulnerability", FindingFilter{Vulnerability: text("GHSA-0042")}},
+		{"score", FindingFilter{MinScore: &high}},
+		{"words", FindingFilter{Words: []string{"traversal"}}},
+		{"words that are nowhere", FindingFilter{Words: []string{"nowhere"}}},
 	}
 	m := benchModel()
 	for _, c := range cases {
 		for _, place := range []string{"first", "middle"} {
 			b.Run(c.name+"/"+place, func(b *testing.B) {
-				q := FindingQuery{Limit: Limit{Size: 100}, Filter: c.filter}
+				q := FindingQuery{Limit: index.Limit{Size: 100}, Filter: c.filter}
 				if place == "middle" {
-					q.After = &Position{Value: epoch.Add(500_000 * time.Second).Format(time.RFC3339)}
+					q.After = &index.Position{Value: epoch.Add(500_000 * time.Second).Format(time.RFC3339)}
 				}
 				b.ReportAllocs()
 				for b.Loop() {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -155,12 +156,12 @@ func TestRelatedKindsShowUp(t *testing.T) {
 		shown, _ := model.ReviewIssue("related", "i-1")
 		g.Expect(string(shown)).To(gomega.And(
 			gomega.ContainSubstring(`"resolved_by":"c2"`), gomega.ContainSubstring(`"repo_owner":"acme"`)))
-		page, err := model.ListReviews("related", readmodel.ReviewQuery{Limit: readmodel.Limit{Size: 10}})
+		page, err := model.ListReviews("related", readmodel.ReviewQuery{Limit: index.Limit{Size: 10}})
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		g.Expect(page.Items).To(gomega.HaveLen(1))
 		g.Expect(string(page.Items[0].AppendTo(nil))).To(gomega.And(
 			gomega.ContainSubstring(`"closed_issue_count":1`), gomega.ContainSubstring(`"open_issue_count":0`)))
-		repos, err := model.ListRepositories("related", readmodel.RepositoryQuery{Limit: readmodel.Limit{Size: 10}})
+		repos, err := model.ListRepositories("related", readmodel.RepositoryQuery{Limit: index.Limit{Size: 10}})
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		g.Expect(repos.Items).To(gomega.HaveLen(1))
 		g.Expect(string(repos.Items[0].AppendTo(nil))).To(gomega.ContainSubstring(`"id":"proj"`))
@@ -170,7 +171,7 @@ func TestRelatedKindsShowUp(t *testing.T) {
 	g.Eventually(func(g gomega.Gomega) {
 		_, ok := model.ReviewIssue("related", "i-1")
 		g.Expect(ok).To(gomega.BeFalse())
-		page, err := model.ListReviews("related", readmodel.ReviewQuery{Limit: readmodel.Limit{Size: 10}})
+		page, err := model.ListReviews("related", readmodel.ReviewQuery{Limit: index.Limit{Size: 10}})
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		g.Expect(string(page.Items[0].AppendTo(nil))).To(gomega.ContainSubstring(`"closed_issue_count":0`))
 	}, patience).Should(gomega.Succeed())
@@ -228,7 +229,7 @@ func TestModelConverges(t *testing.T) {
 			want[i] = list.Items[i].Name + " " + list.Items[i].ResourceVersion
 		}
 		slices.Sort(want)
-		page, err := model.ListFindings("converges", readmodel.FindingQuery{Limit: readmodel.Limit{Size: 1000}})
+		page, err := model.ListFindings("converges", readmodel.FindingQuery{Limit: index.Limit{Size: 1000}})
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		got := make([]string, len(page.Items))
 		for i, item := range page.Items {
@@ -251,7 +252,7 @@ func TestOrganizationRemoved(t *testing.T) {
 	g.Expect(ok).To(gomega.BeTrue())
 	g.Expect(env.Client.Delete(t.Context(), builder.Organization("removed").Build())).To(gomega.Succeed())
 	g.Eventually(func() error {
-		_, err := model.ListFindings("removed", readmodel.FindingQuery{Limit: readmodel.Limit{Size: 1}})
+		_, err := model.ListFindings("removed", readmodel.FindingQuery{Limit: index.Limit{Size: 1}})
 		return err
 	}, patience).Should(gomega.MatchError(readmodel.ErrNoOrganization))
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/onsi/gomega"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 )
 
 // Readers walk while every sort of writer writes. Each page must be consistent in itself, and
@@ -80,10 +82,10 @@ func writeAtRandom(ctx context.Context, m *Model, names int) error {
 }
 
 func walkOnce(m *Model, stable int) error {
-	var after *Position
+	var after *index.Position
 	seen := map[string]int{}
 	for {
-		page, err := m.ListFindings(acme, FindingQuery{Limit: Limit{Size: 17}, After: after, Sort: SortUpdatedAt})
+		page, err := m.ListFindings(acme, FindingQuery{Limit: index.Limit{Size: 17}, After: after, Sort: SortUpdatedAt})
 		if err != nil {
 			return err
 		}
@@ -131,7 +133,7 @@ func TestOrganizationComesAndGoes(t *testing.T) {
 	reader.Go(func() {
 		for ctx.Err() == nil {
 			for _, name := range []string{acme, "next"} {
-				page, err := m.ListFindings(name, FindingQuery{Limit: Limit{Size: 100}})
+				page, err := m.ListFindings(name, FindingQuery{Limit: index.Limit{Size: 100}})
 				if err != nil {
 					continue
 				}
@@ -150,7 +152,7 @@ func TestOrganizationComesAndGoes(t *testing.T) {
 		owner.UID = freshUID(i)
 		feed(t, m, organizations, owner)
 		g.Eventually(func() (int, error) {
-			page, err := m.ListFindings(owner.Name, FindingQuery{Limit: Limit{Size: 1}})
+			page, err := m.ListFindings(owner.Name, FindingQuery{Limit: index.Limit{Size: 1}})
 			return page.Total, err
 		}, "10s", "1ms").Should(gomega.Equal(50))
 		gone := owner.DeepCopy()

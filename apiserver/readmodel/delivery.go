@@ -1,6 +1,19 @@
 package readmodel
 
-import "github.com/appsec-dev/findings-operator/api/v1alpha1"
+import (
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/content"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
+)
+
+// deliveryItem is a webhook delivery as it is held and shown.
+type deliveryItem struct {
+	// object has spec and status, without labels, annotations, managedFields and conditions.
+	object            *v1alpha1.WebhookDelivery
+	createdAt, status string
+	json              content.Bytes
+}
 
 // WebhookDelivery returns an organization's delivery with its spec and status, without labels,
 // annotations, managedFields and conditions. It must not be changed. It takes no lock.
@@ -8,42 +21,52 @@ import "github.com/appsec-dev/findings-operator/api/v1alpha1"
 // A receiver may ask about a delivery within moments of getting it, before the watch has told
 // this replica of the attempt.
 func (m *Model) WebhookDelivery(organization, id string) (*v1alpha1.WebhookDelivery, bool) {
+	item, there := m.deliveryItem(organization, id)
+	if !there {
+		return nil, false
+	}
+	return item.object, true
+}
+
+// WebhookDeliveryJSON returns the JSON of an organization's delivery. It takes no lock.
+func (m *Model) WebhookDeliveryJSON(organization, id string) ([]byte, bool) {
+	item, there := m.deliveryItem(organization, id)
+	if !there {
+		return nil, false
+	}
+	return item.json, true
+}
+
+func (m *Model) deliveryItem(organization, id string) (*deliveryItem, bool) {
 	snapshot, err := m.snapshot(organization)
 	if err != nil {
 		return nil, false
 	}
-	return snapshot.deliveries.get(id)
+	return snapshot.deliveries.Get(id)
 }
 
-// takeDelivery shows a delivery at once: there is nothing to render.
 func (m *Model) takeDelivery(p *partition, object *v1alpha1.WebhookDelivery, name string) {
-	if object == nil {
-		delete(p.deliveries, name)
-		if p.view != nil {
-			p.indexes.deliveries.remove(name)
-		}
-	} else {
-		held := &v1alpha1.WebhookDelivery{
-			ObjectMeta: trimmed(&object.ObjectMeta), Spec: object.Spec, Status: object.Status,
-		}
-		held.Status.Conditions = nil
-		p.deliveries[name] = held
-		if p.view != nil {
-			p.indexes.deliveries.put(name, held)
-		}
-	}
-	m.signal()
+	in := func(x *indexes) *index.Index[*deliveryItem] { return x.deliveries }
+	takeDirect(m, p, p.deliveries, in, name, m.newDelivery(object))
 }
 
-// deliveryWork shows a delivery to an organization that has come by its namespace.
-func (p *partition) deliveryWork(name string) (work, bool) {
-	x := p.indexes.deliveries
-	return work{
-		render: func() error { return nil },
-		show: func() {
-			if held := p.deliveries[name]; held != nil {
-				x.put(name, held)
-			}
-		},
-	}, true
+// newDelivery returns nil for a delivery that does not exist, and for one that cannot be shown.
+func (m *Model) newDelivery(object *v1alpha1.WebhookDelivery) *deliveryItem {
+	if object == nil {
+		return nil
+	}
+	held := &v1alpha1.WebhookDelivery{ObjectMeta: trimmed(&object.ObjectMeta), Spec: object.Spec, Status: object.Status}
+	held.Status.Conditions = nil
+	shown, err := render.WebhookDeliveryJSON(held)
+	if err != nil {
+		m.log.Error(err, "A webhook delivery is not shown in the REST API", "namespace", object.Namespace,
+			"name", object.Name)
+		return nil
+	}
+	return &deliveryItem{
+		object:    held,
+		createdAt: render.Timestamp(object.CreationTimestamp.Time),
+		status:    render.DeliveryStatus(held),
+		json:      shown,
+	}
 }

@@ -1,9 +1,8 @@
 // Package readmodel holds what the REST API answers with: a watch on the Kubernetes API feeds
-// ordered, ready-to-send views, a partition an organization.
+// ordered, ready-to-send views, one partition per organization.
 //
-// Readers take no lock. Each organization has a snapshot that never changes, with an index for
-// each kind: its rows by id and, where they are listed, in a copy-on-write B-tree for each sort
-// order. A reader loads a pointer and walks.
+// Readers take no lock. Each organization has a snapshot that never changes, with an index (package index) for
+// each kind. A reader loads a pointer and walks.
 //
 // Writers are the reflectors, the results of the facade's own patches, and the joiner. They
 // take one mutex, change trees of their own, and publish a copy, at once for a patch and every

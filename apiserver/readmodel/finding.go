@@ -14,7 +14,7 @@ func (m *Model) Finding(organization, id string) (*Item, bool) {
 	if err != nil {
 		return nil, false
 	}
-	return snapshot.findings.get(id)
+	return snapshot.findings.Get(id)
 }
 
 // FindingIn returns an organization's finding if it names that project and that repository, and the
@@ -25,7 +25,7 @@ func (m *Model) FindingIn(organization, repoID, projectID, id string) (*Item, bo
 	if err != nil {
 		return nil, false
 	}
-	item, ok := snapshot.findings.get(id)
+	item, ok := snapshot.findings.Get(id)
 	if !ok || item.RepoID != repoID || item.ProjectID != projectID {
 		return nil, false
 	}
@@ -103,7 +103,8 @@ func (p *partition) joined(finding *stored, updatedAt string) *Item {
 }
 
 func (p *partition) shown(finding *stored, updatedAt string) render.Shown {
-	shown := render.Shown{UpdatedAt: updatedAt, Project: p.project(finding.ProjectID), Repository: p.repository(finding.RepoID)}
+	shown := render.Shown{UpdatedAt: updatedAt, Project: p.project(finding.ProjectID),
+		Repository: p.repository(finding.RepoID)}
 	if p.view != nil {
 		shown.Organization = p.view.shown
 	}
@@ -120,7 +121,7 @@ func (p *partition) current(item *Item) bool {
 func (p *partition) showFinding(item *Item) {
 	p.findings[item.ID] = item
 	if p.view != nil {
-		p.indexes.findings.put(item.ID, item)
+		p.indexes.findings.Put(item.ID, item)
 	}
 }
 
@@ -128,7 +129,7 @@ func (p *partition) showFinding(item *Item) {
 func (p *partition) hideFinding(name string) {
 	delete(p.findings, name)
 	if p.view != nil {
-		p.indexes.findings.remove(name)
+		p.indexes.findings.Remove(name)
 	}
 }
 

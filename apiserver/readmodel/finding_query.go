@@ -1,10 +1,15 @@
 package readmodel
 
-import "github.com/appsec-dev/findings-operator/apiserver/content"
+import (
+	"unique"
+
+	"github.com/appsec-dev/findings-operator/apiserver/content"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
+)
 
 // The fields by which findings are kept apart.
 const (
-	anyValue field = iota + 1
+	anyValue index.Field = iota + 1
 	repoField
 	projectField
 	classField
@@ -12,26 +17,54 @@ const (
 	projectClassField
 	// repoProjectField only counts: it tells whether a project's findings are all in a repository.
 	repoProjectField
+	// The fields from here on are kept without facets, and not for a finding that has no value.
+	toolField
+	categoryField
+	ruleField
+	ownerField
+	vulnerabilityField
+	packageField
+	scoreField
+	staleField
+	suppressedField
+)
+
+// Where findingLayout has its sorts.
+const (
+	findingCreatedAt = iota
+	findingUpdatedAt
 )
 
 // findingLayout is how findings are listed.
-var findingLayout = &layout[*Item]{
-	sorts:     []Sort{SortCreatedAt, SortUpdatedAt},
-	values:    func(i *Item) []string { return []string{i.CreatedAt, i.UpdatedAt} },
-	countOnly: 1,
-	keys: func(i *Item) []bucketKey {
-		facet := facet{i.Status, i.UserStatus, i.Severity}
-		return []bucketKey{
-			{field: everything},
-			{field: anyValue, facet: facet},
-			{field: repoField, value: i.RepoID, facet: facet},
-			{field: projectField, value: i.ProjectID, facet: facet},
-			{field: classField, value: i.Class, facet: facet},
-			{field: repoClassField, value: both(i.RepoID, i.Class), facet: facet},
-			{field: projectClassField, value: both(i.ProjectID, i.Class), facet: facet},
-			{field: repoProjectField, value: both(i.RepoID, i.ProjectID), facet: facet},
-		}
-	},
+var findingLayout = &index.Layout[*Item]{
+	Sorts:     []index.Sort{findingCreatedAt: SortCreatedAt, findingUpdatedAt: SortUpdatedAt},
+	Values:    func(i *Item) []string { return []string{i.CreatedAt, i.UpdatedAt} },
+	CountOnly: 1, Everywhere: 9,
+	Text: func(i *Item) string { return i.text },
+	Keys: findingKeys,
+}
+
+func findingKeys(i *Item) []index.Key {
+	t, facet := i.traits.Value(), unique.Make(index.Facet{i.Status, i.UserStatus, i.Severity})
+	keys := append(make([]index.Key, 0, 16),
+		index.Key{Field: index.Everything},
+		index.Key{Field: anyValue, Facet: facet},
+		index.Key{Field: repoField, Value: i.RepoID, Facet: facet},
+		index.Key{Field: projectField, Value: i.ProjectID, Facet: facet},
+		index.Key{Field: classField, Value: i.Class, Facet: facet},
+		index.Key{Field: repoClassField, Value: both(i.RepoID, i.Class), Facet: facet},
+		index.Key{Field: projectClassField, Value: both(i.ProjectID, i.Class), Facet: facet},
+		index.Key{Field: toolField, Value: t.tool},
+		index.Key{Field: ownerField, Value: i.Project.Owner()},
+	)
+	keys = append(keys, t.keys()...)
+	if i.Stale {
+		keys = append(keys, index.Key{Field: staleField})
+	}
+	if i.Suppressed {
+		keys = append(keys, index.Key{Field: suppressedField})
+	}
+	return append(keys, index.Key{Field: repoProjectField, Value: both(i.RepoID, i.ProjectID), Facet: facet})
 }
 
 // both is a value of a combination. It needs no escapes: resource names hold no slash.
@@ -40,110 +73,84 @@ func both(resource, other string) string { return resource + "/" + other }
 // FindingQuery asks for a page of an organization's findings.
 type FindingQuery struct {
 	// Sort is the field to sort by, created_at or updated_at; empty means created_at.
-	Sort Sort
+	Sort index.Sort
 	// Order is the direction; empty means desc.
-	Order Order
+	Order index.Order
 	// Limit is how much the page holds at most.
-	Limit Limit
+	Limit index.Limit
 	// Shape is the JSON of an item, of which the page's Limit counts the bytes. It may be nil
 	// where they have no bound.
 	Shape func(*Item) content.Part
 	// After is where the page before ended; nil for the first page.
-	After *Position
+	After *index.Position
 	// Filter leaves out findings that do not match.
 	Filter FindingFilter
-}
-
-// FindingFilter matches findings that have every value given. A nil member matches all; an
-// empty Class matches findings without one.
-type FindingFilter struct {
-	Status     *string
-	UserStatus *string
-	Severity   *string
-	RepoID     *string
-	ProjectID  *string
-	Class      *string
 }
 
 // ListFindings answers a query from the organization's snapshot. It takes no lock. The error
 // is ErrNoOrganization.
 //
-// Its cost is that of the page, whatever the filter, except where a project has findings in
-// several repositories.
-func (m *Model) ListFindings(organization string, q FindingQuery) (Page[*Item], error) {
+// Its cost is that of the page where the filter asks for one thing, or for several of the documented ones, or for that
+// and times of the field sorted by. Else it is that of a look at each finding that meets the condition which the fewest
+// meet, at most at every finding: of words, of several conditions, of a package in one version, and of a project that
+// has findings in several repositories.
+func (m *Model) ListFindings(organization string, q FindingQuery) (index.Page[*Item], error) {
 	snapshot, err := m.snapshot(organization)
 	if err != nil {
-		return Page[*Item]{}, err
+		return index.Page[*Item]{}, err
 	}
 	return listFindings(snapshot.findings, q), nil
 }
 
-func listFindings(x *index[*Item], q FindingQuery) Page[*Item] {
+func listFindings(x *index.Index[*Item], q FindingQuery) index.Page[*Item] {
 	length := func(i *Item) int { return q.Shape(i).Len() }
 	if q.Limit.Bytes == 0 {
 		length = func(*Item) int { return 0 }
 	}
-	return x.list(findingLayout.query(q.Sort, q.Order, q.Limit, q.After), q.Filter.choose(x), length)
+	asked := findingLayout.Query(q.Sort, q.Order, q.Limit, q.After)
+	return x.List(asked, q.Filter.choose(x, asked.Sort), length)
 }
 
 func matches(want *string, value string) bool { return want == nil || *want == value }
 
-func (f FindingFilter) matchesFacet(has facet) bool {
+func (f FindingFilter) matchesFacet(has index.Facet) bool {
 	return matches(f.Status, has[0]) && matches(f.UserStatus, has[1]) && matches(f.Severity, has[2])
 }
 
-func anyFacet(facet) bool { return true }
-
-// choose picks the buckets that hold what a filter matches.
-func (f FindingFilter) choose(x *index[*Item]) selection[*Item] {
+// chooseDocumented picks the buckets that hold what the filters match which have buckets for each combination.
+func (f FindingFilter) chooseDocumented(x *index.Index[*Item]) index.Selection[*Item] {
 	switch {
 	case f.ProjectID != nil:
 		return f.chooseProject(x)
 	case f.RepoID != nil && f.Class != nil:
-		return x.pick(repoClassField, both(*f.RepoID, *f.Class), f.matchesFacet)
+		return x.Pick(repoClassField, both(*f.RepoID, *f.Class), f.matchesFacet)
 	case f.RepoID != nil:
-		return x.pick(repoField, *f.RepoID, f.matchesFacet)
+		return x.Pick(repoField, *f.RepoID, f.matchesFacet)
 	case f.Class != nil:
-		return x.pick(classField, *f.Class, f.matchesFacet)
-	case f == FindingFilter{}:
-		return x.pick(everything, "", anyFacet)
+		return x.Pick(classField, *f.Class, f.matchesFacet)
 	default:
-		return x.pick(anyValue, "", f.matchesFacet)
+		return x.Pick(anyValue, "", f.matchesFacet)
 	}
 }
 
 // chooseProject picks the buckets of a project. A project is in one repository, so as a rule
 // the repository asks for nothing more, or for something else.
-func (f FindingFilter) chooseProject(x *index[*Item]) selection[*Item] {
-	project := x.pick(projectField, *f.ProjectID, f.matchesFacet)
+func (f FindingFilter) chooseProject(x *index.Index[*Item]) index.Selection[*Item] {
+	project := x.Pick(projectField, *f.ProjectID, f.matchesFacet)
 	selected := project
 	if f.Class != nil {
-		selected = x.pick(projectClassField, both(*f.ProjectID, *f.Class), f.matchesFacet)
+		selected = x.Pick(projectClassField, both(*f.ProjectID, *f.Class), f.matchesFacet)
 	}
 	if f.RepoID == nil {
 		return selected
 	}
-	inRepo := x.pick(repoProjectField, both(*f.RepoID, *f.ProjectID), f.matchesFacet)
-	switch inRepo.count {
-	case project.count:
+	inRepo := x.Pick(repoProjectField, both(*f.RepoID, *f.ProjectID), f.matchesFacet)
+	switch inRepo.Count {
+	case project.Count:
 	case 0:
-		return selection[*Item]{}
+		return index.Selection[*Item]{}
 	default:
-		selected.only = func(i *Item) bool { return i.RepoID == *f.RepoID }
-		selected.count = x.countOnly(selected)
+		selected.Also(func(i *Item) bool { return i.RepoID == *f.RepoID })
 	}
 	return selected
-}
-
-// countOnly looks at each row that a selection holds.
-func (x *index[T]) countOnly(s selection[T]) (count int) {
-	for _, id := range s.buckets {
-		x.each(id, func(item T) bool {
-			if s.only(item) {
-				count++
-			}
-			return true
-		})
-	}
-	return count
 }

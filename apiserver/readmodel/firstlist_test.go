@@ -9,6 +9,8 @@ import (
 	"github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 )
 
 // watchfulClock counts how often it is asked while nobody holds the mutex. The time of a finding's
@@ -74,13 +76,13 @@ func TestReadersTakeNoLock(t *testing.T) {
 	read := make(chan string)
 	go func() {
 		defer close(read)
-		if page, err := m.ListFindings(acme, FindingQuery{Limit: Limit{Size: 1}}); err != nil || page.Total != 1 {
+		if page, err := m.ListFindings(acme, FindingQuery{Limit: index.Limit{Size: 1}}); err != nil || page.Total != 1 {
 			read <- "findings"
 		}
-		if page, err := m.ListReviews(acme, ReviewQuery{Limit: Limit{Size: 1}}); err != nil || page.Total != 1 {
+		if page, err := m.ListReviews(acme, ReviewQuery{Limit: index.Limit{Size: 1}}); err != nil || page.Total != 1 {
 			read <- "reviews"
 		}
-		if page, err := m.ListRepositories(acme, RepositoryQuery{Limit: Limit{Size: 1}}); err != nil || page.Total != 1 {
+		if page, err := m.ListRepositories(acme, RepositoryQuery{Limit: index.Limit{Size: 1}}); err != nil || page.Total != 1 {
 			read <- "repositories"
 		}
 		if _, ok := m.Finding(acme, "f-1"); !ok {
@@ -137,7 +139,7 @@ func TestABurstIsPublishedAtOnce(t *testing.T) {
 	}
 	clock.Step(publishInterval)
 	waitFor("the burst is not published when the interval is over", func() bool { return published() != before })
-	if got := published().findings.byID.Len(); got != 2001 {
+	if got := published().findings.Len(); got != 2001 {
 		t.Errorf("readers see %d of 2001 findings", got)
 	}
 }

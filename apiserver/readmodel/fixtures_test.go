@@ -2,6 +2,7 @@ package readmodel
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,8 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
+
+var epoch = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 const (
 	acme          = "acme"
@@ -156,7 +159,7 @@ func jsonOf(part content.Part) []byte { return part.AppendTo(nil) }
 
 func testItem(id, createdAt, updatedAt, status string) *Item {
 	return &Item{
-		stored: &stored{ID: id, CreatedAt: createdAt, Status: status},
+		stored: &stored{ID: id, CreatedAt: createdAt, Status: status, traits: traitsOf(&v1alpha1.FindingSpec{})},
 		Shown:  render.Shown{UpdatedAt: updatedAt},
 	}
 }

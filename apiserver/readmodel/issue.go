@@ -2,6 +2,7 @@ package readmodel
 
 import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
@@ -11,7 +12,10 @@ type issueItem struct {
 	review string
 	// counts of this one issue.
 	counts reviewstate.Counts
-	json   []byte
+
+	createdAt, updatedAt, status, severity string
+
+	json content.Bytes
 }
 
 // ReviewIssue returns the JSON of an organization's review issue. It takes no lock.
@@ -20,7 +24,7 @@ func (m *Model) ReviewIssue(organization, id string) ([]byte, bool) {
 	if err != nil {
 		return nil, false
 	}
-	item, ok := snapshot.issues.get(id)
+	item, ok := snapshot.issues.Get(id)
 	if !ok {
 		return nil, false
 	}
@@ -64,10 +68,16 @@ func (m *Model) issueWork(p *partition, name string) (work, bool) {
 		review, reviewSpec = of.object, &of.object.Spec
 		repository = p.repository(string(reviewSpec.RepositoryRef.Name))
 	}
-	item := &issueItem{review: string(held.object.Spec.ReviewRef.Name)}
+	item := &issueItem{
+		review:    string(held.object.Spec.ReviewRef.Name),
+		createdAt: render.Timestamp(held.object.CreationTimestamp.Time),
+		updatedAt: render.Timestamp(held.updatedAt.at),
+		severity:  string(held.object.Spec.Severity),
+	}
 	return work{
 		render: func() (err error) {
 			status := reviewstate.IssueStatus(held.object, reviewSpec, held.updatedAt.at)
+			item.status = string(status.State)
 			if review != nil {
 				item.counts = reviewstate.Count([]v1alpha1.ReviewIssueSpec{held.object.Spec}, reviewSpec.ReviewedCommits)
 			}
@@ -85,8 +95,8 @@ func (m *Model) issueWork(p *partition, name string) (work, bool) {
 
 // showIssue puts an issue into the index and counts it.
 func (m *Model) showIssue(p *partition, name string, item *issueItem) {
-	before, ok := p.indexes.issues.get(name)
-	p.indexes.issues.put(name, item)
+	before, ok := p.indexes.issues.Get(name)
+	p.indexes.issues.Put(name, item)
 	if ok && before.review == item.review && before.counts == item.counts {
 		return
 	}
@@ -101,8 +111,8 @@ func (m *Model) hideIssue(p *partition, name string) {
 	if p.view == nil {
 		return
 	}
-	if before, ok := p.indexes.issues.get(name); ok {
-		p.indexes.issues.remove(name)
+	if before, ok := p.indexes.issues.Get(name); ok {
+		p.indexes.issues.Remove(name)
 		m.recount(p, before.review, before.counts, -1)
 		m.signal()
 	}

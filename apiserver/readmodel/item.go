@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"sync/atomic"
+	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -11,6 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
 // Item is a finding as it is shown. It never changes, and neither may its users change it.
@@ -40,6 +42,11 @@ type stored struct {
 	UserStatus string
 	// Severity is high, medium or low.
 	Severity string
+	// Stale says that the decision rests on facts that are no longer so, Suppressed that the source
+	// suppresses the finding.
+	Stale, Suppressed bool
+	// Basis is the facts that a decision made now rests on.
+	Basis string
 
 	namespace       string
 	uid             types.UID
@@ -47,22 +54,53 @@ type stored struct {
 	// recorded says that the time of the last change is that in status.
 	recorded bool
 	comments string
+	// declared is the basis that the decision gives itself.
+	declared string
+	// grounds of the decision; nil where it has neither reason nor end.
+	grounds  *grounds
 	rendered *render.Finding
+	traits   unique.Handle[traits]
+	text     string
+	history  []render.Moment
+}
+
+// grounds are why a decision was made, and when it ends.
+type grounds struct {
+	// userStatus is the decision, in force or not.
+	userStatus         v1alpha1.UserStatus
+	reason             v1alpha1.DecisionReason
+	expiresAt, endedAt *v1alpha1.Time
+}
+
+func groundsOf(f *v1alpha1.Finding) *grounds {
+	triage := &f.Spec.Triage
+	if triage.Reason == "" && triage.ExpiresAt == nil {
+		return nil
+	}
+	return &grounds{findingstate.Declared(&f.Spec), triage.Reason, triage.ExpiresAt, f.Status.EndedAt}
 }
 
 // Object is as much of the resource as a decision about it needs: its name, UID and
-// resourceVersion, what it is in, and the decision that it has.
+// resourceVersion, what it is in, the decision that it has and whether that has ended.
 func (i *Item) Object() *v1alpha1.Finding {
-	return &v1alpha1.Finding{
+	object := &v1alpha1.Finding{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: i.namespace, Name: i.ID, UID: i.uid, ResourceVersion: i.resourceVersion,
 		},
 		Spec: v1alpha1.FindingSpec{
 			RepositoryRef: v1alpha1.RepositoryReference{Name: v1alpha1.ResourceName(i.RepoID)},
 			ProjectRef:    v1alpha1.ProjectReference{Name: v1alpha1.ResourceName(i.ProjectID)},
-			Triage:        v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatus(i.UserStatus), Comments: i.comments},
+			Triage: v1alpha1.FindingTriage{
+				UserStatus: v1alpha1.UserStatus(i.UserStatus), Comments: i.comments, Basis: i.declared,
+			},
 		},
 	}
+	if g := i.grounds; g != nil {
+		triage := &object.Spec.Triage
+		triage.UserStatus, triage.Reason, triage.ExpiresAt = g.userStatus, g.reason, g.expiresAt
+		object.Status.EndedAt = g.endedAt
+	}
+	return object
 }
 
 // V1 is the finding's JSON in shape v1.
@@ -87,14 +125,30 @@ func (i *itemV2) Len() int { return i.rendered.LenV2(&i.Shown) }
 // AppendTo implements content.Part.
 func (i *itemV2) AppendTo(to []byte) []byte { return i.rendered.AppendV2(to, &i.Shown) }
 
-// Tag names the state that is shown. It is the same for both shapes, because v1 has no read of
+// Full is the finding's JSON in the full shape.
+func (i *Item) Full() content.Part { return (*itemFull)(i) }
+
+type itemFull Item
+
+// Len implements content.Part.
+func (i *itemFull) Len() int { return i.rendered.LenFull(&i.Shown) }
+
+// AppendTo implements content.Part.
+func (i *itemFull) AppendTo(to []byte) []byte { return i.rendered.AppendFull(to, &i.Shown) }
+
+// History renders what happened to the finding.
+func (i *Item) History(importedBy func(scan string) string) ([]byte, error) {
+	return render.HistoryJSON(i.ID, i.history, importedBy)
+}
+
+// Tag names the state that is shown. It is the same for all shapes, because v1 has no read of
 // one finding: whoever read the finding from v2 may make a change by v1 conditional on it.
 func (i *Item) Tag() string {
 	if known := i.tag.Load(); known != nil {
 		return *known
 	}
-	v1, v2 := i.V1(), i.V2()
-	tag := TagOf(v2.AppendTo(v1.AppendTo(make([]byte, 0, v1.Len()+v2.Len()))))
+	v1, full := i.V1(), i.Full() // v2 is part of the full shape
+	tag := TagOf(full.AppendTo(v1.AppendTo(make([]byte, 0, v1.Len()+full.Len()))))
 	i.tag.Store(&tag)
 	return tag
 }

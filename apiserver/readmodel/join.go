@@ -140,9 +140,8 @@ func (m *Model) dequeueRows() []rejoin {
 // rowsOf lists the rows that a group is made of.
 func (p *partition) rowsOf(group rejoin) []rejoin {
 	var rows []rejoin
-	add := func(name string) bool {
+	add := func(name string) {
 		rows = append(rows, rejoin{namespace: group.namespace, rows: group.rows, by: byName, name: name})
-		return true
 	}
 	if group.rows == findings {
 		p.eachFinding(group, add)
@@ -183,6 +182,8 @@ func (p *partition) namesOf(group rejoin) map[string]struct{} {
 		return names(p.reviews)
 	case reviewIssues:
 		return names(p.issues)
+	case scans:
+		return names(p.scans)
 	default:
 		return names(p.deliveries)
 	}
@@ -199,7 +200,7 @@ func names[T any](of map[string]T) map[string]struct{} {
 // eachFinding yields the names of a group of findings. Those of a project or a repository are
 // those in the index: what is not there has yet to be rendered, and will then be joined with
 // what is there.
-func (p *partition) eachFinding(group rejoin, yield func(name string) bool) {
+func (p *partition) eachFinding(group rejoin, yield func(name string)) {
 	if group.by == byAll {
 		for name := range p.findings {
 			yield(name)
@@ -210,8 +211,8 @@ func (p *partition) eachFinding(group rejoin, yield func(name string) bool) {
 	if group.by == byProject {
 		field = projectField
 	}
-	for _, id := range p.indexes.findings.pick(field, group.name, anyFacet).buckets {
-		p.indexes.findings.each(id, func(i *Item) bool { return yield(i.ID) })
+	for i := range p.indexes.findings.With(field, group.name) {
+		yield(i.ID)
 	}
 }
 
@@ -265,7 +266,9 @@ func (m *Model) workFor(p *partition, r rejoin) (work, bool) {
 	case reviewIssues:
 		return m.issueWork(p, r.name)
 	case webhookDeliveries:
-		return p.deliveryWork(r.name)
+		return directWork(p.deliveries, p.indexes.deliveries, r.name), true
+	case scans:
+		return directWork(p.scans, p.indexes.scans, r.name), true
 	default:
 		return p.findingWork(r.name)
 	}

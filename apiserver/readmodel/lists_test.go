@@ -14,6 +14,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/content"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
@@ -21,9 +22,9 @@ import (
 // sortedList is a list of the REST API in one of its orders, read as a client reads it.
 type sortedList struct {
 	name  string
-	sort  Sort
-	order Order
-	page  func(m *Model, limit Limit, after *Position) (Page[content.Part], error)
+	sort  index.Sort
+	order index.Order
+	page  func(m *Model, limit index.Limit, after *index.Position) (index.Page[content.Part], error)
 	// keeps is the filter's rule on the JSON shown; nil where there is no filter.
 	keeps func(shownRow) bool
 }
@@ -47,31 +48,31 @@ func decode(t fatal, content []byte) shownRow {
 // allLists are all lists in all orders, without filters.
 func allLists() []sortedList {
 	var lists []sortedList
-	for _, order := range []Order{OrderAsc, OrderDesc} {
-		for _, by := range findingLayout.sorts {
+	for _, order := range []index.Order{index.OrderAsc, index.OrderDesc} {
+		for _, by := range findingLayout.Sorts {
 			lists = append(lists, sortedList{name: "findings", sort: by, order: order,
-				page: func(m *Model, limit Limit, after *Position) (Page[content.Part], error) {
+				page: func(m *Model, limit index.Limit, after *index.Position) (index.Page[content.Part], error) {
 					page, err := m.ListFindings(acme, FindingQuery{Sort: by, Order: order, Limit: limit, Shape: (*Item).V2, After: after})
 					return ready(page, (*Item).V2), err
 				}})
 		}
-		for _, by := range repositoryLayout.sorts {
+		for _, by := range repositoryLayout.Sorts {
 			lists = append(lists, sortedList{name: "repositories", sort: by, order: order,
-				page: func(m *Model, limit Limit, after *Position) (Page[content.Part], error) {
+				page: func(m *Model, limit index.Limit, after *index.Position) (index.Page[content.Part], error) {
 					return m.ListRepositories(acme, RepositoryQuery{Sort: by, Order: order, Limit: limit, After: after})
 				}})
 		}
-		for _, by := range reviewLayout.sorts {
+		for _, by := range reviewLayout.Sorts {
 			lists = append(lists, reviewList(by, order, ReviewFilter{}))
 		}
 	}
 	return lists
 }
 
-func reviewList(by Sort, order Order, filter ReviewFilter) sortedList {
+func reviewList(by index.Sort, order index.Order, filter ReviewFilter) sortedList {
 	return sortedList{name: fmt.Sprintf("reviews %+v", filter), sort: by, order: order,
 		keeps: func(row shownRow) bool { return keepsReview(filter, row) },
-		page: func(m *Model, limit Limit, after *Position) (Page[content.Part], error) {
+		page: func(m *Model, limit index.Limit, after *index.Position) (index.Page[content.Part], error) {
 			return m.ListReviews(acme, ReviewQuery{Sort: by, Order: order, Limit: limit, After: after, Filter: filter})
 		}}
 }
@@ -97,7 +98,7 @@ func keepsReview(f ReviewFilter, row shownRow) bool {
 // compareShown orders rows as the contract does, by nothing but what is shown.
 func (l sortedList) compareShown(a, b shownRow) int {
 	order := cmp.Or(compareValues(a[string(l.sort)], b[string(l.sort)]), strings.Compare(a.id(), b.id()))
-	if l.order == OrderDesc {
+	if l.order == index.OrderDesc {
 		return -order
 	}
 	return order
@@ -112,8 +113,8 @@ func compareValues(a, b any) int {
 	return strings.Compare(text, other)
 }
 
-// keptBy reports whether a page is within the limit, and ends early for its bytes alone.
-func (l Limit) keptBy(page Page[content.Part]) bool {
+// keeps reports whether a page is within the limit, and ends early for its bytes alone.
+func keeps(l index.Limit, page index.Page[content.Part]) bool {
 	bytes := 0
 	for _, part := range page.Items {
 		bytes += part.Len() + 1
@@ -124,11 +125,11 @@ func (l Limit) keptBy(page Page[content.Part]) bool {
 }
 
 // read walks all pages, and checks each envelope.
-func (l sortedList) read(t fatal, m *Model, limit func() Limit, between func()) []shownRow {
+func (l sortedList) read(t fatal, m *Model, limit func() index.Limit, between func()) []shownRow {
 	t.Helper()
 	var (
 		rows  []shownRow
-		after *Position
+		after *index.Position
 	)
 	for {
 		wanted := limit()
@@ -136,7 +137,7 @@ func (l sortedList) read(t fatal, m *Model, limit func() Limit, between func()) 
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !wanted.keptBy(page) || !page.HasMore && page.Next != (Position{}) {
+		if !keeps(wanted, page) || !page.HasMore && page.Next != (index.Position{}) {
 			t.Fatal(fmt.Sprintf("%s by %s: a page of %d items for %+v, has_more %t, next %v",
 				l.name, l.sort, len(page.Items), wanted, page.HasMore, page.Next))
 		}
@@ -385,7 +386,7 @@ func checkSingles(t *rapid.T, m *Model, want *reference) {
 		}
 	}
 	x := (*m.visible.Load())[acme].snapshot.Load()
-	if p, i := x.projects.byID.Len(), x.issues.byID.Len(); p != len(want.objects[projects]) || i != len(want.objects[reviewIssues]) {
+	if p, i := x.projects.Len(), x.issues.Len(); p != len(want.objects[projects]) || i != len(want.objects[reviewIssues]) {
 		t.Fatalf("%d projects and %d issues are shown", p, i)
 	}
 }
@@ -402,14 +403,14 @@ func checkList(t *rapid.T, m *Model, want *reference, l sortedList) {
 		}
 	}
 	slices.SortFunc(rows, l.compareShown)
-	limit := func() Limit {
-		return Limit{Size: rapid.IntRange(1, 3).Draw(t, "size"), Bytes: rapid.SampledFrom([]int{0, 1, 1500, 3000}).Draw(t, "bytes")}
+	limit := func() index.Limit {
+		return index.Limit{Size: rapid.IntRange(1, 3).Draw(t, "size"), Bytes: rapid.SampledFrom([]int{0, 1, 1500, 3000}).Draw(t, "bytes")}
 	}
 	got := l.read(t, m, limit, func() {})
 	if fmt.Sprint(got) != fmt.Sprint(rows) {
 		t.Fatalf("%s by %s %s:\ngot  %v\nwant %v", l.name, l.sort, l.order, got, rows)
 	}
-	if page, err := l.page(m, Limit{Size: 1}, nil); err != nil || page.Total != len(rows) {
+	if page, err := l.page(m, index.Limit{Size: 1}, nil); err != nil || page.Total != len(rows) {
 		t.Fatalf("%s by %s: total is %d, want %d (%v)", l.name, l.sort, page.Total, len(rows), err)
 	}
 }
@@ -417,8 +418,8 @@ func checkList(t *rapid.T, m *Model, want *reference, l sortedList) {
 func drawReviewLists(t *rapid.T) []sortedList {
 	var lists []sortedList
 	for range 6 {
-		by := rapid.SampledFrom(reviewLayout.sorts).Draw(t, "sort")
-		lists = append(lists, reviewList(by, rapid.SampledFrom([]Order{OrderAsc, OrderDesc}).Draw(t, "order"), drawReviewFilter(t)))
+		by := rapid.SampledFrom(reviewLayout.Sorts).Draw(t, "sort")
+		lists = append(lists, reviewList(by, rapid.SampledFrom([]index.Order{index.OrderAsc, index.OrderDesc}).Draw(t, "order"), drawReviewFilter(t)))
 	}
 	return lists
 }
@@ -441,91 +442,6 @@ func drawReviewFilter(t *rapid.T) ReviewFilter {
 	}
 	f.Custom = rapid.SampledFrom([]Custom{"", "", CustomOpenWithIssues, CustomMergedWithIssues, CustomNotReviewed, CustomReviewed}).Draw(t, "custom")
 	return f
-}
-
-// Collecting, walking, and starting and ending where the span does are ways to the same page.
-func TestBothWaysThroughASpanAgree(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		x := newIndex(reviewLayout)
-		for i := range rapid.IntRange(1, 60).Draw(t, "rows") {
-			x.put(fmt.Sprintf("r%02d", i), &reviewItem{
-				updatedAt: render.Timestamp(epoch.Add(time.Duration(rapid.IntRange(0, 9).Draw(t, "at")) * time.Second)),
-				prTitle:   rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "title"),
-				prStatus:  rapid.SampledFrom([]string{"open", "closed"}).Draw(t, "status"),
-				prNumber:  int32(i), //nolint:gosec // of 0 to 59
-			})
-		}
-		filter := drawReviewFilter(t)
-		filter.Custom = ""
-		q := reviewLayout.query(SortPRTitle, rapid.SampledFrom([]Order{OrderAsc, OrderDesc}).Draw(t, "order"), Limit{Size: 5}, nil)
-		if rapid.Bool().Draw(t, "not the first page") {
-			q.after = &Position{Value: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "after"), ID: fmt.Sprintf("r%02d", rapid.IntRange(0, 60).Draw(t, "id"))}
-		}
-		s := filter.choose(x)
-		var collected, walked []int32
-		for r := range x.collect(q, s) {
-			collected = append(collected, r.item.prNumber)
-		}
-		for r := range x.merge(s.buckets, q, span{}) {
-			if s.span.holds(r.item.updatedAt) {
-				walked = append(walked, r.item.prNumber)
-			}
-		}
-		if want := walked[:min(len(walked), q.size+1)]; !slices.Equal(collected, want) {
-			t.Fatalf("collected %v, want %v", collected, want)
-		}
-		if q.after == nil && s.count != len(walked) {
-			t.Fatalf("counted %d of %d", s.count, len(walked))
-		}
-
-		q.sort = reviewUpdatedAt
-		if q.after != nil {
-			q.after.Value = render.Timestamp(epoch.Add(time.Duration(rapid.IntRange(0, 9).Draw(t, "after at")) * time.Second))
-		}
-		var bounded, filtered []int32
-		for r := range x.merge(s.buckets, q, s.span) {
-			bounded = append(bounded, r.item.prNumber)
-		}
-		for r := range x.merge(s.buckets, q, span{}) {
-			if s.span.holds(r.item.updatedAt) {
-				filtered = append(filtered, r.item.prNumber)
-			}
-		}
-		if !slices.Equal(bounded, filtered) {
-			t.Fatalf("by updated_at: bounded %v, want %v", bounded, filtered)
-		}
-	})
-}
-
-// A page takes rows for as long as they fit, and at least one, and the next goes on where it ended.
-func TestAPageEndsWhereTheNextRowWouldPassItsBytes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		x := newIndex(reviewLayout)
-		rows := rapid.IntRange(1, 40).Draw(t, "rows")
-		for i := range rows {
-			id := fmt.Sprintf("r%02d", i)
-			x.put(id, &reviewItem{
-				prTitle: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "title"),
-				json:    make(content.Bytes, rapid.IntRange(1, 100).Draw(t, "length")),
-			})
-		}
-		limit := Limit{Size: rapid.IntRange(1, 10).Draw(t, "size"), Bytes: rapid.IntRange(1, 400).Draw(t, "bytes")}
-		order := rapid.SampledFrom([]Order{OrderAsc, OrderDesc}).Draw(t, "order")
-		all := x.list(reviewLayout.query(SortPRTitle, order, Limit{Size: rows}, nil), x.pick(everything, "", anyFacet), (*reviewItem).length).Items
-		var after *Position
-		for read := 0; read < rows; {
-			page := x.list(reviewLayout.query(SortPRTitle, order, limit, after), x.pick(everything, "", anyFacet), (*reviewItem).length)
-			fit, bytes := 0, 0
-			for fit < min(limit.Size, rows-read) && (fit == 0 || bytes+all[read+fit].json.Len()+1 <= limit.Bytes) {
-				bytes += all[read+fit].json.Len() + 1
-				fit++
-			}
-			if !slices.Equal(page.Items, all[read:read+fit]) || page.HasMore != (read+fit < rows) || page.Total != rows {
-				t.Fatalf("%+v after %d of %d: %d items, has_more %t, total %d; want %d items", limit, read, rows, len(page.Items), page.HasMore, page.Total, fit)
-			}
-			read, after = read+fit, &page.Next
-		}
-	})
 }
 
 func TestTimeBounds(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 
 // mostMemory is how much the model may take for what a controller-runtime cache holds too. It is
 // as much again for each finding in both shapes, in all orders and by all filters.
-const mostMemory = 1.5
+const mostMemory = 1.25
 
 // The model takes for a finding about what a controller-runtime cache with default settings takes for the
 // same object: that is this store of client-go, with the objects as they come from the API server.
@@ -82,7 +82,7 @@ func storedFinding(t *testing.T, i int) []byte {
 	spec.Details.Remediation, spec.Details.ExploitWalkthrough = strings.Repeat("Bind the value. ", 20), strings.Repeat("Ask for it. ", 20)
 	spec.Details.Location = &v1alpha1.FileLocation{FilePath: fmt.Sprintf("src/main_%d.go", i), LineNumber: 7, URL: "https://code.example/acme/shop/blob/c0ffee/src/main.go#L7"}
 	spec.Fingerprints = []v1alpha1.Fingerprint{{Name: "primaryLocationLineHash/v1", Value: strings.Repeat("ab", 16)}}
-	spec.Scan = &v1alpha1.FindingScan{ScanID: "scan-1", AnalyzedAt: spec.DetectedAt}
+	spec.Scan = &v1alpha1.FindingScan{ScanID: "scan-1", AnalyzedAt: &v1alpha1.Time{Time: epoch}}
 	object.Status = v1alpha1.FindingStatus{
 		ObservedGeneration: 1, UpdatedAt: spec.DetectedAt, State: "open", UserStatus: "open", EmittedSeq: 1,
 		TriageDigest: strings.Repeat("ab", 16), FactsDigest: strings.Repeat("cd", 16),

@@ -1,8 +1,6 @@
 package readmodel
 
 import (
-	"math"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -12,9 +10,8 @@ import (
 // metrics tell how much the model holds and how far it is behind. None needs the mutex to be
 // read: a model that is at work for long is what they are to show.
 type metrics struct {
-	// held is how many objects are held, and heard when something last came in, by kind.
-	held  [kinds]atomic.Int64
-	heard [kinds]atomic.Pointer[time.Time]
+	// held is how many objects are held, by kind.
+	held [kinds]atomic.Int64
 	// behind is when the oldest change came in that readers may not see yet; nil where they see all.
 	behind  atomic.Pointer[time.Time]
 	catchUp prometheus.Histogram
@@ -35,7 +32,7 @@ func (m *Model) register(registerer prometheus.Registerer) error {
 	if registerer == nil {
 		return nil
 	}
-	collectors := []prometheus.Collector{m.metrics.catchUp, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	collectors := []prometheus.Collector{m.metrics.catchUp, m.hearing, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "findings_read_model_lag_seconds",
 		Help: "Age of the oldest change that came in and that readers may not see yet; 0 while they see all.",
 	}, func() float64 { return m.lag().Seconds() })}
@@ -45,11 +42,6 @@ func (m *Model) register(registerer prometheus.Registerer) error {
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 				Name: "findings_read_model_items", Help: "Objects that the read model holds.", ConstLabels: labels,
 			}, func() float64 { return float64(m.metrics.held[k].Load()) }),
-			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-				Name:        "findings_read_model_heard_seconds",
-				Help:        "Time since the API server last sent anything of a kind: a list, the start of a watch, a change or a bookmark; very large before the first.",
-				ConstLabels: labels,
-			}, func() float64 { return m.silence(k).Seconds() }),
 		)
 	}
 	for _, collector := range collectors {
@@ -60,27 +52,9 @@ func (m *Model) register(registerer prometheus.Registerer) error {
 	return nil
 }
 
-// silence is how long nothing of a kind has been heard.
-func (m *Model) silence(k kind) time.Duration {
-	at := m.metrics.heard[k].Load()
-	if at == nil {
-		return math.MaxInt64
-	}
-	return max(0, m.clock.Since(*at))
-}
-
-// Silence returns which of the kinds nothing has been heard of for the longest, and for how long: no list, no
-// start of a watch, no event and no bookmark.
+// Silence returns which of the kinds nothing has been heard of for the longest, and for how long.
 func (m *Model) Silence(resources ...string) (kind string, silence time.Duration) {
-	for k := range kinds {
-		if !slices.Contains(resources, k.String()) {
-			continue
-		}
-		if its := m.silence(k); its >= silence {
-			kind, silence = k.String(), its
-		}
-	}
-	return kind, silence
+	return m.hearing.Silence(resources...)
 }
 
 // Kinds returns the kinds that are watched, as they are named in paths of the Kubernetes API.
@@ -100,11 +74,7 @@ func (m *Model) lag() time.Duration {
 }
 
 // hear notes that something of a kind has come in, and returns when.
-func (m *Model) hear(k kind) time.Time {
-	now := m.clock.Now()
-	m.metrics.heard[k].Store(&now)
-	return now
-}
+func (m *Model) hear(k kind) time.Time { return m.heard[k]() }
 
 // fallBehind notes that readers do not see what came in then. It is called twice for each
 // change: before the mutex, so that a wait for it shows, and with it, because readers may have

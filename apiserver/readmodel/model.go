@@ -13,10 +13,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/newest"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
@@ -51,7 +52,7 @@ type Options struct {
 // Sources list and watch each kind, in all namespaces.
 type Sources struct {
 	Organizations, Repositories, Projects, Findings kube.Source
-	Reviews, ReviewIssues, WebhookDeliveries        kube.Source
+	Reviews, ReviewIssues, WebhookDeliveries, Scans kube.Source
 }
 
 // Model is the read model of every organization. Its methods may be called concurrently.
@@ -60,15 +61,20 @@ type Model struct {
 	clock   clock.Clock
 	sources *Sources
 	metrics *metrics
+	// hearing knows when each kind was last heard of, and heard notes it.
+	hearing *kube.Hearing
+	heard   [kinds]func() time.Time
 	// unreadables takes note of objects that cannot be read.
 	unreadables *kube.Unreadables
 
 	// visible maps an organization's name to its view. The map never changes; it is replaced.
 	visible atomic.Pointer[map[string]*view]
+	// imports maps an organization's name to its spec.imports. The map never changes; it is replaced.
+	imports atomic.Pointer[map[string]*v1alpha1.OrganizationImports]
 	ready   atomic.Bool
 
 	mu         sync.Mutex
-	versions   [kinds]*versions
+	versions   [kinds]*newest.Versions
 	synced     [kinds]bool
 	partitions map[string]*partition
 	// namespaces maps an organization's name to its namespace.
@@ -102,10 +108,13 @@ func New(options Options) (*Model, error) {
 	if m.unreadables == nil {
 		m.unreadables = kube.NewUnreadables(options.Log, nil)
 	}
-	for k := range m.versions {
-		m.versions[k] = newVersions()
+	m.hearing = kube.NewHearing("findings_read_model_heard_seconds", m.clock)
+	for k := range kinds {
+		m.versions[k] = newest.New()
+		m.heard[k] = m.hearing.Watch(k.String())
 	}
 	m.visible.Store(&map[string]*view{})
+	m.imports.Store(&map[string]*v1alpha1.OrganizationImports{})
 	if err := m.register(options.Registerer); err != nil {
 		return nil, fmt.Errorf("register the metrics of the read model: %w", err)
 	}
@@ -181,11 +190,9 @@ func (m *Model) add(c change) error {
 func (m *Model) replace(kind kind, objects []metav1.Object, listVersion string) error {
 	received := m.hear(kind)
 	m.fallBehind(received)
-	listed := make(map[types.NamespacedName]struct{}, len(objects))
 	for batch := range slices.Chunk(objects, listBatch) {
 		for i := range batch {
 			batch[i] = m.preRender(batch[i])
-			listed[types.NamespacedName{Namespace: batch[i].GetNamespace(), Name: batch[i].GetName()}] = struct{}{}
 		}
 		if err := m.writeAll(kind, batch); err != nil {
 			return err
@@ -195,13 +202,11 @@ func (m *Model) replace(kind kind, objects []metav1.Object, listVersion string) 
 	defer m.mu.Unlock()
 	m.fallBehind(received)
 	defer m.signal()
-	missing, err := m.versions[kind].list(listed, listVersion)
+	missing, err := m.versions[kind].Missing(objects, listVersion)
 	if err != nil {
 		return fmt.Errorf("list of %s: %w", kind, err)
 	}
-	for _, key := range missing {
-		// Without a UID, for an object that cannot be read may be mended.
-		gone := &metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, ResourceVersion: listVersion}
+	for _, gone := range missing {
 		if err := m.write(change{kind: kind, object: gone, deleted: true}); err != nil {
 			return err
 		}

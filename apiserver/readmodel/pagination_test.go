@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 )
 
 const (
@@ -35,7 +36,7 @@ func TestNoListRepeatsOrHidesRowsUnderConcurrentWriters(t *testing.T) {
 	feedStableRows(t, m)
 	settle(t, m)
 	lists := listsUnderTest()
-	limit := func() Limit { return Limit{Size: 1 + rand.IntN(25), Bytes: rand.IntN(3) * 8000} }
+	limit := func() index.Limit { return index.Limit{Size: 1 + rand.IntN(25), Bytes: rand.IntN(3) * 8000} }
 	want := map[int][]string{}
 	for i, l := range lists {
 		want[i] = stableIDs(l.read(t, m, limit, func() {}))
@@ -92,7 +93,7 @@ func TestNoListRepeatsOrHidesRowsUnderConcurrentWriters(t *testing.T) {
 		rows["reviews"] += len(w.live[reviews])
 	}
 	for _, l := range lists {
-		page, err := l.page(m, Limit{Size: 1}, nil)
+		page, err := l.page(m, index.Limit{Size: 1}, nil)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		all := l.read(t, m, limit, func() {})
 		g.Expect(page.Total).To(gomega.Equal(len(all)), "%s by %s", l.name, l.sort)
@@ -113,11 +114,11 @@ func listsUnderTest() []sortedList {
 			lists[i].name = "reviews"
 		}
 	}
-	for _, by := range reviewLayout.sorts {
+	for _, by := range reviewLayout.Sorts {
 		lists = append(lists,
-			reviewList(by, OrderAsc, ReviewFilter{StartTime: &start, EndTime: &end}),
-			reviewList(by, OrderDesc, ReviewFilter{StartTime: &start, EndTime: &end}),
-			reviewList(by, OrderDesc, ReviewFilter{Status: &status, Custom: CustomOpenWithIssues, StartTime: &start}))
+			reviewList(by, index.OrderAsc, ReviewFilter{StartTime: &start, EndTime: &end}),
+			reviewList(by, index.OrderDesc, ReviewFilter{StartTime: &start, EndTime: &end}),
+			reviewList(by, index.OrderDesc, ReviewFilter{Status: &status, Custom: CustomOpenWithIssues, StartTime: &start}))
 	}
 	return lists
 }

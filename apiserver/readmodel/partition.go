@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
@@ -22,7 +23,8 @@ type partition struct {
 	projects     map[string]*heldProject
 	reviews      map[string]*heldReview
 	issues       map[string]*heldIssue
-	deliveries   map[string]*v1alpha1.WebhookDelivery
+	deliveries   map[string]*deliveryItem
+	scans        map[string]*scanItem
 
 	// projectsOf and reviewsOf a repository, and issuesOf a review.
 	projectsOf, reviewsOf, issuesOf children
@@ -116,41 +118,44 @@ var revisions atomic.Uint64
 type indexes struct {
 	// revision of a snapshot is no other's.
 	revision     uint64
-	findings     *index[*Item]
-	repositories *index[*repositoryItem]
-	projects     *index[*projectItem]
-	reviews      *index[*reviewItem]
-	issues       *index[*issueItem]
-	deliveries   *index[*v1alpha1.WebhookDelivery]
+	findings     *index.Index[*Item]
+	repositories *index.Index[*repositoryItem]
+	projects     *index.Index[*projectItem]
+	reviews      *index.Index[*reviewItem]
+	issues       *index.Index[*issueItem]
+	deliveries   *index.Index[*deliveryItem]
+	scans        *index.Index[*scanItem]
 }
 
 func newIndexes() *indexes {
 	return &indexes{
-		findings:     newIndex(findingLayout),
-		repositories: newIndex(repositoryLayout),
-		projects:     newIndex(&layout[*projectItem]{}),
-		reviews:      newIndex(reviewLayout),
-		issues:       newIndex(&layout[*issueItem]{}),
-		deliveries:   newIndex(&layout[*v1alpha1.WebhookDelivery]{}),
+		findings:     index.New(findingLayout),
+		repositories: index.New(repositoryLayout),
+		projects:     index.New(&index.Layout[*projectItem]{}),
+		reviews:      index.New(reviewLayout),
+		issues:       index.New(issueLayout),
+		deliveries:   index.New(deliveryLayout),
+		scans:        index.New(scanLayout),
 	}
 }
 
 func (x *indexes) snapshot() *indexes {
 	return &indexes{
 		revision:     revisions.Add(1),
-		findings:     x.findings.snapshot(),
-		repositories: x.repositories.snapshot(),
-		projects:     x.projects.snapshot(),
-		reviews:      x.reviews.snapshot(),
-		issues:       x.issues.snapshot(),
-		deliveries:   x.deliveries.snapshot(),
+		findings:     x.findings.Snapshot(),
+		repositories: x.repositories.Snapshot(),
+		projects:     x.projects.Snapshot(),
+		reviews:      x.reviews.Snapshot(),
+		issues:       x.issues.Snapshot(),
+		deliveries:   x.deliveries.Snapshot(),
+		scans:        x.scans.Snapshot(),
 	}
 }
 
 // dirty reports whether an index has changed since the last snapshot.
 func (x *indexes) dirty() bool {
-	return x.findings.dirty() || x.repositories.dirty() || x.projects.dirty() ||
-		x.reviews.dirty() || x.issues.dirty() || x.deliveries.dirty()
+	return x.findings.Dirty() || x.repositories.Dirty() || x.projects.Dirty() ||
+		x.reviews.Dirty() || x.issues.Dirty() || x.deliveries.Dirty() || x.scans.Dirty()
 }
 
 func newPartition(namespace string) *partition {
@@ -161,7 +166,8 @@ func newPartition(namespace string) *partition {
 		projects:     map[string]*heldProject{},
 		reviews:      map[string]*heldReview{},
 		issues:       map[string]*heldIssue{},
-		deliveries:   map[string]*v1alpha1.WebhookDelivery{},
+		deliveries:   map[string]*deliveryItem{},
+		scans:        map[string]*scanItem{},
 		projectsOf:   children{},
 		reviewsOf:    children{},
 		issuesOf:     children{},
@@ -204,7 +210,7 @@ func (p *partition) publish() {
 // empty reports whether the partition may be forgotten.
 func (p *partition) empty() bool {
 	return p.view == nil && len(p.findings)+len(p.projects)+len(p.repositories)+
-		len(p.reviews)+len(p.issues)+len(p.deliveries) == 0
+		len(p.reviews)+len(p.issues)+len(p.deliveries)+len(p.scans) == 0
 }
 
 // repository is what others show of a repository; nil where it is not there.

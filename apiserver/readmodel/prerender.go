@@ -6,10 +6,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
+	"github.com/appsec-dev/findings-operator/internal/findingquery"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
@@ -44,13 +44,11 @@ func (m *Model) preRender(object metav1.Object) metav1.Object {
 	return m.renderFinding(finding)
 }
 
-// isNews reports whether an object would change what is held now.
+// isNews reports whether the held state of an object differs from this one.
 func (m *Model) isNews(kind kind, object metav1.Object) bool {
-	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	held, ok := m.versions[kind].live[key]
-	return !ok || held.rv != object.GetResourceVersion() || held.uid != object.GetUID()
+	return !m.versions[kind].Holds(object)
 }
 
 func (m *Model) renderFinding(object *v1alpha1.Finding) *preparedFinding {
@@ -71,15 +69,26 @@ func (m *Model) renderFinding(object *v1alpha1.Finding) *preparedFinding {
 		RepoID:          shared(spec.RepositoryRef.Name),
 		ProjectID:       shared(spec.ProjectRef.Name),
 		Class:           shared(spec.Class),
-		Status:          shared(findingstate.State(spec)),
-		UserStatus:      shared(findingstate.UserStatus(spec)),
+		Status:          shared(findingstate.State(object)),
+		UserStatus:      shared(findingstate.UserStatus(object)),
 		Severity:        shared(spec.Details.Severity),
+		Stale:           findingstate.Stale(object),
+		Suppressed:      spec.Suppression != nil,
+		Basis:           findingstate.Basis(spec),
 		namespace:       prepared.Namespace,
 		uid:             object.UID,
 		resourceVersion: object.ResourceVersion,
 		recorded:        prepared.updatedAt.recorded,
 		comments:        spec.Triage.Comments,
+		declared:        spec.Triage.Basis,
+		grounds:         groundsOf(object),
 		rendered:        rendered,
+		traits:          traitsOf(spec),
+		text:            findingquery.Text(&spec.Details),
+		history:         render.NewHistory(object.Status.Transitions),
+	}
+	if s := prepared.stored; s.declared == s.Basis {
+		s.declared = s.Basis // as a rule they are the same, and so kept once
 	}
 	return prepared
 }

@@ -27,7 +27,7 @@ func (m *Model) Project(organization, repoID, projectID string) ([]byte, bool) {
 
 // project returns a project if it is in that repository.
 func (x *indexes) project(repoID, projectID string) (*projectItem, bool) {
-	item, ok := x.projects.get(projectID)
+	item, ok := x.projects.Get(projectID)
 	if !ok || item.repoID != repoID {
 		return nil, false
 	}
@@ -46,7 +46,7 @@ func (m *Model) takeProject(p *partition, object *v1alpha1.Project, name string)
 	if object == nil {
 		delete(p.projects, name)
 		if p.view != nil {
-			p.indexes.projects.remove(name)
+			p.indexes.projects.Remove(name)
 			m.signal()
 		}
 	} else {
@@ -90,9 +90,9 @@ func (p *partition) projectWork(name string) (work, bool) {
 		},
 		show: func() {
 			if p.projects[name] != nil {
-				x.put(name, item)
+				x.Put(name, item)
 			}
 		},
-		hide: func() { x.remove(name) },
+		hide: func() { x.Remove(name) },
 	}, true
 }

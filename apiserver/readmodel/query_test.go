@@ -1,6 +1,7 @@
 package readmodel
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
+	"github.com/appsec-dev/findings-operator/internal/findingquery"
 )
 
 // drawFinding draws from few values, so that ties, moves and combinations are common.
@@ -37,6 +41,33 @@ func drawSpec(t *rapid.T, f *v1alpha1.Finding) {
 	if rapid.IntRange(0, 3).Draw(t, "closed") == 0 {
 		f.Spec.Closed = &v1alpha1.FindingClosure{At: v1alpha1.NewTime(epoch)}
 	}
+	drawTraits(t, &f.Spec)
+}
+
+// drawTraits draws what is asked for beyond the documented shapes.
+func drawTraits(t *rapid.T, spec *v1alpha1.FindingSpec) {
+	spec.Tool = rapid.SampledFrom([]string{"", "gosec", "trivy"}).Draw(t, "tool")
+	spec.RuleID = rapid.SampledFrom([]string{"", "G1", "G2"}).Draw(t, "rule")
+	spec.Category = rapid.SampledFrom([]v1alpha1.FindingCategory{"", "Code", "Package"}).Draw(t, "category")
+	if rapid.Bool().Draw(t, "suppressed") {
+		spec.Suppression = &v1alpha1.FindingSuppression{Kind: v1alpha1.SuppressionInSource}
+	}
+	if rapid.Bool().Draw(t, "stale") { // where it is decided about, and high
+		spec.Triage.Basis = "severity=low"
+	}
+	spec.Details.Score = rapid.SampledFrom([]string{"", "0.0", "7.0", "9.8"}).Draw(t, "score")
+	spec.Details.Title = rapid.SampledFrom([]string{"SQL injection", "Path Traversal"}).Draw(t, "title")
+	if path := rapid.SampledFrom([]string{"", "src/SQL.go", "web/a.js"}).Draw(t, "path"); path != "" {
+		spec.Details.Location = &v1alpha1.FileLocation{FilePath: path}
+	}
+	if id := rapid.SampledFrom([]string{"", "CVE-1", "CVE-2", "cve-1"}).Draw(t, "vulnerability"); id != "" {
+		aliases := rapid.SampledFrom([][]string{nil, {"GHSA-1"}, {"CVE-1", "GHSA-1"}}).Draw(t, "aliases")
+		spec.Vulnerability = &v1alpha1.FindingVulnerability{ID: id, Aliases: aliases}
+	}
+	if name := rapid.SampledFrom([]string{"", "lodash", "Lodash"}).Draw(t, "package"); name != "" {
+		purl := rapid.SampledFrom([]string{"", "pkg:npm/lodash@1", "pkg:npm/lodash@2"}).Draw(t, "purl")
+		spec.Package = &v1alpha1.FindingPackage{Name: name, PURL: purl}
+	}
 }
 
 func drawFilter(t *rapid.T) FindingFilter {
@@ -47,7 +78,59 @@ func drawFilter(t *rapid.T) FindingFilter {
 		}
 		return &value
 	}
-	return FindingFilter{
+	// Most of the time two or three of so many are given.
+	rare := func(label string, values ...string) *string {
+		if rapid.IntRange(0, 3).Draw(t, label+" given") > 0 {
+			return nil
+		}
+		return maybe(label, values...)
+	}
+	period := func(label string) (p Period) {
+		at := func(label string) *time.Time {
+			when := epoch.Add(time.Duration(rapid.IntRange(0, 4).Draw(t, label)) * time.Second)
+			return &when
+		}
+		if rapid.IntRange(0, 3).Draw(t, label) == 0 {
+			p.Since = at(label + " since")
+		}
+		if rapid.IntRange(0, 3).Draw(t, label) == 0 {
+			p.Until = at(label + " until")
+		}
+		return p
+	}
+	filter := FindingFilter{
+		Tool:          rare("filter tool", "gosec", "none"),
+		Rule:          rare("filter rule", "G1", "none"),
+		Category:      rare("filter category", "Code", "Secret"),
+		Owner:         rare("filter owner", "team-a", "team-b", "none"),
+		Vulnerability: rare("filter vulnerability", "CVE-1", "ghsa-1", "none"),
+		Package:       rare("filter package", "LODASH", "pkg:npm/lodash", "pkg:npm/lodash@2", "none"),
+		Created:       period("filter created"),
+		Updated:       period("filter updated"),
+	}
+	is := func(label string) *bool {
+		if value := rare(label, "true", "false"); value != nil {
+			want := *value == "true"
+			return &want
+		}
+		return nil
+	}
+	filter.Stale, filter.Suppressed = is("filter stale"), is("filter suppressed")
+	if text := rare("filter words", "sql", "SQL go", "nothing"); text != nil {
+		filter.Words = findingquery.Words(*text)
+	}
+	if score := rare("filter score", "0", "7", "7.1", "10"); score != nil {
+		tenths, _ := findingquery.Tenths(*score)
+		filter.MinScore = &tenths
+	}
+	if rapid.Bool().Draw(t, "filter documented") {
+		filter.addDocumented(maybe)
+	}
+	return filter
+}
+
+func (f *FindingFilter) addDocumented(maybe func(label string, values ...string) *string) {
+	documented := FindingFilter{
 		Status:     maybe("filter status", "open", "open_muted", "closed"),
 		UserStatus: maybe("filter user status", "open", "active", "muted"),
 		Severity:   maybe("filter severity", "high", "low"),
@@ -55,6 +138,37 @@ func drawFilter(t *rapid.T) FindingFilter {
 		ProjectID:  maybe("filter project", "api", "web"),
 		Class:      maybe("filter class", "", "CWE-79", "CWE-89"),
 	}
+	f.Status, f.UserStatus, f.Severity = documented.Status, documented.UserStatus, documented.Severity
+	f.RepoID, f.ProjectID, f.Class = documented.RepoID, documented.ProjectID, documented.Class
+}
+
+// isMet reports whether a finding meets the filter, judged by what its full shape shows.
+func (f FindingFilter) isMet(i *Item) bool {
+	var shown openapi.FindingFull
+	if err := json.Unmarshal(jsonOf(i.Full()), &shown); err != nil {
+		panic(err)
+	}
+	facts := shown.Facts
+	same := func(want *string, values ...string) bool {
+		return want == nil || slices.ContainsFunc(values, func(value string) bool { return strings.EqualFold(value, *want) })
+	}
+	in := func(p Period, at time.Time) bool {
+		return (p.Since == nil || !at.Before(*p.Since)) && (p.Until == nil || at.Before(*p.Until))
+	}
+	category, score := "", -1
+	if facts.Category != nil {
+		category = string(*facts.Category)
+	}
+	if facts.Score != nil {
+		score = int(*facts.Score * 10)
+	}
+	text := strings.ToLower(shown.Details.Title + "\n" + shown.Details.Location.FilePath)
+	return (f.Stale == nil || *f.Stale == (shown.DecisionStale != "")) && (f.Suppressed == nil || *f.Suppressed == (facts.Suppression.Kind != nil)) &&
+		same(f.Tool, facts.Tool) && same(f.Rule, facts.RuleId) && same(f.Category, category) && same(f.Owner, shown.Project.Context.Owner) &&
+		same(f.Vulnerability, append(facts.Vulnerability.Aliases, facts.Vulnerability.Id)...) &&
+		same(f.Package, facts.Package.Name, facts.Package.Purl, strings.TrimRight(facts.Package.Purl, "@12")) &&
+		in(f.Created, shown.CreatedAt) && in(f.Updated, shown.UpdatedAt) && (f.MinScore == nil || score >= *f.MinScore) &&
+		!slices.ContainsFunc(f.Words, func(word string) bool { return !strings.Contains(text, word) })
 }
 
 // naive is what a list must hold: every item that matches, sorted.
@@ -63,7 +177,7 @@ func naive(items map[string]*Item, q FindingQuery) []string {
 	for _, i := range items {
 		f := q.Filter
 		if matches(f.Status, i.Status) && matches(f.UserStatus, i.UserStatus) && matches(f.Severity, i.Severity) &&
-			matches(f.RepoID, i.RepoID) && matches(f.ProjectID, i.ProjectID) && matches(f.Class, i.Class) {
+			matches(f.RepoID, i.RepoID) && matches(f.ProjectID, i.ProjectID) && matches(f.Class, i.Class) && f.isMet(i) {
 			rows = append(rows, i)
 		}
 	}
@@ -75,7 +189,7 @@ func naive(items map[string]*Item, q FindingQuery) []string {
 			return i.CreatedAt
 		}
 		order := strings.Compare(value(a)+" "+a.ID, value(b)+" "+b.ID)
-		if q.Order == OrderDesc {
+		if q.Order == index.OrderDesc {
 			return -order
 		}
 		return order
@@ -85,8 +199,8 @@ func naive(items map[string]*Item, q FindingQuery) []string {
 
 func drawQuery(t *rapid.T) FindingQuery {
 	return FindingQuery{
-		Sort:   rapid.SampledFrom([]Sort{SortCreatedAt, SortUpdatedAt}).Draw(t, "sort"),
-		Order:  rapid.SampledFrom([]Order{OrderAsc, OrderDesc}).Draw(t, "order"),
+		Sort:   rapid.SampledFrom([]index.Sort{SortCreatedAt, SortUpdatedAt}).Draw(t, "sort"),
+		Order:  rapid.SampledFrom([]index.Order{index.OrderAsc, index.OrderDesc}).Draw(t, "order"),
 		Filter: drawFilter(t),
 	}
 }
@@ -99,7 +213,7 @@ func walk(t *rapid.T, m *Model, q FindingQuery, between func()) (all []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(page.Items) > q.Limit.Size || page.HasMore && len(page.Items) != q.Limit.Size || !page.HasMore && page.Next != (Position{}) {
+		if len(page.Items) > q.Limit.Size || page.HasMore && len(page.Items) != q.Limit.Size || !page.HasMore && page.Next != (index.Position{}) {
 			t.Fatalf("a page of %d items for size %d, has_more %t, next %v", len(page.Items), q.Limit.Size, page.HasMore, page.Next)
 		}
 		all = append(all, ids(page.Items)...)
@@ -123,6 +237,11 @@ func TestListsAgreeWithANaiveReference(t *testing.T) {
 			if rapid.IntRange(0, 3).Draw(t, "again") == 0 {
 				// Late and repeated events and lists say nothing new.
 				rapid.SampledFrom(past).Draw(t, "late")()
+			}
+			if rapid.IntRange(0, 3).Draw(t, "project") == 0 {
+				owned := project(rapid.SampledFrom([]string{"api", "web"}).Draw(t, "changed"), rv+10)
+				owned.Spec.Owner = rapid.SampledFrom([]string{"", "team-a", "team-b"}).Draw(t, "owner")
+				feed(t, m, projects, owned)
 			}
 		}
 		settle(t, m)
@@ -218,19 +337,19 @@ func TestWalkRepeatsAndHidesNothing(t *testing.T) {
 	})
 }
 
-func findingIndex(items ...*Item) *index[*Item] {
-	x := newIndex(findingLayout)
+func findingIndex(items ...*Item) *index.Index[*Item] {
+	x := index.New(findingLayout)
 	for _, i := range items {
-		x.put(i.ID, i)
+		x.Put(i.ID, i)
 	}
 	return x
 }
 
 func TestAbsentValueComesBeforeAll(t *testing.T) {
 	x := findingIndex(testItem("dated", "2026-03-01T12:00:00Z", "", ""), testItem("undated", "", "", ""))
-	for order, want := range map[Order][]string{OrderAsc: {"undated", "dated"}, OrderDesc: {"dated", "undated"}} {
-		first := listFindings(x, FindingQuery{Order: order, Limit: Limit{Size: 1}})
-		second := listFindings(x, FindingQuery{Order: order, Limit: Limit{Size: 1}, After: &first.Next})
+	for order, want := range map[index.Order][]string{index.OrderAsc: {"undated", "dated"}, index.OrderDesc: {"dated", "undated"}} {
+		first := listFindings(x, FindingQuery{Order: order, Limit: index.Limit{Size: 1}})
+		second := listFindings(x, FindingQuery{Order: order, Limit: index.Limit{Size: 1}, After: &first.Next})
 		if diff := cmp.Diff(want, append(ids(first.Items), ids(second.Items)...)); diff != "" {
 			t.Errorf("%s: %s", order, diff)
 		}
@@ -251,16 +370,16 @@ func TestSnapshotStaysAsItWas(t *testing.T) {
 	x := findingIndex()
 	for i := range 500 {
 		id := fmt.Sprintf("%03d", i)
-		x.put(id, testItem(id, "", "", "open"))
+		x.Put(id, testItem(id, "", "", "open"))
 	}
-	before := x.snapshot()
-	queries := []FindingQuery{{Limit: Limit{Size: 1000}, Sort: SortCreatedAt}, {Limit: Limit{Size: 1000}, Sort: SortUpdatedAt}}
+	before := x.Snapshot()
+	queries := []FindingQuery{{Limit: index.Limit{Size: 1000}, Sort: SortCreatedAt}, {Limit: index.Limit{Size: 1000}, Sort: SortUpdatedAt}}
 	want := ids(listFindings(before, queries[0]).Items)
 	for i := range 500 {
 		if id := fmt.Sprintf("%03d", i); i%2 == 0 {
-			x.remove(id)
+			x.Remove(id)
 		} else {
-			x.put(id, testItem(id, "2026-03-01T12:00:00Z", "", "closed"))
+			x.Put(id, testItem(id, "2026-03-01T12:00:00Z", "", "closed"))
 		}
 	}
 	open := "open"

@@ -42,6 +42,7 @@ func sourcesOf(config *rest.Config) (*Sources, error) {
 		Reviews:           source(&v1alpha1.Review{}),
 		ReviewIssues:      source(&v1alpha1.ReviewIssue{}),
 		WebhookDeliveries: source(&v1alpha1.WebhookDelivery{}),
+		Scans:             source(&v1alpha1.Scan{}),
 		Findings:          source(&v1alpha1.Finding{}),
 	}, nil
 }
@@ -62,17 +63,19 @@ func (m *Model) reflect(ctx context.Context) error {
 		{reviews, m.sources.Reviews, &v1alpha1.Review{}},
 		{reviewIssues, m.sources.ReviewIssues, &v1alpha1.ReviewIssue{}},
 		{webhookDeliveries, m.sources.WebhookDeliveries, &v1alpha1.WebhookDelivery{}},
+		{scans, m.sources.Scans, &v1alpha1.Scan{}},
 		{findings, m.sources.Findings, &v1alpha1.Finding{}},
 	} {
 		store := &store{model: m, kind: s.kind, before: before, listed: make(chan struct{}), done: ctx.Done()}
 		before = store.listed
-		reflector := cache.NewReflectorWithOptions(m.listWatch(s.kind, s.source, s.expected), s.expected, store, cache.ReflectorOptions{
-			Name:   s.kind.String(),
-			Logger: &m.log,
-			Backoff: &wait.Backoff{
-				Duration: firstRetry, Cap: lastRetry, Steps: int(lastRetry / firstRetry), Factor: 2, Jitter: 1,
-			},
-		})
+		reflector := cache.NewReflectorWithOptions(m.listWatch(s.kind, s.source, s.expected), s.expected, store,
+			cache.ReflectorOptions{
+				Name:   s.kind.String(),
+				Logger: &m.log,
+				Backoff: &wait.Backoff{
+					Duration: firstRetry, Cap: lastRetry, Steps: int(lastRetry / firstRetry), Factor: 2, Jitter: 1,
+				},
+			})
 		group.Go(func() error {
 			reflector.RunWithContext(ctx)
 			return nil

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 )
 
 // newReviewModel has a repository, a review and two issues that its one reviewed commit shows.
@@ -32,7 +33,7 @@ func shownIssue(t *testing.T, m *Model, id string) shownRow {
 
 func shownReview(t *testing.T, m *Model) shownRow {
 	t.Helper()
-	page, err := m.ListReviews(acme, ReviewQuery{Limit: Limit{Size: 10}})
+	page, err := m.ListReviews(acme, ReviewQuery{Limit: index.Limit{Size: 10}})
 	if err != nil || len(page.Items) != 1 || page.Total != 1 {
 		t.Fatalf("one review: got %d of %d, %v", len(page.Items), page.Total, err)
 	}
@@ -85,7 +86,7 @@ func TestIssueWithoutItsReviewKeepsWhatStatusSays(t *testing.T) {
 	settle(t, m)
 	expectMembers(t, "the review is gone", shownIssue(t, m, "i-1"), map[string]any{
 		"status": "resolved", "resolved_by": "c2", "review_id": "r-1", "repo_id": "", "pr_number": 0.0, "repo_name": ""})
-	if page, err := m.ListReviews(acme, ReviewQuery{Limit: Limit{Size: 10}}); err != nil || page.Total != 0 {
+	if page, err := m.ListReviews(acme, ReviewQuery{Limit: index.Limit{Size: 10}}); err != nil || page.Total != 0 {
 		t.Errorf("%d reviews are listed, %v", page.Total, err)
 	}
 }
@@ -141,7 +142,7 @@ func TestRenamedRepositoryShowsEverywhere(t *testing.T) {
 	if got := decode(t, content)["repo"].(map[string]any)["name"]; got != "cart" {
 		t.Errorf("the project says %q", got)
 	}
-	page, err := m.ListRepositories(acme, RepositoryQuery{Limit: Limit{Size: 10}})
+	page, err := m.ListRepositories(acme, RepositoryQuery{Limit: index.Limit{Size: 10}})
 	if err != nil || page.Total != 1 {
 		t.Fatalf("got %d repositories, %v", page.Total, err)
 	}
@@ -154,7 +155,7 @@ func TestRenamedRepositoryShowsEverywhere(t *testing.T) {
 func TestRepositoryShowsItsProjectsByID(t *testing.T) {
 	m := newReviewModel(t)
 	ids := func() []string {
-		page, err := m.ListRepositories(acme, RepositoryQuery{Limit: Limit{Size: 1}})
+		page, err := m.ListRepositories(acme, RepositoryQuery{Limit: index.Limit{Size: 1}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,11 +231,11 @@ func TestNothingOfAnotherOrganizationIsShown(t *testing.T) {
 	if _, ok := m.ReviewIssue("other", "i-1"); ok {
 		t.Error("a review issue is shown")
 	}
-	repos, err := m.ListRepositories("other", RepositoryQuery{Limit: Limit{Size: 10}})
+	repos, err := m.ListRepositories("other", RepositoryQuery{Limit: index.Limit{Size: 10}})
 	if err != nil || repos.Total != 0 || len(repos.Items) != 0 {
 		t.Errorf("repositories are shown: %v, %v", repos, err)
 	}
-	list, err := m.ListReviews("other", ReviewQuery{Limit: Limit{Size: 10}})
+	list, err := m.ListReviews("other", ReviewQuery{Limit: index.Limit{Size: 10}})
 	if err != nil || list.Total != 0 || len(list.Items) != 0 {
 		t.Errorf("reviews are shown: %v, %v", list, err)
 	}
@@ -269,11 +270,10 @@ func TestMemoryOfRelatedRowsIsGivenBack(t *testing.T) {
 	settle(t, m)
 	p := m.partitions[acmeNamespace]
 	for name, n := range map[string]int{
-		"repositories": p.indexes.repositories.byID.Len(), "projects": p.indexes.projects.byID.Len(),
-		"reviews": p.indexes.reviews.byID.Len(), "issues": p.indexes.issues.byID.Len(),
-		"deliveries": p.indexes.deliveries.byID.Len(), "buckets": p.indexes.reviews.buckets.Len(),
-		"sorted reviews": p.indexes.reviews.sorted[1].Len(),
-		"counts":         len(p.counts), "children": len(p.projectsOf) + len(p.reviewsOf) + len(p.issuesOf),
+		"repositories": p.indexes.repositories.Len(), "projects": p.indexes.projects.Len(),
+		"reviews": p.indexes.reviews.Len(), "issues": p.indexes.issues.Len(),
+		"deliveries": p.indexes.deliveries.Len(),
+		"counts":     len(p.counts), "children": len(p.projectsOf) + len(p.reviewsOf) + len(p.issuesOf),
 	} {
 		if n != 0 {
 			t.Errorf("%d %s are left", n, name)

@@ -3,6 +3,7 @@ package readmodel
 import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
+	"github.com/appsec-dev/findings-operator/scanimport/provision"
 )
 
 func (m *Model) takeRepository(p *partition, object *v1alpha1.Repository, name string) {
@@ -14,7 +15,7 @@ func (m *Model) takeRepository(p *partition, object *v1alpha1.Repository, name s
 	if object == nil {
 		delete(p.repositories, name)
 		if p.view != nil {
-			p.indexes.repositories.remove(name)
+			p.indexes.repositories.Remove(name)
 			m.signal()
 		}
 	} else {
@@ -49,6 +50,8 @@ func (p *partition) repositoryWork(name string) (work, bool) {
 		within = append(within, render.DatedProject{Project: project.object, UpdatedAt: project.updatedAt.at})
 	}
 	item := &repositoryItem{
+		id:        name,
+		fullName:  provision.Fold(held.object.Spec.FullName),
 		createdAt: render.Timestamp(held.object.CreationTimestamp.Time),
 		updatedAt: render.Timestamp(held.updatedAt.at),
 	}
@@ -62,9 +65,9 @@ func (p *partition) repositoryWork(name string) (work, bool) {
 		},
 		show: func() {
 			if p.repositories[name] != nil {
-				x.put(name, item)
+				x.Put(name, item)
 			}
 		},
-		hide: func() { x.remove(name) },
+		hide: func() { x.Remove(name) },
 	}, true
 }

@@ -1,53 +1,96 @@
 package readmodel
 
-import "github.com/appsec-dev/findings-operator/apiserver/content"
+import (
+	"slices"
+
+	"github.com/appsec-dev/findings-operator/apiserver/content"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
+	"github.com/appsec-dev/findings-operator/scanimport/provision"
+)
 
 // repositoryItem is a repository as it is shown.
 type repositoryItem struct {
+	id                                    string
 	createdAt, updatedAt, lastCommittedAt string
-	json                                  content.Bytes
+	// fullName as providers compare it.
+	fullName string
+	json     content.Bytes
 }
 
 func (i *repositoryItem) length() int { return i.json.Len() }
 
+// Repository returns the JSON of an organization's repository with its projects. It takes no lock.
+func (m *Model) Repository(organization, id string) ([]byte, bool) {
+	snapshot, err := m.snapshot(organization)
+	if err != nil {
+		return nil, false
+	}
+	item, ok := snapshot.repositories.Get(id)
+	if !ok {
+		return nil, false
+	}
+	return item.json, true
+}
+
 // repositoryLayout is how repositories are listed.
-var repositoryLayout = &layout[*repositoryItem]{
-	sorts: []Sort{SortCreatedAt, SortUpdatedAt, SortLastCommittedAt},
-	values: func(i *repositoryItem) []string {
+var repositoryLayout = &index.Layout[*repositoryItem]{
+	Sorts: []index.Sort{SortCreatedAt, SortUpdatedAt, SortLastCommittedAt},
+	Values: func(i *repositoryItem) []string {
 		return []string{i.createdAt, i.updatedAt, i.lastCommittedAt}
 	},
-	keys: func(*repositoryItem) []bucketKey { return []bucketKey{{field: everything}} },
+	Keys: func(i *repositoryItem) []index.Key {
+		return []index.Key{{Field: index.Everything}, {Field: fullNameField, Value: i.fullName}}
+	},
+	Everywhere: 1,
+}
+
+// fullNameField keeps repositories apart by their full name.
+const fullNameField = index.Everything + 1
+
+// RepositoriesNamed returns the ids of an organization's repositories of that full name, sorted. Names are compared as
+// providers do, whatever the case of ASCII letters. It takes no lock.
+func (m *Model) RepositoriesNamed(organization, fullName string) (ids []string) {
+	snapshot, err := m.snapshot(organization)
+	if err != nil || fullName == "" {
+		return nil
+	}
+	for i := range snapshot.repositories.With(fullNameField, provision.Fold(fullName)) {
+		ids = append(ids, i.id)
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // RepositoryQuery asks for a page of an organization's repositories.
 type RepositoryQuery struct {
 	// Sort is the field to sort by, created_at, updated_at or last_committed_at; empty means
 	// created_at. A repository without a last commit comes before all others.
-	Sort Sort
+	Sort index.Sort
 	// Order is the direction; empty means desc.
-	Order Order
+	Order index.Order
 	// Limit is how much the page holds at most.
-	Limit Limit
+	Limit index.Limit
 	// After is where the page before ended; nil for the first page.
-	After *Position
+	After *index.Position
 }
 
 // ListRepositories answers a query from the organization's snapshot; an item is the
 // repository's JSON with its projects, ready to be sent. It takes no lock. The error is
 // ErrNoOrganization.
-func (m *Model) ListRepositories(organization string, q RepositoryQuery) (Page[content.Part], error) {
+func (m *Model) ListRepositories(organization string, q RepositoryQuery) (index.Page[content.Part], error) {
 	snapshot, err := m.snapshot(organization)
 	if err != nil {
-		return Page[content.Part]{}, err
+		return index.Page[content.Part]{}, err
 	}
 	x := snapshot.repositories
-	page := x.list(repositoryLayout.query(q.Sort, q.Order, q.Limit, q.After), x.pick(everything, "", anyFacet), (*repositoryItem).length)
+	page := x.List(repositoryLayout.Query(q.Sort, q.Order, q.Limit, q.After), x.Pick(index.Everything, "", index.AnyFacet),
+		(*repositoryItem).length)
 	return ready(page, func(i *repositoryItem) content.Part { return &i.json }), nil
 }
 
 // ready turns a page of items into one of their JSON.
-func ready[T any](page Page[T], shape func(T) content.Part) Page[content.Part] {
-	out := Page[content.Part]{
+func ready[T any](page index.Page[T], shape func(T) content.Part) index.Page[content.Part] {
+	out := index.Page[content.Part]{
 		Items:   make([]content.Part, len(page.Items)),
 		HasMore: page.HasMore, Next: page.Next, Total: page.Total,
 	}

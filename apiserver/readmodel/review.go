@@ -14,7 +14,7 @@ func (m *Model) takeReview(p *partition, object *v1alpha1.Review, name string) {
 	if object == nil {
 		delete(p.reviews, name)
 		if p.view != nil {
-			p.indexes.reviews.remove(name)
+			p.indexes.reviews.Remove(name)
 			m.signal()
 		}
 	} else {
@@ -58,9 +58,9 @@ func (p *partition) reviewWork(name string) (work, bool) {
 		},
 		show: func() {
 			if p.reviews[name] != nil {
-				x.put(name, item)
+				x.Put(name, item)
 			}
 		},
-		hide: func() { x.remove(name) },
+		hide: func() { x.Remove(name) },
 	}, true
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 )
 
 const benchReviews = 10_000
@@ -59,7 +60,7 @@ func BenchmarkListReviews(b *testing.B) {
 	}
 	cases := []struct {
 		name   string
-		sort   Sort
+		sort   index.Sort
 		filter ReviewFilter
 	}{
 		{"unfiltered", SortUpdatedAt, ReviewFilter{}},
@@ -80,7 +81,7 @@ func BenchmarkListReviews(b *testing.B) {
 			b.Run(fmt.Sprintf("%d/%s", size, c.name), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, err := m.ListReviews(acme, ReviewQuery{Limit: Limit{Size: size}, Sort: c.sort, Filter: c.filter}); err != nil {
+					if _, err := m.ListReviews(acme, ReviewQuery{Limit: index.Limit{Size: size}, Sort: c.sort, Filter: c.filter}); err != nil {
 						b.Fatal(err)
 					}
 				}

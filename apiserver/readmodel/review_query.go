@@ -3,8 +3,10 @@ package readmodel
 import (
 	"fmt"
 	"time"
+	"unique"
 
 	"github.com/appsec-dev/findings-operator/apiserver/content"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 )
 
 // reviewItem is a review as it is shown.
@@ -25,24 +27,24 @@ const (
 )
 
 // reviewLayout is how reviews are listed.
-var reviewLayout = &layout[*reviewItem]{
-	sorts: []Sort{
+var reviewLayout = &index.Layout[*reviewItem]{
+	Sorts: []index.Sort{
 		SortUpdatedAt, SortPRTitle, SortPRNumber, SortPRStatus, SortPRAuthor, SortRepoName, SortOpenIssueCount,
 	},
-	values: func(i *reviewItem) []string {
+	Values: func(i *reviewItem) []string {
 		return []string{
 			i.updatedAt, i.prTitle, number(i.prNumber), i.prStatus, i.prAuthor, i.repoName, number(i.openIssueCount),
 		}
 	},
-	keys: func(i *reviewItem) []bucketKey {
-		facet := facet{i.prStatus}
+	Keys: func(i *reviewItem) []index.Key {
+		facet := index.Facet{i.prStatus}
 		if i.openIssueCount > 0 {
 			facet[1] = withIssues
 		}
 		if i.reviewed {
 			facet[2] = reviewed
 		}
-		return []bucketKey{{field: everything}, {field: anyValue, facet: facet}}
+		return []index.Key{{Field: index.Everything}, {Field: anyValue, Facet: unique.Make(facet)}}
 	},
 }
 
@@ -73,13 +75,13 @@ type ReviewQuery struct {
 	// Sort is the field to sort by: pr_title, pr_number, pr_status, pr_author, repo_name,
 	// open_issue_count or updated_at; empty means updated_at. Numbers sort as numbers, the
 	// rest by the bytes of what is shown.
-	Sort Sort
+	Sort index.Sort
 	// Order is the direction; empty means desc.
-	Order Order
+	Order index.Order
 	// Limit is how much the page holds at most.
-	Limit Limit
+	Limit index.Limit
 	// After is where the page before ended; nil for the first page.
-	After *Position
+	After *index.Position
 	// Filter leaves out reviews that do not match.
 	Filter ReviewFilter
 }
@@ -100,17 +102,17 @@ type ReviewFilter struct {
 //
 // Its cost is that of the page, except for StartTime or EndTime under another sort than
 // updated_at: then it is at most that of a look at every review.
-func (m *Model) ListReviews(organization string, q ReviewQuery) (Page[content.Part], error) {
+func (m *Model) ListReviews(organization string, q ReviewQuery) (index.Page[content.Part], error) {
 	snapshot, err := m.snapshot(organization)
 	if err != nil {
-		return Page[content.Part]{}, err
+		return index.Page[content.Part]{}, err
 	}
 	x := snapshot.reviews
-	page := x.list(reviewLayout.query(q.Sort, q.Order, q.Limit, q.After), q.Filter.choose(x), (*reviewItem).length)
+	page := x.List(reviewLayout.Query(q.Sort, q.Order, q.Limit, q.After), q.Filter.choose(x), (*reviewItem).length)
 	return ready(page, func(i *reviewItem) content.Part { return &i.json }), nil
 }
 
-func (f ReviewFilter) matchesFacet(has facet) bool {
+func (f ReviewFilter) matchesFacet(has index.Facet) bool {
 	if !matches(f.Status, has[0]) {
 		return false
 	}
@@ -131,16 +133,13 @@ func (f ReviewFilter) matchesFacet(has facet) bool {
 }
 
 // choose picks the buckets and the span that hold what a filter matches.
-func (f ReviewFilter) choose(x *index[*reviewItem]) selection[*reviewItem] {
-	var s selection[*reviewItem]
+func (f ReviewFilter) choose(x *index.Index[*reviewItem]) index.Selection[*reviewItem] {
+	var s index.Selection[*reviewItem]
 	if f.Status == nil && f.Custom == "" {
-		s = x.pick(everything, "", anyFacet)
+		s = x.Pick(index.Everything, "", index.AnyFacet)
 	} else {
-		s = x.pick(anyValue, "", f.matchesFacet)
+		s = x.Pick(anyValue, "", f.matchesFacet)
 	}
-	s.span, s.spanSort = spanOf(f.StartTime, f.EndTime), reviewUpdatedAt
-	if !s.span.unbounded() {
-		s.count = x.countWithin(s.buckets, s.spanSort, s.span)
-	}
+	x.Within(&s, reviewUpdatedAt, spanOf(f.StartTime, f.EndTime))
 	return s
 }

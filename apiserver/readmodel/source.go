@@ -16,7 +16,7 @@ func (m *Model) listWatch(kind kind, from kube.Source, object kube.Object) *kube
 	return kube.NewListWatch(kube.ListWatchOptions{
 		Kind: known, From: from, Unreadables: m.unreadables,
 		Trim:  m.rendered,
-		Heard: func() { m.hear(kind) },
+		Heard: m.heard[kind],
 	})
 }
 
@@ -44,6 +44,6 @@ func isObserved(object runtime.Object) bool {
 	case *v1alpha1.ReviewIssue:
 		return o.Status.UpdatedAt != nil && o.Status.ObservedGeneration == o.Generation
 	default:
-		return true // of organizations and deliveries no such time is shown
+		return true // of organizations, deliveries and scans no such time is shown
 	}
 }

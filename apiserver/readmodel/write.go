@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/newest"
 	"github.com/appsec-dev/findings-operator/internal/lastwrite"
 )
 
@@ -22,13 +23,14 @@ const (
 	reviews
 	reviewIssues
 	webhookDeliveries
+	scans
 	findings
 	kinds
 )
 
 func (k kind) String() string {
 	return [kinds]string{
-		"organizations", "repositories", "projects", "reviews", "reviewissues", "webhookdeliveries", "findings",
+		"organizations", "repositories", "projects", "reviews", "reviewissues", "webhookdeliveries", "scans", "findings",
 	}[k]
 }
 
@@ -42,15 +44,14 @@ type change struct {
 // write is the one way into the read model: watch events, lists and patch results all come
 // through here. What is not news changes nothing. The caller holds the mutex.
 func (m *Model) write(c change) error {
-	key := types.NamespacedName{Namespace: c.object.GetNamespace(), Name: c.object.GetName()}
-	state := version{uid: c.object.GetUID(), rv: c.object.GetResourceVersion()}
+	key := newest.Key(c.object)
 	known := m.versions[c.kind]
-	settle := known.put
+	decide := known.Put
 	if c.deleted {
-		settle = known.remove
+		decide = known.Remove
 	}
-	news, err := settle(key, state, m.clock.Now())
-	m.metrics.held[c.kind].Store(int64(len(known.live)))
+	news, err := decide(c.object, m.clock.Now())
+	m.metrics.held[c.kind].Store(int64(known.Len()))
 	if err != nil {
 		return fmt.Errorf("%s of %s: %w", key, c.kind, err)
 	}
@@ -78,6 +79,8 @@ func (m *Model) take(c change, key types.NamespacedName) {
 		m.takeIssue(p, still[*v1alpha1.ReviewIssue](c), key.Name)
 	case webhookDeliveries:
 		m.takeDelivery(p, still[*v1alpha1.WebhookDelivery](c), key.Name)
+	case scans:
+		m.takeScan(p, still[*v1alpha1.Scan](c), key.Name)
 	case findings:
 		m.takeFinding(p, still[*preparedFinding](c), key.Name)
 	}
@@ -95,6 +98,7 @@ func still[T metav1.Object](c change) (object T) {
 }
 
 func (m *Model) takeOrganization(organization *v1alpha1.Organization, name string) {
+	m.takeImports(organization, name)
 	before, after := m.namespaces[name], ""
 	if organization != nil {
 		after = organization.Status.Namespace

@@ -28,11 +28,17 @@ var documented = []shape{
 	{schema: "FindingV1", section: "Finding", column: 0, containers: []string{"project"}},
 	{schema: "FindingV2", section: "Finding", column: 1,
 		containers: []string{"agent", "details", "project", "project.context", "repo", "scan_details"}},
+	{schema: "FindingFull", section: "Finding, the full shape", containers: []string{"facts", "facts.package", "facts.suppression", "facts.vulnerability"}},
+	{schema: "FindingHistory", section: "Finding, its history"},
 	{schema: "Repository", section: "Repository"},
 	{schema: "RepositoryProject", section: "Project", yes: 1},
 	{schema: "Project", section: "Project", yes: 2},
 	{schema: "Review", section: "Review"},
 	{schema: "ReviewIssue", section: "Review issue"},
+	{schema: "Scan", section: "Scan", containers: []string{"counts", "progress"}},
+	{schema: "Upload", section: "Upload"},
+	{schema: "SarifStatus", section: "Upload, as GitHub shows it"},
+	{schema: "WebhookDelivery", section: "Webhook delivery"},
 	{schema: "WebhookVerification", section: "Webhook verification"},
 }
 
@@ -131,12 +137,18 @@ func membersOf(t *testing.T, spec *openapi3.T, name string) map[string]bool {
 	return members
 }
 
+func isDocumented(schema *openapi3.SchemaRef) bool {
+	return slices.ContainsFunc(documented, func(s shape) bool { return s.schema == nameOf(schema) })
+}
+
 func collect(schema *openapi3.SchemaRef, path string, into map[string]bool) {
-	if path != "" && slices.ContainsFunc(documented, func(s shape) bool { return s.schema == nameOf(schema) }) {
+	if path != "" && isDocumented(schema) {
 		return
 	}
 	for _, part := range slices.Concat(schema.Value.AllOf, schema.Value.AnyOf, schema.Value.OneOf) {
-		collect(part, path, into)
+		if !isDocumented(part) { // its members have their rows there
+			collect(part, path, into)
+		}
 	}
 	if schema.Value.Items != nil {
 		collect(schema.Value.Items, path+"[]", into)

@@ -3,6 +3,7 @@ package render
 import (
 	"bytes"
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -17,17 +18,10 @@ func NewOrganization(name string) *Organization { return &Organization{json: mus
 
 // Project is what findings show of their project, as JSON. It is immutable.
 type Project struct {
-	// v1 is the member of shape v1.
-	v1 []byte
-	// context and words are those of shape v2 before and after the project's id.
-	context, words []byte
+	// v1 is the member of shape v1, words are those of shape v2 after the project's id.
+	v1, words []byte
+	owner     string
 }
-
-// What there is of a project in a shape whose hole is not filled.
-var (
-	emptyProjectV1      openapi.FindingV1Project
-	emptyProjectContext openapi.FindingProjectContext
-)
 
 // noProject stands in until the project of a finding is created.
 var noProject = newProject("", "",
@@ -36,9 +30,9 @@ var noProject = newProject("", "",
 
 func newProject(name, purpose string, context openapi.FindingProjectContext, v1 openapi.FindingV1Project) *Project {
 	return &Project{
-		v1:      mustEncode(v1),
-		context: mustEncode(context),
-		words:   members("name", name, "purpose", purpose),
+		v1:    mustEncode(v1),
+		words: slices.Concat(members("name", name, "purpose", purpose), []byte(`,"context":`), mustEncode(context)),
+		owner: context.Owner,
 	}
 }
 
@@ -81,12 +75,20 @@ func NewProject(p *v1alpha1.Project) *Project {
 		})
 }
 
+// Owner is the project's owner; "" where the project does not exist or has none.
+func (p *Project) Owner() string {
+	if p == nil {
+		return ""
+	}
+	return p.owner
+}
+
 // Equal reports whether findings show the same of both. Either may be nil.
 func (p *Project) Equal(other *Project) bool {
 	if p == nil || other == nil {
 		return p == other
 	}
-	return bytes.Equal(p.v1, other.v1) && bytes.Equal(p.context, other.context) && bytes.Equal(p.words, other.words)
+	return bytes.Equal(p.v1, other.v1) && bytes.Equal(p.words, other.words)
 }
 
 // Repository is what findings, projects, reviews and review issues show of their repository.

@@ -27,6 +27,9 @@ func encode(value any) ([]byte, error) {
 	return bytes.Clone(buffer.Bytes()), nil
 }
 
+// JSON renders a value of the contract that is made for one answer.
+func JSON(value any) ([]byte, error) { return encode(value) }
+
 // encodeTo is encode to the end of a buffer.
 func encodeTo(buffer *bytes.Buffer, value any) error {
 	encoder := json.NewEncoder(buffer)

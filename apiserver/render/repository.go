@@ -19,7 +19,8 @@ type DatedProject struct {
 // RepositoryJSON renders a repository with its projects, in the order given.
 //
 // updatedAt is the time to show; see Finding. The same arguments always give the same bytes.
-func RepositoryJSON(organization string, r *v1alpha1.Repository, updatedAt time.Time, projects []DatedProject) ([]byte, error) {
+func RepositoryJSON(organization string, r *v1alpha1.Repository, updatedAt time.Time,
+	projects []DatedProject) ([]byte, error) {
 	joined := NewRepository(r)
 	spec := &r.Spec
 	commit := valueOf(spec.LastCommit)
@@ -63,7 +64,8 @@ func RepositoryJSON(organization string, r *v1alpha1.Repository, updatedAt time.
 
 // ProjectJSON renders a project on its own. repository is what is shown of the repository
 // that it is in; nil where that is not there.
-func ProjectJSON(organization string, p *v1alpha1.Project, updatedAt time.Time, repository *Repository) ([]byte, error) {
+func ProjectJSON(organization string, p *v1alpha1.Project, updatedAt time.Time,
+	repository *Repository) ([]byte, error) {
 	content, err := encode(project(organization, p, updatedAt, repository))
 	if err != nil {
 		return nil, fmt.Errorf("encode project %s: %w", p.Name, err)
@@ -78,16 +80,17 @@ func project(organization string, p *v1alpha1.Project, updatedAt time.Time, repo
 	spec, user, scanner := &p.Spec, &p.Spec.User, &p.Spec.Scanner
 	scan := valueOf(p.Status.LastScan)
 	return openapi.Project{
-		Id:                      p.Name,
-		OrganizationId:          organization,
-		Owner:                   spec.Owner,
-		Provider:                repository.provider,
-		Purpose:                 spec.Purpose,
-		RelativePath:            spec.RelativePath,
-		Summary:                 cmp.Or(user.Summary, scanner.Summary),
-		Evidence:                spec.Evidence,
-		DependenciesFile:        spec.DependenciesFile,
-		BusinessCriticality:     word[openapi.BusinessCriticality](cmp.Or(user.BusinessCriticality, scanner.BusinessCriticality)),
+		Id:               p.Name,
+		OrganizationId:   organization,
+		Owner:            spec.Owner,
+		Provider:         repository.provider,
+		Purpose:          spec.Purpose,
+		RelativePath:     spec.RelativePath,
+		Summary:          cmp.Or(user.Summary, scanner.Summary),
+		Evidence:         spec.Evidence,
+		DependenciesFile: spec.DependenciesFile,
+		BusinessCriticality: word[openapi.BusinessCriticality](
+			cmp.Or(user.BusinessCriticality, scanner.BusinessCriticality)),
 		Exposure:                word[openapi.Exposure](cmp.Or(user.Exposure, scanner.Exposure)),
 		UserBusinessCriticality: word[openapi.BusinessCriticality](user.BusinessCriticality),
 		UserExposure:            word[openapi.Exposure](user.Exposure),
@@ -99,7 +102,8 @@ func project(organization string, p *v1alpha1.Project, updatedAt time.Time, repo
 		Languages:               texts(spec.Languages),
 		SensitiveDataTypes:      texts(spec.SensitiveDataTypes),
 		Components: convert(spec.Components, func(c v1alpha1.ProjectComponent) openapi.ProjectComponent {
-			return openapi.ProjectComponent{Criticality: c.Criticality, Description: c.Description, FolderName: c.FolderName, Type: c.Type}
+			return openapi.ProjectComponent{Criticality: c.Criticality, Description: c.Description, FolderName: c.FolderName,
+				Type: c.Type}
 		}),
 		Size:            spec.Size,
 		FindingsCount:   p.Status.FindingsCount,
@@ -113,7 +117,8 @@ func project(organization string, p *v1alpha1.Project, updatedAt time.Time, repo
 	}
 }
 
-func projectInRepository(organization string, p *v1alpha1.Project, updatedAt time.Time, repository *Repository) openapi.RepositoryProject {
+func projectInRepository(organization string, p *v1alpha1.Project, updatedAt time.Time,
+	repository *Repository) openapi.RepositoryProject {
 	spec, scanner := &p.Spec, &p.Spec.Scanner
 	alone := project(organization, p, updatedAt, repository)
 	return openapi.RepositoryProject{

@@ -14,7 +14,8 @@ import (
 // of the repository that it is of; nil where that is not there.
 //
 // updatedAt is the time to show; see Finding. The same arguments always give the same bytes.
-func ReviewJSON(r *v1alpha1.Review, updatedAt time.Time, counts reviewstate.Counts, repository *Repository) ([]byte, error) {
+func ReviewJSON(r *v1alpha1.Review, updatedAt time.Time, counts reviewstate.Counts,
+	repository *Repository) ([]byte, error) {
 	if repository == nil {
 		repository = noRepository
 	}
@@ -55,7 +56,8 @@ func lastReviewAt(reviewed []v1alpha1.ReviewedCommit) *time.Time {
 // there.
 //
 // updatedAt is the time to show; see Finding. The same arguments always give the same bytes.
-func ReviewIssueJSON(i *v1alpha1.ReviewIssue, status *v1alpha1.ReviewIssueStatus, updatedAt time.Time, review *v1alpha1.Review, repository *Repository) ([]byte, error) {
+func ReviewIssueJSON(i *v1alpha1.ReviewIssue, status *v1alpha1.ReviewIssueStatus, updatedAt time.Time,
+	review *v1alpha1.Review, repository *Repository) ([]byte, error) {
 	if repository == nil {
 		repository = noRepository
 	}

@@ -1,13 +1,12 @@
-// Package strictjson reads JSON that two readers could otherwise understand in two ways:
-// encoding/json lets the last of two equal names win, takes a name in the wrong case for the
-// right one, and puts U+FFFD in place of what is not Unicode.
+// Package strictjson refuses JSON that two readers could understand differently:
+// encoding/json lets the last of two equal names win, accepts a name in the wrong case as the
+// right one, and replaces invalid Unicode by U+FFFD.
 package strictjson
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"unicode/utf8"
 )
@@ -47,6 +46,12 @@ func String(raw json.RawMessage) (value string, ok bool) {
 	return value, json.Unmarshal(raw, &value) == nil
 }
 
+// RepeatedError is for a name that comes twice in one object.
+type RepeatedError struct{ Name string }
+
+// Error quotes the name, cut where it is long.
+func (e *RepeatedError) Error() string { return "the member " + shorten(e.Name) + " is given twice" }
+
 // level is an object or an array that is being read.
 type level struct {
 	names    map[string]bool // nil for an array
@@ -72,7 +77,7 @@ func refuseDuplicates(content []byte) error {
 			if top.wantName {
 				name, _ := token.(string)
 				if top.names[name] {
-					return fmt.Errorf("the member %s is given twice", shorten(name))
+					return &RepeatedError{Name: name}
 				}
 				top.names[name] = true
 				top.wantName = false

@@ -1,5 +1,5 @@
-// Package tracing follows requests through the facade and sends what it saw to an OpenTelemetry
-// collector. No attribute holds what a client sent besides the name of its request: no query,
+// Package tracing traces requests through the facade and sends the spans to an OpenTelemetry
+// collector. Besides the request's id no attribute holds what a client sent: no query,
 // no header, no body, no path.
 package tracing
 
@@ -93,7 +93,8 @@ func New(ctx context.Context, options Options) (*Tracer, error) {
 		return nil, err
 	}
 	endpoint.Path = cmp.Or(strings.TrimSuffix(endpoint.Path, "/"), defaultPath)
-	sender, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(endpoint.String()), otlptracehttp.WithTimeout(exportTimeout))
+	sender, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(endpoint.String()),
+		otlptracehttp.WithTimeout(exportTimeout))
 	if err != nil {
 		return nil, fmt.Errorf("make the exporter of traces: %w", err)
 	}
@@ -154,7 +155,7 @@ func Start(ctx context.Context, name string, options ...trace.SpanStartOption) (
 	return within.TracerProvider().Tracer(instrumentation).Start(ctx, name, options...)
 }
 
-// Do runs what a span is to show.
+// Do runs the function within a span.
 func Do[T, E any](ctx context.Context, name string, do func() (T, E)) (T, E) {
 	_, span := Start(ctx, name)
 	defer span.End()

@@ -18,7 +18,7 @@ func TestAPIServerFlagsAreChecked(t *testing.T) {
 		{"ports may be left to the system", []string{"--bind-address=127.0.0.1:0", "--health-bind-address=127.0.0.1:0"}, ""},
 		{"an address serves one purpose", []string{"--bind-address=:8081"}, "--bind-address and --health-bind-address must differ"},
 		{"keys are never checked too rarely to matter", []string{"--key-staleness=0s"}, "--key-staleness must be at least 1s"},
-		{"a kind that nobody changes is heard of once a minute", []string{"--data-staleness=1m"}, "--data-staleness must be at least 2m"},
+		{"a kind that nobody changes may be heard of after two minutes only", []string{"--data-staleness=2m"}, "--data-staleness must be at least 3m"},
 		{"a level is a known one", []string{"--log-level=loud"}, `--log-level must be debug, info, warn or error, not "loud"`},
 		{"a format is a known one", []string{"--log-format=xml"}, `--log-format must be json or text, not "xml"`},
 		{"a namespace is needed", []string{"--namespace="}, "--namespace"},
@@ -65,7 +65,7 @@ func TestAPIServerNoticesDeadConnectionsSoonUnlessToldOtherwise(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Where there is no API server is found out after that.
-	if err := (&apiserverOptions{kubeconfig: "/nowhere/kubeconfig", logLevel: "info"}).complete(); err == nil {
+	if err := (&apiserverOptions{commonOptions: commonOptions{kubeconfig: "/nowhere/kubeconfig", logLevel: "info"}}).complete(); err == nil {
 		t.Fatal("a kubeconfig that is not there was read")
 	}
 	if os.Getenv(idle) != "5" || os.Getenv(ping) != "3" {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"net/http"
@@ -17,10 +16,8 @@ import (
 	"github.com/spf13/pflag"
 	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -102,26 +99,21 @@ const (
 
 // controllerOptions are the flags of `findings-operator controller` and what follows from them.
 type controllerOptions struct {
-	kubeconfig         string
-	findingsKubeconfig string
-	namespace          string
-	leaderElect        bool
-	metricsAddress     string
-	probeAddress       string
-	concurrency        map[string]int
-	webhookAllowCIDR   []string
-	webhookMaxPending  int
-	cursorKeysSecret   string
-	retentionRate      float32
-	zap                zap.Options
+	commonOptions
 
-	// local is the API server of the Lease, plane that of the kinds: mostly the same one.
-	local, plane *rest.Config
+	leaderElect       bool
+	metricsAddress    string
+	probeAddress      string
+	concurrency       map[string]int
+	webhookAllowCIDR  []string
+	webhookMaxPending int
+	cursorKeysSecret  string
+	retentionRate     float32
+
+	// leases reaches the API server of the Lease and of cursor keys, kinds that of the kinds.
+	leases, kinds *rest.Config
 	// webhookAllowed is webhookAllowCIDR, read.
 	webhookAllowed []netip.Prefix
-	// sharedProcess is set by tests that run several managers in one process, where the names
-	// of controllers in metrics cannot be unique.
-	sharedProcess bool
 }
 
 func newControllerCommand() *cobra.Command {
@@ -129,19 +121,26 @@ func newControllerCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "controller",
 		Short: "Run the controllers",
-		Args:  cobra.NoArgs,
+		Long: `Run the controllers of all kinds.
+
+They record in the status of each object what they observe, send webhooks and remove what
+has passed its retention. More than one replica needs --leader-elect: one works, and the
+others take over. With --findings-kubeconfig the Lease stays in the cluster of --kubeconfig.
+
+/metrics, and /healthz and /readyz, are served on ports of their own.`,
+		Example: `  # Against the cluster of a kubeconfig file, without leader election
+  findings-operator controller --kubeconfig ./kubeconfig`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.complete(); err != nil {
-				return err
-			}
 			if err := o.validate(); err != nil {
 				return err
 			}
+			if err := o.complete(); err != nil {
+				return err
+			}
 			// Loggers belong to the process, so they are set here and not in run.
-			logger := zap.New(zap.UseFlagOptions(&o.zap))
-			ctrl.SetLogger(logger)
-			klog.SetLogger(logger)
-			return o.run(cmd.Context())
+			o.setLogger()
+			return o.run(cmd.Context(), metrics.Registry)
 		},
 	}
 	o.addFlags(command.Flags())
@@ -149,33 +148,51 @@ func newControllerCommand() *cobra.Command {
 }
 
 func (o *controllerOptions) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "",
-		"Path of a kubeconfig file. Default: KUBECONFIG, else the service account of the pod.")
-	flags.StringVar(&o.findingsKubeconfig, "findings-kubeconfig", "",
-		"Path of a kubeconfig file for the API server where the kinds live, if that is another. Leader election stays with --kubeconfig.")
-	flags.StringVar(&o.namespace, "namespace", "findings-system", "The operator's own namespace.")
+	o.commonOptions.addFlags(flags)
 	flags.BoolVar(&o.leaderElect, "leader-elect", false,
-		"Work only while holding the Lease "+leaseName+" in --namespace. Needed to run more than one replica.")
-	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":9090", "Address of /metrics, over HTTP; 0 turns it off.")
-	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":9091", "Address of /healthz and /readyz; 0 turns them off.")
+		"reconcile only while holding the Lease "+leaseName+" in --namespace; required for more than one replica")
+	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":9090", "address of /metrics, over HTTP; 0 turns it off")
+	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":9091",
+		"address of /healthz and /readyz; 0 turns them off")
 	flags.StringToIntVar(&o.concurrency, "concurrency", nil,
-		"Objects reconciled at a time, by controller. Default: "+o.defaultConcurrency()+".")
+		"how many objects are reconciled at a time, by controller; those not named: "+o.defaultConcurrency())
 	flags.StringArrayVar(&o.webhookAllowCIDR, "webhook-allow-cidr", nil,
-		"Range of addresses that webhooks may be sent to though it is not public, for example 10.1.0.0/16. Repeatable.")
+		"range of addresses that are not public and that webhooks may be sent to, for example 10.1.0.0/16; repeatable")
 	flags.StringVar(&o.cursorKeysSecret, "cursor-keys-secret", "",
-		"Secret in --namespace, to be mounted as the apiserver's --cursor-keys-dir, that is made with a random key where it is not there.")
-
+		"Secret in --namespace that is mounted as the apiserver's --cursor-keys-dir; if it does not exist,\n"+
+			"it is created with a random key")
 	flags.IntVar(&o.webhookMaxPending, "webhook-max-pending", webhookendpoint.DefaultMaxPending,
-		"Above how many waiting deliveries no more are made for a webhook endpoint. What happens is recorded, and sent once less than half as many wait.")
-
+		"how many deliveries may be pending for a webhook endpoint before no more are made; events are recorded,\n"+
+			"and sent once fewer than half as many are pending")
 	flags.Float32Var(&o.retentionRate, "retention-rate", retention.DefaultRate,
-		"How many objects that are kept no longer are removed a second, for all organizations together.")
-
-	o.zap.TimeEncoder = zapcore.RFC3339TimeEncoder
-	logging := flag.NewFlagSet("logging", flag.ContinueOnError)
-	o.zap.BindFlags(logging)
-	flags.AddGoFlagSet(logging)
+		"how many objects retention removes per second, over all organizations")
+	flags.SetNormalizeFunc(formerNames)
 }
+
+// formerNames lets the flags of the log be given by the names that they had.
+func formerNames(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	switch name {
+	case "zap-log-level":
+		name = "log-level"
+	case "zap-encoder":
+		name = "log-format"
+	}
+	return pflag.NormalizedName(name)
+}
+
+// setLogger sets the loggers of the process.
+func (o *controllerOptions) setLogger() {
+	encoder := zap.JSONEncoder(rfc3339)
+	if o.logFormat != "json" {
+		encoder = zap.ConsoleEncoder(rfc3339)
+	}
+	level, _ := zapcore.ParseLevel(o.logLevel) //nolint:errcheck // validate has looked at it
+	logger := zap.New(zap.Level(level), encoder)
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+}
+
+func rfc3339(config *zapcore.EncoderConfig) { config.EncodeTime = zapcore.RFC3339TimeEncoder }
 
 func (o *controllerOptions) defaultConcurrency() string {
 	var out []string
@@ -190,50 +207,27 @@ func (o *controllerOptions) complete() error {
 	for _, text := range o.webhookAllowCIDR {
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil {
-			return fmt.Errorf("--webhook-allow-cidr %q is no range of addresses like 10.1.0.0/16 or fd00::/8", text)
+			return fmt.Errorf("--webhook-allow-cidr %q is not a range of addresses such as 10.1.0.0/16 or fd00::/8", text)
 		}
 		o.webhookAllowed = append(o.webhookAllowed, prefix)
 	}
 	var err error
-	if o.local, err = loadConfig(o.kubeconfig); err != nil {
-		return fmt.Errorf("find the API server (give --kubeconfig, or run in a pod): %w", err)
+	if o.leases, err = o.local(v1alpha1.ControllerFieldManager); err != nil {
+		return err
 	}
-	o.plane = o.local
-	if o.findingsKubeconfig == "" {
-		return nil
-	}
-	if o.plane, err = loadConfig(o.findingsKubeconfig); err != nil {
-		return fmt.Errorf("read --findings-kubeconfig: %w", err)
-	}
-	return nil
-}
-
-func loadConfig(path string) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = path
-	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-	if err != nil {
-		return nil, err
-	}
-	// The API server shares itself out by Priority and Fairness; client-go's own default of five
-	// requests a second would make an import of 10,000 findings take half an hour.
-	cfg.QPS = -1
-	cfg.UserAgent = rest.DefaultKubernetesUserAgent() + "/" + v1alpha1.ControllerFieldManager
-	return cfg, nil
+	o.kinds, err = o.plane(v1alpha1.ControllerFieldManager)
+	return err
 }
 
 func (o *controllerOptions) validate() error {
-	var errs []error
-	if problems := validation.IsDNS1123Label(o.namespace); len(problems) > 0 {
-		errs = append(errs, fmt.Errorf("--namespace %q is no namespace: %s", o.namespace, strings.Join(problems, "; ")))
-	}
+	errs := []error{o.commonOptions.validate()}
 	known := map[string]bool{}
 	for _, c := range o.controllerSetups() {
 		known[c.name] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.concurrency)) {
 		if !known[name] {
-			errs = append(errs, fmt.Errorf("--concurrency names no controller %q; there are %s", name,
+			errs = append(errs, fmt.Errorf("--concurrency: there is no controller %q; the controllers are %s", name,
 				strings.Join(slices.Sorted(maps.Keys(known)), ", ")))
 		}
 		if n := o.concurrency[name]; n < 1 {
@@ -250,8 +244,8 @@ func (o *controllerOptions) validate() error {
 }
 
 // run keeps the controllers at work until the context ends, and returns once they have stopped.
-func (o *controllerOptions) run(ctx context.Context) error {
-	mgr, err := o.manager()
+func (o *controllerOptions) run(ctx context.Context, registerer prometheus.Registerer) error {
+	mgr, err := o.manager(registerer)
 	if err != nil {
 		return fmt.Errorf("make the manager: %w", err)
 	}
@@ -274,36 +268,28 @@ func (o *controllerOptions) run(ctx context.Context) error {
 	return mgr.Start(ctx)
 }
 
-// registerer takes metrics whose names tests that share a process could not register twice.
-func (o *controllerOptions) registerer() prometheus.Registerer {
-	if o.sharedProcess {
-		return prometheus.NewRegistry()
-	}
-	return metrics.Registry
-}
-
 // addCursorKeys has the Secret of cursor keys made, in the cluster that the facade runs in.
 func (o *controllerOptions) addCursorKeys(mgr ctrl.Manager) error {
 	if o.cursorKeysSecret == "" {
 		return nil
 	}
-	maker, err := cursorkeys.New(o.local, o.namespace, o.cursorKeysSecret, mgr.GetLogger().WithName("cursorkeys"))
+	maker, err := cursorkeys.New(o.leases, o.namespace, o.cursorKeysSecret, mgr.GetLogger().WithName("cursorkeys"))
 	if err != nil {
 		return err
 	}
 	return mgr.Add(maker)
 }
 
-func (o *controllerOptions) manager() (ctrl.Manager, error) {
+func (o *controllerOptions) manager(registerer prometheus.Registerer) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
-	informers, err := controllers.NewInformers(o.plane)
+	informers, err := controllers.NewInformers(o.kinds)
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := ctrl.NewManager(o.plane, manager.Options{
+	mgr, err := ctrl.NewManager(o.kinds, manager.Options{
 		Scheme:                  scheme,
 		Cache:                   informers.Use(controllers.CacheOptions()),
 		Client:                  client.Options{FieldOwner: v1alpha1.ControllerFieldManager},
@@ -314,20 +300,21 @@ func (o *controllerOptions) manager() (ctrl.Manager, error) {
 		LeaderElection:          o.leaderElect,
 		LeaderElectionID:        leaseName,
 		LeaderElectionNamespace: o.namespace,
-		LeaderElectionConfig:    o.local,
+		LeaderElectionConfig:    o.leases,
 		// Nothing is done after the manager has stopped but to exit, so another may take over at once.
 		LeaderElectionReleaseOnCancel: true,
 
 		Controller: config.Controller{
 			// A replica in waiting keeps its caches full, so that it can take over at once.
-			EnableWarmup:       ptr.To(true),
-			SkipNameValidation: ptr.To(o.sharedProcess),
+			EnableWarmup: ptr.To(true),
+			// The names below are unique in a manager, which is what matters; there may be more than one.
+			SkipNameValidation: ptr.To(true),
 		},
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := informers.Register(mgr, o.registerer()); err != nil {
+	if err := informers.Register(mgr, registerer); err != nil {
 		return nil, err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -70,7 +71,7 @@ func controllerFlags(t *testing.T, probeAddress string, more ...string) []string
 // startController does what `findings-operator controller` does, until stop is called.
 func startController(t *testing.T, args ...string) (stop func()) {
 	t.Helper()
-	o := &controllerOptions{sharedProcess: true}
+	o := &controllerOptions{}
 	flags := pflag.NewFlagSet("controller", pflag.ContinueOnError)
 	o.addFlags(flags)
 	if err := flags.Parse(args); err != nil {
@@ -82,7 +83,7 @@ func startController(t *testing.T, args ...string) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		err := o.run(ctx)
+		err := o.run(ctx, prometheus.NewRegistry())
 		if ctx.Err() == nil {
 			t.Errorf("the controllers ended by themselves, with %v", err) // while the test waits for them
 		}
@@ -499,6 +500,8 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		{"a controller that is not there", []string{"--concurrency", "findings=3"}, []string{`no controller "findings"`, "repository"}},
 		{"no worker at all", []string{"--concurrency", "scan=0"}, []string{"scan=0"}},
 		{"no namespace", []string{"--namespace", "Not One"}, []string{`"Not One"`}},
+		{"a level is a known one", []string{"--log-level=loud"}, []string{`not "loud"`}},
+		{"the log's flags have former names", []string{"--zap-log-level=debug", "--zap-encoder=console"}, nil},
 		{"no rate", []string{"--retention-rate", "0"}, []string{"--retention-rate 0"}},
 		{"two mistakes at once", []string{"--namespace", "", "--concurrency", "scan=0"}, []string{"--namespace", "scan=0"}},
 	}

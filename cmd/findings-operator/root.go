@@ -1,11 +1,16 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/appsec-dev/findings-operator/internal/version"
+)
 
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "findings-operator",
-		Short: "Keep an application-security team's findings in Kubernetes",
+		Use:     "findings-operator",
+		Version: version.String(),
+		Short:   "Keep an application-security team's findings in Kubernetes",
 		// What went wrong while running is no question of usage, and main prints it, once.
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -32,7 +32,8 @@ func patiently(ctx context.Context, try func() error) error {
 
 func passing(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) ||
-		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || utilnet.IsConnectionReset(err) || utilnet.IsConnectionRefused(err)
+		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || utilnet.IsConnectionReset(err) ||
+		utilnet.IsConnectionRefused(err)
 }
 
 // ending is what came of one object of many.
@@ -46,7 +47,8 @@ type ending struct {
 
 // forEach does the work for each of n objects, some at a time, and begins no further one when ctx
 // ends; those begun are seen to their end.
-func forEach(ctx context.Context, n, concurrency int, progress func(done, total int), work func(i int) (changed bool, err error)) []ending {
+func forEach(ctx context.Context, n, concurrency int, progress func(done, total int),
+	work func(i int) (changed bool, err error)) []ending {
 	endings := make([]ending, n)
 	var group errgroup.Group
 	group.SetLimit(concurrency)
@@ -114,7 +116,8 @@ func (s *bulkSummary) err() error {
 	total := len(s.Done) + len(s.Unchanged) + len(s.Failed) + len(s.NotTried)
 	switch {
 	case len(s.NotTried) > 0:
-		return fmt.Errorf("interrupted after %d of %d %s; the same command goes on where it stopped", total-len(s.NotTried), total, s.what)
+		return fmt.Errorf("interrupted after %d of %d %s; run the same command again to continue", total-len(s.NotTried),
+			total, s.what)
 	case len(s.Failed) > 0:
 		return fmt.Errorf("%d of %d %s failed", len(s.Failed), total, s.what)
 	}

@@ -24,9 +24,9 @@ const (
 
 const completionLong = `Print the completion script of a shell for the program kubectl-findings.
 
-For "kubectl findings ..." put what "completion kubectl" prints beside the plugin, as
-kubectl_complete-findings: kubectl's own completion asks it from then on. Names of findings,
-keys, repositories, projects and endpoints are completed too, as far as you may list them.`
+For "kubectl findings ..." save the output of "completion kubectl" beside the plugin, as
+kubectl_complete-findings: kubectl's own completion then calls it. Names of findings, keys,
+repositories, projects and endpoints are completed too, if you may list them.`
 
 const completionExample = `  # For "kubectl findings": beside the plugin, wherever that is
   target="$(dirname "$(command -v kubectl-findings)")/kubectl_complete-findings"
@@ -127,7 +127,8 @@ var errEnough = errors.New("enough")
 
 // offer lists the names that begin so and are not given yet. What goes wrong only makes it offer
 // less: there is nowhere to say it.
-func offer(ctx context.Context, kubeconfig *connectionFlags, kind, begun string, given []string, describe describe) ([]string, cobra.ShellCompDirective) {
+func offer(ctx context.Context, kubeconfig *connectionFlags, kind, begun string, given []string,
+	describe describe) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
 	session, err := kubeconfig.open()
@@ -135,13 +136,14 @@ func offer(ctx context.Context, kubeconfig *connectionFlags, kind, begun string,
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var names []string
-	_, _ = session.eachPage(ctx, kind, mostSearched, client.ListOptions{Namespace: session.namespace}, func(items []unstructured.Unstructured) error {
-		names = append(names, matching(items, begun, given, describe)...)
-		if len(names) >= mostOffered {
-			return errEnough
-		}
-		return nil
-	})
+	_, _ = session.eachPage(ctx, kind, mostSearched, client.ListOptions{Namespace: session.namespace},
+		func(items []unstructured.Unstructured) error {
+			names = append(names, matching(items, begun, given, describe)...)
+			if len(names) >= mostOffered {
+				return errEnough
+			}
+			return nil
+		})
 	return names[:min(len(names), mostOffered)], cobra.ShellCompDirectiveNoFileComp
 }
 
@@ -177,5 +179,6 @@ func severityAndTitle(finding unstructured.Unstructured) string {
 func keyDescription(key unstructured.Unstructured) string { return text(key, "spec", "description") }
 
 func deliveryDescription(d unstructured.Unstructured) string {
-	return text(d, "status", "phase") + ": " + text(d, "spec", "event", "type") + " to " + text(d, "spec", "endpointRef", "name")
+	return text(d, "status", "phase") + ": " + text(d, "spec", "event", "type") + " to " +
+		text(d, "spec", "endpointRef", "name")
 }

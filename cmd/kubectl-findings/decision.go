@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,13 +13,10 @@ import (
 
 // decision is what is to be said of findings. A nil member stays as it is. Who says it is not
 // in it: the API server puts the name of whoever sends the request.
-type decision struct {
-	userStatus *v1alpha1.UserStatus
-	comment    *string
-}
+type decision struct{ findingstate.Decision }
 
-// decide reads the flags: one of the three, or a comment, or both.
-func decide(mute, confirm, reopen bool, comment *string) (decision, error) {
+// decide reads the flags: one of the three, or a comment, or both; and why, and until when.
+func decide(mute, confirm, reopen bool, comment *string, grounds grounds) (decision, error) {
 	var chosen []v1alpha1.UserStatus
 	for _, c := range []struct {
 		given bool
@@ -32,86 +28,85 @@ func decide(mute, confirm, reopen bool, comment *string) (decision, error) {
 	}
 	switch {
 	case len(chosen) > 1:
-		return decision{}, errors.New("--mute, --confirm and --reopen exclude one another: give one")
+		return decision{}, errors.New("--mute, --confirm and --reopen exclude each other: use one of them")
 	case len(chosen) == 0 && comment == nil:
-		return decision{}, errors.New("there is nothing to say: give --mute, --confirm or --reopen, or --comment alone to leave the decision as it is")
+		return decision{}, errors.New("nothing to do: use --mute, --confirm or --reopen, or only --comment to keep the decision")
 	}
-	d := decision{comment: comment}
+	d := decision{findingstate.Decision{Comments: comment, Reason: grounds.reason, ExpiresAt: grounds.expiresAt}}
+	if (d.Reason != nil || d.ExpiresAt != nil) && (len(chosen) == 0 || chosen[0] == v1alpha1.UserStatusOpen) {
+		return decision{}, errors.New("--reason, --expires-at and --expires-in belong to a decision: use --mute or --confirm with them")
+	}
 	if len(chosen) == 1 {
-		d.userStatus = &chosen[0]
+		d.UserStatus = &chosen[0]
 	}
 	return d, nil
 }
 
 // imperative and past say what is done, to people.
 func (d decision) imperative() string {
-	if d.userStatus == nil {
+	if d.UserStatus == nil {
 		return "comment on"
 	}
 	return map[v1alpha1.UserStatus]string{
 		v1alpha1.UserStatusMuted: "mute", v1alpha1.UserStatusActive: "confirm", v1alpha1.UserStatusOpen: "reopen",
-	}[*d.userStatus]
+	}[*d.UserStatus]
 }
 
 func (d decision) past() string {
-	if d.userStatus == nil {
+	if d.UserStatus == nil {
 		return "commented"
 	}
 	return map[v1alpha1.UserStatus]string{
 		v1alpha1.UserStatusMuted: "muted", v1alpha1.UserStatusActive: "confirmed", v1alpha1.UserStatusOpen: "reopened",
-	}[*d.userStatus]
+	}[*d.UserStatus]
 }
 
 // verdict is what people said of a finding.
-type verdict struct {
-	userStatus v1alpha1.UserStatus
-	comment    string
-}
+type verdict struct{ findingstate.Standing }
 
-func verdictOf(f *v1alpha1.Finding) verdict {
-	return verdict{findingstate.UserStatus(&f.Spec), f.Spec.Triage.Comments}
-}
+func verdictOf(f *v1alpha1.Finding) verdict { return verdict{findingstate.StandingOf(f)} }
 
-// after is the verdict that the decision makes of another.
-func (d decision) after(v verdict) verdict {
-	if d.userStatus != nil {
-		v.userStatus = *d.userStatus
+// String says it to people.
+func (v verdict) String() string {
+	switch {
+	case v.Stale:
+		return string(v.UserStatus) + ", stale"
+	case v.UserStatus == v1alpha1.UserStatusOpen && v.Triage.ExpiresAt != nil:
+		return "open, ended"
 	}
-	if d.comment != nil {
-		v.comment = *d.comment
-	}
-	return v
+	return string(v.UserStatus)
 }
 
 // changes reports whether the decision makes a difference.
-func (d decision) changes(v verdict) bool { return d.after(v) != v }
+func (d decision) changes(v verdict) bool { return len(d.Changes(v.Standing)) > 0 }
 
 // patch turns the finding of that very resourceVersion into what was decided. It names only
-// what differs.
+// what differs, and the facts that were decided upon.
 func (d decision) patch(v verdict, resourceVersion string) (client.Patch, error) {
-	triage := map[string]any{}
-	after := d.after(v)
-	if after.userStatus != v.userStatus {
-		triage["userStatus"] = after.userStatus
-	}
-	if after.comment != v.comment {
-		triage["comments"] = after.comment
-	}
 	data, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": resourceVersion},
-		"spec":     map[string]any{"triage": triage},
+		"spec":     map[string]any{"triage": d.Changes(v.Standing)},
 	})
 	return client.RawPatch(types.MergePatchType, data), err
 }
 
 // becomes says in a word what the decision makes of a verdict.
 func (d decision) becomes(v verdict) string {
-	after := d.after(v)
-	switch {
-	case after.userStatus != v.userStatus:
-		return string(after.userStatus)
-	case after.comment != v.comment:
-		return fmt.Sprintf("%s, commented", after.userStatus)
+	changed := d.Changes(v.Standing)
+	has := func(member string) bool { _, has := changed[member]; return has }
+	status := v.UserStatus
+	if d.UserStatus != nil {
+		status = *d.UserStatus
 	}
-	return string(after.userStatus)
+	switch {
+	case status != v.UserStatus:
+		return string(status)
+	case has("basis"):
+		return string(status) + " again"
+	case has("reason") || has("expiresAt"):
+		return string(status) + ", otherwise"
+	case has("comments"):
+		return string(status) + ", commented"
+	}
+	return string(status)
 }

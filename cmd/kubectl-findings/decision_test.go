@@ -7,7 +7,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
+
+// said is the verdict with the comment "old" about a finding of low severity.
+func said(status v1alpha1.UserStatus, stale bool) verdict {
+	return verdict{findingstate.Standing{
+		UserStatus: status, Triage: v1alpha1.FindingTriage{UserStatus: status, Comments: "old"}, Stale: stale, Facts: "severity=low",
+	}}
+}
 
 func TestADecisionNamesOnlyWhatDiffers(t *testing.T) {
 	for reason, tc := range map[string]struct {
@@ -18,14 +26,16 @@ func TestADecisionNamesOnlyWhatDiffers(t *testing.T) {
 		becomes string
 		patch   string
 	}{
-		"a decision":             {true, nil, verdict{"open", "old"}, true, "muted", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{"userStatus":"muted"}}}`},
-		"with a comment":         {true, ptr.To("new"), verdict{"open", "old"}, true, "muted", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{"comments":"new","userStatus":"muted"}}}`},
-		"the comment alone":      {true, ptr.To("new"), verdict{"muted", "old"}, true, "muted, commented", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{"comments":"new"}}}`},
-		"a comment taken back":   {false, ptr.To(""), verdict{"active", "old"}, true, "active, commented", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{"comments":""}}}`},
-		"nothing that is new":    {true, ptr.To("old"), verdict{"muted", "old"}, false, "muted", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{}}}`},
-		"no comment, none wiped": {true, nil, verdict{"muted", "old"}, false, "muted", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{}}}`},
+		"a decision":             {true, nil, said("open", false), true, "muted", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{"basis":"severity=low","userStatus":"muted"}}}`},
+		"with a comment":         {true, ptr.To("new"), said("open", false), true, "muted", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{"basis":"severity=low","comments":"new","userStatus":"muted"}}}`},
+		"the comment alone":      {true, ptr.To("new"), said("muted", false), true, "muted, commented", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{"comments":"new"}}}`},
+		"a comment taken back":   {false, ptr.To(""), said("active", false), true, "active, commented", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{"comments":""}}}`},
+		"nothing that is new":    {true, ptr.To("old"), said("muted", false), false, "muted", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{}}}`},
+		"stale, repeated":        {true, nil, said("muted", true), true, "muted again", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{"basis":"severity=low"}}}`},
+		"stale, commented":       {false, ptr.To("new"), said("muted", true), true, "muted, commented", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{"comments":"new"}}}`},
+		"no comment, none wiped": {true, nil, said("muted", false), false, "muted", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{}}}`},
 	} {
-		d, err := decide(tc.mute, false, false, tc.comment)
+		d, err := decide(tc.mute, false, false, tc.comment, grounds{})
 		if err != nil {
 			t.Fatalf("%s: %v", reason, err)
 		}

@@ -7,8 +7,8 @@ import (
 	"os"
 	"slices"
 
-	"github.com/appsec-dev/findings-operator/internal/importer"
-	"github.com/appsec-dev/findings-operator/internal/sarif"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
 // reader reads the files of results that a command is given.
@@ -25,7 +25,7 @@ func (r *reader) read(names []string) ([]importer.File, error) {
 	var errs []error
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
-			errs = append(errs, fmt.Errorf("%s is given twice", name))
+			errs = append(errs, fmt.Errorf("%s is listed twice", name))
 			continue
 		}
 		log, err := r.readOne(name)

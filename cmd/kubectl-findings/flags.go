@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/importer"
+	"github.com/appsec-dev/findings-operator/internal/version"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
 
 // connectionFlags say which API server is meant, and which organization.
@@ -20,8 +23,14 @@ type connectionFlags struct {
 	organization string
 }
 
-func newConnectionFlags() *connectionFlags {
-	return &connectionFlags{ConfigFlags: genericclioptions.NewConfigFlags(true)}
+// newConnectionFlags returns the flags of kubectl. What the API server warns of is written to errOut, each once.
+func newConnectionFlags(errOut io.Writer) *connectionFlags {
+	flags := genericclioptions.NewConfigFlags(true)
+	return &connectionFlags{ConfigFlags: flags.WithWrapConfigFn(func(config *rest.Config) *rest.Config {
+		config.UserAgent = program + "/" + version.String()
+		config.WarningHandler = rest.NewWarningWriter(errOut, rest.WarningWriterOptions{Deduplicate: true})
+		return config
+	})}
 }
 
 // AddFlags adds kubectl's own flags, and one that says organization where kubectl says namespace.
@@ -39,14 +48,14 @@ func (f *connectionFlags) namespace() (string, error) {
 	}
 	namespace := v1alpha1.NamespacePrefix + f.organization
 	if given := *f.Namespace; given != "" && given != namespace {
-		return "", fmt.Errorf("--organization %s means --namespace %s, and --namespace %s is given: leave one out",
+		return "", fmt.Errorf("--organization %s means --namespace %s, but --namespace is %s: omit one of them",
 			f.organization, namespace, given)
 	}
 	return namespace, nil
 }
 
 // connect returns a session for what to say of errors, and a client for imports.
-func connect(flags *connectionFlags) (*session, client.Client, error) {
+func connect(flags *connectionFlags) (*session, *importer.Client, error) {
 	session, err := flags.open()
 	if err != nil {
 		return nil, nil, err
@@ -63,7 +72,7 @@ func connect(flags *connectionFlags) (*session, client.Client, error) {
 // such namespace.
 func (s *session) explainImport(ctx context.Context, err error, what string) error {
 	var refused *importer.RefusedError
-	if errors.As(err, &refused) {
+	if errors.As(err, &refused) || apierrors.IsNotFound(err) {
 		if missing := s.checkPlace(context.WithoutCancel(ctx)); missing != nil {
 			return missing
 		}
@@ -78,7 +87,8 @@ func timeFlag(flag, value string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339, value)
 	if err != nil {
-		return t, fmt.Errorf("--%s is %q and must be a time in RFC 3339, as 2026-01-31T12:00:00Z: %w", flag, value, err)
+		return t, fmt.Errorf("--%s is %q and must be a time in RFC 3339, for example 2026-01-31T12:00:00Z: %w", flag, value,
+			err)
 	}
 	return t, nil
 }

@@ -18,13 +18,14 @@ const (
 	roleViewer  = "findings-viewer"
 	roleTriager = "findings-triager"
 	roleScanner = "findings-scanner"
+	roleAdmin   = "findings-admin"
 )
 
 // need is what an operation takes, for whoever is refused.
 type need struct {
 	// what is done, as "list findings".
 	what string
-	// role that lets it be done; "" where none of findings-operator's does.
+	// role that lets it be done.
 	role string
 	// everywhere says that all namespaces are meant.
 	everywhere bool
@@ -58,11 +59,8 @@ func (s *session) next(err error, n need) string {
 }
 
 func (s *session) nextWhenForbidden(n need) string {
-	switch {
-	case n.everywhere:
+	if n.everywhere {
 		return fmt.Sprintf("To %s of all organizations takes the ClusterRole %s bound by a ClusterRoleBinding; for one organization give --organization.", n.what, n.role)
-	case n.role == "":
-		return fmt.Sprintf("To %s in namespace %s is a matter for its administrators: no role of findings-operator's lets it.", n.what, s.namespace)
 	}
 	return fmt.Sprintf("To %s takes the ClusterRole %s in namespace %s. An administrator grants it:\n  kubectl create rolebinding NAME -n %s --clusterrole=%s --user=YOU",
 		n.what, n.role, s.namespace, s.namespace, n.role)
@@ -77,19 +75,21 @@ func (s *session) notFound(ctx context.Context, err error, n need) error {
 		return s.explain(err, n)
 	}
 	var names []string
-	_, listErr := s.eachPage(ctx, n.kind, mostCompared, client.ListOptions{Namespace: s.namespace}, func(items []unstructured.Unstructured) error {
-		for _, item := range items {
-			names = append(names, item.GetName())
-		}
-		return nil
-	})
+	_, listErr := s.eachPage(ctx, n.kind, mostCompared, client.ListOptions{Namespace: s.namespace},
+		func(items []unstructured.Unstructured) error {
+			for _, item := range items {
+				names = append(names, item.GetName())
+			}
+			return nil
+		})
 	if near := similar(n.name, names); listErr == nil && len(near) > 0 {
 		return fmt.Errorf("%w\nDid you mean %s?", err, strings.Join(near, " or "))
 	}
 	if missing := s.checkPlace(ctx); missing != nil {
 		return missing
 	}
-	return fmt.Errorf("%w\nIt is not in namespace %s; another organization is chosen with --organization", err, s.namespace)
+	return fmt.Errorf("%w\nIt is not in namespace %s; another organization is chosen with --organization", err,
+		s.namespace)
 }
 
 // mostSimilar is how many names are suggested.
@@ -104,7 +104,8 @@ func similar(name string, names []string) []string {
 		}
 	}
 	if len(near) == 0 {
-		near = slices.DeleteFunc(slices.Clone(names), func(other string) bool { return distance(name, other) > max(2, len(name)/8) })
+		near = slices.DeleteFunc(slices.Clone(names),
+			func(other string) bool { return distance(name, other) > max(2, len(name)/8) })
 		slices.SortStableFunc(near, func(a, b string) int { return distance(name, a) - distance(name, b) })
 	}
 	return near[:min(len(near), mostSimilar)]

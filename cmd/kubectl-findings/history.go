@@ -4,17 +4,21 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
 const historyLong = `Show who decided what about a finding, and when.
 
-The finding keeps the last 16 changes of any sort; --all shows those that scanners made too.
-What is older, and comments in full, are in the controllers' audit log.`
+The finding keeps the last 16 changes of any kind; --all also shows those that scanners made.
+Of a scan that was uploaded over REST it shows the API key, while the scan is kept.
+Older changes and whole comments are in the controllers' audit log.`
 
 const historyExample = `  # Who muted this, and why
   kubectl findings history f-gvoagaawln76qanzzhb4sxqjlh
@@ -60,7 +64,10 @@ func (o *historyOptions) run(ctx context.Context, name string) error {
 	if err := session.get(ctx, name, finding); err != nil {
 		return session.notFound(ctx, err, need{what: "read findings", role: roleViewer, kind: "Finding", name: name})
 	}
-	shown := history(finding.Status.Transitions, o.all)
+	shown, err := session.withKeys(ctx, history(finding.Status.Transitions, o.all))
+	if err != nil {
+		return err
+	}
 	if o.output != "" {
 		return write(o.streams.Out, o.output, shown, nil)
 	}
@@ -76,31 +83,72 @@ func (o *historyOptions) run(ctx context.Context, name string) error {
 	return nil
 }
 
-// history picks the decisions of people, or everything; never nil, for it may be encoded.
+// history picks what concerns the decisions of people, or everything; never nil, for it may be encoded.
 func history(transitions []v1alpha1.Transition, all bool) []v1alpha1.Transition {
 	shown := []v1alpha1.Transition{}
 	for _, t := range transitions {
-		if all || t.Type == v1alpha1.TransitionTriaged {
+		switch t.Type {
+		case v1alpha1.TransitionTriaged, v1alpha1.TransitionExpired, v1alpha1.TransitionStale, v1alpha1.TransitionFresh:
 			shown = append(shown, t)
+		default:
+			if all {
+				shown = append(shown, t)
+			}
 		}
 	}
 	return shown
 }
 
-func historyTable(shown []v1alpha1.Transition, all bool) ([]column, []row) {
+// change is a transition, and the API key that its scan was uploaded with, as far as that is known.
+type change struct {
+	v1alpha1.Transition `json:",inline"`
+	ImportedBy          string `json:"importedBy,omitempty"`
+}
+
+// withKeys adds the keys. A scan that is no longer kept, or that the user may not read, has none.
+func (s *session) withKeys(ctx context.Context, transitions []v1alpha1.Transition) ([]change, error) {
+	keys := map[string]string{"": ""}
+	changes := []change{}
+	for _, t := range transitions {
+		if _, known := keys[t.Scan]; !known {
+			scan := &v1alpha1.Scan{}
+			err := s.get(ctx, t.Scan, scan)
+			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+				return nil, fmt.Errorf("read scan %s: %w", t.Scan, err)
+			}
+			keys[t.Scan] = scan.Spec.ImportedBy
+		}
+		changes = append(changes, change{Transition: t, ImportedBy: keys[t.Scan]})
+	}
+	return changes, nil
+}
+
+func historyTable(shown []change, all bool) ([]column, []row) {
 	columns := []column{{name: "When"}, {name: "Who"}, {name: "From"}, {name: "To"}, {name: "Comment"}}
 	if all {
-		columns = append([]column{{name: "Seq"}, {name: "What"}}, append(columns, column{name: "Scan"})...)
+		columns = append([]column{{name: "Seq"}, {name: "What"}}, append(columns, column{name: "Scan"}, column{name: "Imported by"})...)
 	}
 	var rows []row
 	for _, t := range shown {
-		r := row{instant(&t.At), t.By, t.From, t.To, t.Comment}
+		r := row{instant(&t.At), t.By, t.From, t.To, detail(&t.Transition)}
+		if !all && t.Type != v1alpha1.TransitionTriaged {
+			r[4] = strings.TrimSuffix(string(t.Type)+": "+r[4], ": ")
+		}
 		if all {
-			r = append(row{strconv.FormatInt(t.Seq, 10), string(t.Type)}, append(r, t.Scan)...)
+			r = append(row{strconv.FormatInt(t.Seq, 10), string(t.Type)}, append(r, t.Scan, t.ImportedBy)...)
 		}
 		rows = append(rows, r)
 	}
 	return columns, rows
+}
+
+// detail is the comment, behind the reason of a decision and when that ends.
+func detail(t *v1alpha1.Transition) string {
+	grounds := string(t.Reason)
+	if t.ExpiresAt != nil {
+		grounds = strings.TrimSpace(grounds + " until " + instant(t.ExpiresAt))
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(grounds+": "+t.Comment, ": "), ": ")
 }
 
 // historyNotes say what the table does not show.
@@ -108,9 +156,24 @@ func historyNotes(f *v1alpha1.Finding, shown int) []string {
 	var notes []string
 	transitions := f.Status.Transitions
 	if len(transitions) > 0 && transitions[0].Seq > 1 {
-		notes = append(notes, fmt.Sprintf("changes 1 to %d are older than what the finding keeps: they are in the controllers' audit log", transitions[0].Seq-1))
+		notes = append(notes,
+			fmt.Sprintf("changes 1 to %d are older than what the finding keeps: they are in the controllers' audit log",
+				transitions[0].Seq-1))
 	} else if shown == 0 {
 		notes = append(notes, "nobody has decided anything about it")
+	}
+	if findingstate.Ended(f) {
+		notes = append(notes, fmt.Sprintf("the decision (%s) has ended at %s: decide anew, or leave it open",
+			findingstate.Declared(&f.Spec), instant(f.Status.EndedAt)))
+	}
+	if why := findingstate.WhyStale(f); why != "" {
+		notes = append(notes,
+			fmt.Sprintf("the decision was made about other facts (%s): repeat it if it still holds, or decide anew",
+				printable(why)))
+	}
+	if s := f.Spec.Suppression; s != nil {
+		suppressed := fmt.Sprintf("its source suppresses it (%s): %s", s.Kind, printable(s.Justification))
+		notes = append(notes, strings.TrimSuffix(suppressed, ": "))
 	}
 	if f.Status.ObservedGeneration < f.Generation {
 		notes = append(notes, "the last change has yet to be recorded: ask again in a moment")

@@ -11,30 +11,42 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/importer"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/version"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/provision"
 )
 
-const importLong = `Import what scanners found, as SARIF 2.1.0 files.
+const importLong = `Import scan results from SARIF 2.1.0 files.
 
-Only differences are written: new findings are created, changed ones updated, those that
-the scan no longer reports closed, and those that are back reopened. What people decided
-about a finding is never touched. Importing the same results again, at any commit, writes
-no finding.
+Only differences are written: new findings are created, changed ones are updated, findings
+that the scan no longer reports are closed, and findings that reappear are reopened. People's
+decisions are never changed. Importing the same results again, at any commit, writes no
+finding.
 
-All results of one tool and category are one scan, from whichever of the files. A file
-that is not SARIF 2.1.0 is refused, and then nothing at all is written.`
+All results of one tool, category and analysis, from any of the files, form one scan. The analysis
+is a file's automationDetails.id up to its last slash: CodeQL for Ruby and CodeQL for Python do not
+close each other's findings. A file that is not SARIF 2.1.0 is refused, and then nothing is written.
+
+A Repository or a Project that does not exist is created if spec.imports.create of the Organization says so, with
+the URL, branch and commit that the files name in versionControlProvenance. What exists is never changed.`
 
 const importExample = `  # Import what gosec found in a project of the organization acme
   kubectl findings import gosec.sarif --repository payments --project api -n org-acme
 
-  # See first what that would change
+  # Preview what that would change
   kubectl findings import gosec.sarif --repository payments --project api -n org-acme --dry-run
 
   # Straight from the scanner
   semgrep scan --sarif | kubectl findings import - --repository payments --project api
 
-  # Several files of one tool are one scan; paths count from the folder that was scanned
+  # The scanner reports under another name now
+  kubectl findings import lint.sarif --repository payments --project api --formerly "Lint Community"
+
+  # Into a repository that nobody has written down, in an organization that lets imports create it
+  kubectl findings import gosec.sarif --repository acme/payments --project payments --branch main
+
+  # Several files of one tool form one scan; paths become relative to the scanned folder
   kubectl findings import eslint-*.sarif --repository payments --project web --source-root "$PWD"`
 
 type importOptions struct {
@@ -42,7 +54,10 @@ type importOptions struct {
 	kubeconfig *connectionFlags
 
 	repository, project string
+	projectPath, branch string
 	tool                string
+	formerly            string
+	analysis            string
 	category            string
 	commit              string
 	startedAt           string
@@ -62,22 +77,34 @@ func newImportCommand(kubeconfig *connectionFlags, streams genericiooptions.IOSt
 		Example: importExample,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error {
-			return o.run(cmd.Context(), files)
+			return o.run(cmd.Context(), files, cmd.Flags().Changed("analysis"))
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.repository, "repository", "", "Repository that was scanned (required)")
+	flags.StringVar(&o.repository, "repository", "", "Repository that was scanned: its name, or OWNER/NAME, its full name (required)")
 	flags.StringVar(&o.project, "project", "", "Project of the repository that was scanned (required)")
-	flags.StringVar(&o.tool, "tool", "", "the scanner's name, in place of the one in the files")
-	flags.StringVar(&o.category, "category", "", "Code, Package or Secret; derived from the scanner's name if not given")
-	flags.StringVar(&o.commit, "commit", "", "commit that was scanned; taken from the files if they say it")
-	flags.StringVar(&o.startedAt, "started-at", "", "when the scan started, in RFC 3339; taken from the files if they say it, else now")
-	flags.StringVar(&o.sourceRoot, "source-root", "", "folder, on the machine that scanned, from which the paths of findings count")
+	flags.StringVar(&o.projectPath, "project-path", "",
+		"folder of the Project in the repository, if the Project is created; default: the whole repository")
+	flags.StringVar(&o.branch, "branch", "",
+		"branch that was scanned, for a Repository that is created; default: taken from the files")
+	flags.StringVar(&o.tool, "tool", "", "the scanner's name, instead of the one in the files")
+	flags.StringVar(&o.formerly, "formerly", "",
+		"another name under which the scanner's findings are known; they are taken over with their decisions")
+	flags.StringVar(&o.analysis, "analysis", "",
+		"distinguishes scans of one tool and category, instead of automationDetails.id in the files; '' for none")
+	flags.StringVar(&o.category, "category", "", "Code, Package or Secret; default: derived from the scanner's name")
+	flags.StringVar(&o.commit, "commit", "", "the scanned commit; default: taken from the files")
+	flags.StringVar(&o.startedAt, "started-at", "",
+		"when the scan started, in RFC 3339; default: taken from the files, else now")
+	flags.StringVar(&o.sourceRoot, "source-root", "",
+		"root of the source on the machine that scanned; paths of findings become relative to it")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would change and write nothing")
-	flags.BoolVar(&o.force, "force", false, "import a scan that is older than the last completed one, and close however many findings")
-	flags.IntVar(&o.concurrency, "concurrency", importer.DefaultConcurrency, "how many findings are written at the same time")
-	flags.StringVarP(&o.output, "output", "o", "", "format of the summary: json or yaml; text if not given")
-	flags.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing but errors")
+	flags.BoolVar(&o.force, "force", false,
+		"import a scan that is older than the last completed one, and close any number of findings")
+	flags.IntVar(&o.concurrency, "concurrency", importer.DefaultConcurrency,
+		"how many findings are written at the same time")
+	flags.StringVarP(&o.output, "output", "o", "", "format of the summary: json or yaml; default: text")
+	flags.BoolVarP(&o.quiet, "quiet", "q", false, "print errors only")
 	for _, name := range []string{"repository", "project"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {
 			panic(err) // the flag is defined above
@@ -86,8 +113,8 @@ func newImportCommand(kubeconfig *connectionFlags, streams genericiooptions.IOSt
 	return cmd
 }
 
-func (o *importOptions) run(ctx context.Context, names []string) error {
-	choices, err := o.choices()
+func (o *importOptions) run(ctx context.Context, names []string, chosenAnalysis bool) error {
+	choices, err := o.choices(chosenAnalysis)
 	if err != nil {
 		return err
 	}
@@ -103,12 +130,20 @@ func (o *importOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
+	found, err := importer.Provision(ctx, client, importer.Place{
+		Namespace: session.namespace, Repository: o.repository, Project: o.project, Folder: o.projectPath,
+		Told: provision.Told{Branch: o.branch}, DryRun: o.dryRun,
+	}, batches)
+	if err != nil {
+		return session.explainImport(ctx, err, "import scans")
+	}
 	progress := newProgress(o.streams.ErrOut, o.quiet, "findings")
-	target := importer.Target{Namespace: session.namespace, Repository: o.repository, Project: o.project}
+	target := importer.Target{Namespace: session.namespace, Repository: found.Repository.Name, Project: o.project}
 	summaries, err := importer.New(client, target, importer.Options{
-		DryRun: o.dryRun, Force: o.force, Concurrency: o.concurrency,
+		DryRun: o.dryRun, Found: found, Force: o.force, Concurrency: o.concurrency,
+		Importer: program + "/" + version.String(),
 		OnWaiting: func(b *importer.Batch, holder string) {
-			progress.waiting(fmt.Sprintf("%s (%s) into this project", b.Tool, b.Category), holder)
+			progress.waiting(b.Name()+" into this project", holder)
 		},
 		OnProgress: progress.at,
 	}).Import(ctx, batches)
@@ -120,11 +155,15 @@ func (o *importOptions) run(ctx context.Context, names []string) error {
 	return err
 }
 
-func (o *importOptions) choices() (importer.Choices, error) {
-	c := importer.Choices{Tool: o.tool, Commit: o.commit}
-	known := []appsecv1alpha1.FindingCategory{appsecv1alpha1.CategoryCode, appsecv1alpha1.CategoryPackage, appsecv1alpha1.CategorySecret}
+func (o *importOptions) choices(chosenAnalysis bool) (importer.Choices, error) {
+	c := importer.Choices{Tool: o.tool, Formerly: o.formerly, Commit: o.commit}
+	if chosenAnalysis {
+		c.Analysis = &o.analysis
+	}
+	known := []v1alpha1.FindingCategory{v1alpha1.CategoryCode, v1alpha1.CategoryPackage, v1alpha1.CategorySecret}
 	if o.category != "" {
-		at := slices.IndexFunc(known, func(k appsecv1alpha1.FindingCategory) bool { return strings.EqualFold(string(k), o.category) })
+		at := slices.IndexFunc(known,
+			func(k v1alpha1.FindingCategory) bool { return strings.EqualFold(string(k), o.category) })
 		if at < 0 {
 			return c, fmt.Errorf("--category is %q and must be Code, Package or Secret", o.category)
 		}

@@ -14,16 +14,16 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-const keyLong = `Make, list and rotate the API keys of an organization.
+const keyLong = `Create, list and rotate the API keys of an organization.
 
-A key's token is in a Secret and nowhere else: who may read the organization's Secrets may read
-its tokens.`
+A key's token is stored in a Secret and nowhere else: whoever may read the organization's Secrets
+may read its tokens.`
 
 func newKeyCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "key",
 		Aliases: []string{"keys"},
-		Short:   "Make, list and rotate API keys",
+		Short:   "Create, list and rotate API keys",
 		Long:    keyLong,
 		Example: keyCreateExample,
 		Args:    cobra.NoArgs,
@@ -45,7 +45,8 @@ type issuance struct {
 }
 
 func (i *issuance) addFlags(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&i.showToken, "show-token", false, "print the token, alone, to standard output; this reads the key's Secret")
+	cmd.Flags().BoolVar(&i.showToken, "show-token", false,
+		"print only the token to standard output; this reads the key's Secret")
 	cmd.Flags().DurationVar(&i.timeout, "timeout", time.Minute, "how long to wait for the token")
 }
 
@@ -90,7 +91,8 @@ func (i *issuance) hand(ctx context.Context, s *session, key *v1alpha1.APIKey, w
 	fmt.Fprintln(i.streams.ErrOut, what)
 	name := string(key.Status.SecretRef.Name)
 	if !i.showToken {
-		fmt.Fprintf(i.streams.ErrOut, "The token is in Secret %s; who may read it gets it with:\n  kubectl get secret %s -n %s -o go-template='{{.data.%s | base64decode}}'\n",
+		fmt.Fprintf(i.streams.ErrOut,
+			"The token is in Secret %s; who may read it gets it with:\n  kubectl get secret %s -n %s -o go-template='{{.data.%s | base64decode}}'\n",
 			name, name, s.namespace, v1alpha1.APIKeyTokenKey)
 		return nil
 	}

@@ -15,13 +15,13 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-const keyCreateLong = `Make an API key and wait until its token has been issued.
+const keyCreateLong = `Create an API key and wait until its token has been issued.
 
-The token is shown only with --show-token; else the command says which Secret holds it. A key
-with no scope may do everything. Without --expires-in it lives for 90 days, or for the longest
-life that the organization allows where that is shorter.`
+The token is printed only with --show-token; else the command names the Secret that holds it. A
+key without a scope may do everything. Without --expires-in it expires after 90 days, or earlier
+if the organization's maximum is shorter.`
 
-const keyCreateExample = `  # A key for a dashboard, which only reads
+const keyCreateExample = `  # A read-only key for a dashboard
   kubectl findings key create dashboard --description "The team's dashboard" \
     --scope findings:read --scope repos:read --expires-in 720h
 
@@ -42,7 +42,7 @@ func newKeyCreateCommand(kubeconfig *connectionFlags, streams genericiooptions.I
 	o := &keyCreateOptions{issuance: issuance{streams: streams}, kubeconfig: kubeconfig}
 	cmd := &cobra.Command{
 		Use:     "create NAME",
-		Short:   "Make an API key",
+		Short:   "Create an API key",
 		Long:    keyCreateLong,
 		Example: keyCreateExample,
 		Args:    cobra.ExactArgs(1),
@@ -53,15 +53,15 @@ func newKeyCreateCommand(kubeconfig *connectionFlags, streams genericiooptions.I
 	}
 	o.addFlags(cmd)
 	cmd.Flags().StringVar(&o.description, "description", "", "who uses the key and for what")
-	cmd.Flags().DurationVar(&o.expiresIn, "expires-in", 0, "how long the key lives, as 720h")
-	cmd.Flags().StringSliceVar(&o.scopes, "scope", nil, "what the key may do: "+alternatives(scopes)+" (may be repeated)")
-	cmd.Flags().Int32Var(&o.requestsPerMinute, "requests-per-minute", 0, "rate limit of the key; the organization's if not given")
+	cmd.Flags().DurationVar(&o.expiresIn, "expires-in", 0, "how long the key is valid, for example 720h")
+	cmd.Flags().StringSliceVar(&o.scopes, "scope", nil, "what the key may do: "+alternatives(scopes)+" (can be repeated)")
+	cmd.Flags().Int32Var(&o.requestsPerMinute, "requests-per-minute", 0,
+		"rate limit of the key; default: the organization's")
 	completeWords(cmd, "scope", scopes)
 	return cmd
 }
 
-var scopes = words(v1alpha1.ScopeFindingsRead, v1alpha1.ScopeFindingsTriage, v1alpha1.ScopeReposRead,
-	v1alpha1.ScopeReviewsRead, v1alpha1.ScopeWebhooksVerify)
+var scopes = words(v1alpha1.Scopes()...)
 
 func (o *keyCreateOptions) run(ctx context.Context, name string) error {
 	spec, err := o.spec(time.Now())
@@ -80,7 +80,8 @@ func (o *keyCreateOptions) run(ctx context.Context, name string) error {
 	if err := o.untilIssued(ctx, session, key); err != nil {
 		return err
 	}
-	return o.hand(ctx, session, key, fmt.Sprintf("API key %s was made, valid until %s", name, instant(key.Status.ExpiresAt)))
+	return o.hand(ctx, session, key, fmt.Sprintf("API key %s was made, valid until %s", name,
+		instant(key.Status.ExpiresAt)))
 }
 
 func (o *keyCreateOptions) create(ctx context.Context, s *session, key *v1alpha1.APIKey) error {
@@ -88,9 +89,10 @@ func (o *keyCreateOptions) create(ctx context.Context, s *session, key *v1alpha1
 	defer cancel()
 	err := s.client.Create(ctx, key, client.FieldOwner(fieldManager))
 	if apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("%w\nTake another name, or get a new token for that key with: kubectl findings rotate-key %s -n %s", err, key.Name, s.namespace)
+		return fmt.Errorf("%w\nTake another name, or get a new token for that key with: kubectl findings rotate-key %s -n %s",
+			err, key.Name, s.namespace)
 	}
-	return s.explain(err, need{what: "make API keys"})
+	return s.explain(err, need{what: "make API keys", role: roleAdmin})
 }
 
 // spec reads the flags.
@@ -99,7 +101,7 @@ func (o *keyCreateOptions) spec(now time.Time) (v1alpha1.APIKeySpec, error) {
 	var errs []error
 	switch {
 	case o.expiresIn < 0:
-		errs = append(errs, fmt.Errorf("--expires-in is %s and must be a time to come", o.expiresIn))
+		errs = append(errs, fmt.Errorf("--expires-in is %s and must be greater than 0", o.expiresIn))
 	case o.expiresIn > 0:
 		at := v1alpha1.NewTime(now.Add(o.expiresIn))
 		spec.ExpiresAt = &at

@@ -16,10 +16,10 @@ import (
 
 const keyListLong = `List an organization's API keys, their state, and when they were last used. No token is shown.`
 
-const keyListExample = `  # Which keys are there, and until when
+const keyListExample = `  # Which keys exist, and when they expire
   kubectl findings key list
 
-  # What they may do, too
+  # Also show what they may do
   kubectl findings key list -o wide`
 
 func newKeyListCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
@@ -39,7 +39,8 @@ func newKeyListCommand(kubeconfig *connectionFlags, streams genericiooptions.IOS
 	return cmd
 }
 
-func listKeys(ctx context.Context, kubeconfig *connectionFlags, streams genericiooptions.IOStreams, output *output) error {
+func listKeys(ctx context.Context, kubeconfig *connectionFlags, streams genericiooptions.IOStreams,
+	output *output) error {
 	if err := output.check(); err != nil {
 		return err
 	}
@@ -48,10 +49,11 @@ func listKeys(ctx context.Context, kubeconfig *connectionFlags, streams generici
 		return err
 	}
 	var items []unstructured.Unstructured
-	_, err = session.eachPage(ctx, "APIKey", 0, client.ListOptions{Namespace: session.namespace}, func(page []unstructured.Unstructured) error {
-		items = append(items, page...)
-		return nil
-	})
+	_, err = session.eachPage(ctx, "APIKey", 0, client.ListOptions{Namespace: session.namespace},
+		func(page []unstructured.Unstructured) error {
+			items = append(items, page...)
+			return nil
+		})
 	if err != nil {
 		return session.explain(err, need{what: "list API keys", role: roleViewer})
 	}
@@ -64,7 +66,8 @@ func listKeys(ctx context.Context, kubeconfig *connectionFlags, streams generici
 		return output.objects(streams.Out, items)
 	}
 	if len(items) == 0 {
-		fmt.Fprintf(streams.ErrOut, "there is no API key in %s; make one with: kubectl findings key create NAME\n", place(session.namespace))
+		fmt.Fprintf(streams.ErrOut, "there are no API keys in %s; create one with: kubectl findings key create NAME\n",
+			place(session.namespace))
 		return nil
 	}
 	var rows []row
@@ -98,7 +101,8 @@ func keyRow(key *v1alpha1.APIKey, now time.Time) row {
 		allowed = strings.Join(words(key.Spec.Scopes...), ",")
 	}
 	return row{
-		key.Name, shortened(key.Spec.Description, titleLength), ready, reason, instant(key.Status.ExpiresAt), ago(key.Status.LastUsedAt, now),
+		key.Name, shortened(key.Spec.Description, titleLength), ready, reason,
+		instant(key.Status.ExpiresAt), ago(key.Status.LastUsedAt, now),
 		ago(&v1alpha1.Time{Time: key.CreationTimestamp.Time}, now), allowed, previous, secret,
 	}
 }

@@ -16,8 +16,8 @@ import (
 
 const rotateLong = `Give an API key a new token and wait until it has been issued.
 
-The token before stays valid for as long as --overlap says. Without it the token before is
-refused at once: right for one that has leaked, an interruption for whoever uses it else.`
+The previous token stays valid for the time given with --overlap. Without it the previous token is
+refused at once: use that for a leaked token; other clients would be interrupted.`
 
 // mostOverlap is what the API server takes.
 const mostOverlap = 720 * time.Hour
@@ -40,7 +40,7 @@ func newRotateKeyCommand(use string, kubeconfig *connectionFlags, streams generi
 		Use:   use + " NAME [--overlap DURATION]",
 		Short: "Give an API key a new token",
 		Long:  rotateLong,
-		Example: fmt.Sprintf(`  # The token before works for another day
+		Example: fmt.Sprintf(`  # The previous token works for another day
   kubectl findings %[1]s dashboard --overlap 24h
 
   # It has leaked: it is refused at once
@@ -52,7 +52,7 @@ func newRotateKeyCommand(use string, kubeconfig *connectionFlags, streams generi
 		ValidArgsFunction: completeOneName(kubeconfig, "APIKey", keyDescription),
 	}
 	o.addFlags(cmd)
-	cmd.Flags().DurationVar(&o.overlap, "overlap", 0, "how long the token before stays valid, at most 720h")
+	cmd.Flags().DurationVar(&o.overlap, "overlap", 0, "how long the previous token stays valid, at most 720h")
 	return cmd
 }
 
@@ -79,7 +79,7 @@ func (o *rotateOptions) run(ctx context.Context, name string) error {
 		return session.patch(ctx, key, patch)
 	})
 	if err != nil {
-		return session.notFound(ctx, err, need{what: "rotate API keys", kind: "APIKey", name: name})
+		return session.notFound(ctx, err, need{what: "rotate API keys", role: roleAdmin, kind: "APIKey", name: name})
 	}
 	if err := o.untilIssued(ctx, session, key); err != nil {
 		return err
@@ -108,5 +108,6 @@ func rotated(key *v1alpha1.APIKey) string {
 	if p := key.Status.Previous; p != nil {
 		before = "works until " + instant(&p.ExpiresAt)
 	}
-	return fmt.Sprintf("API key %s has a new token, valid until %s; the one before %s", key.Name, instant(key.Status.ExpiresAt), before)
+	return fmt.Sprintf("API key %s has a new token, valid until %s; the one before %s", key.Name,
+		instant(key.Status.ExpiresAt), before)
 }

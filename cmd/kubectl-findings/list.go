@@ -22,30 +22,37 @@ import (
 
 const listLong = `List findings.
 
-All filters must be met; of a filter that is repeated, one value. The API server does the
-choosing, and the list comes in pages: it costs what is shown, not what is there. All that
-matches otherwise is read where the list is to be sorted, and for --state, --rule,
---vulnerability, --package and --file, which the API server does not select by, or, of the
-state, not as it is this moment.
+A finding must match all filters, and one value of each repeated filter. The API server filters
+and returns pages, so the command reads only what it shows. With --sort-by, --state, --rule,
+--vulnerability, --package, --file, --owner, --text, --min-score, the times, --stale and
+--suppressed it reads all findings that match the other filters: the API server cannot select by
+these or, for the state, may not know the current one yet.
 
 Sort by severity (high first, and the higher score), age, detected or updated (latest first), or
 name, title, repository, project, state, tool.`
 
-const listExample = `  # Whatever is open and serious in a project
+const listExample = `  # Open and serious findings of a project
   kubectl findings list --project api --severity high --severity medium --state open
 
-  # What nobody has looked at yet, the worst first
+  # Findings that nobody has triaged yet, the worst first
   kubectl findings list --user-status open --sort-by severity --limit 20
 
-  # By any field that the API server selects by
+  # By any selectable field
   kubectl findings list --field-selector spec.class=CWE-89,status.state!=closed
 
-  # Names alone, for a script
+  # Only names, for a script
   kubectl findings list --tool gosec --state closed -o name
 
-  # Where a vulnerability is, by any of its ids, and where a package is
+  # Where a vulnerability occurs, by any of its ids, and where a package occurs
   kubectl findings list --vulnerability CVE-2019-1549 -A
   kubectl findings list --package lodash --sort-by severity
+
+  # What is new since Monday in my team's projects
+  kubectl findings list --owner team-payments --created-since 2026-03-02T00:00:00Z
+
+  # What was decided about other facts than those of today, and what the code itself suppresses
+  kubectl findings list --stale
+  kubectl findings list --suppressed -o wide
 
   # In all organizations
   kubectl findings list -A --severity high -o wide`
@@ -74,9 +81,9 @@ func newListCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStre
 	}
 	o.filter.addFlags(cmd.Flags())
 	o.output.addFlags(cmd)
-	cmd.Flags().BoolVarP(&o.allOrganizations, "all-namespaces", "A", false, "list those of all organizations")
+	cmd.Flags().BoolVarP(&o.allOrganizations, "all-namespaces", "A", false, "list the findings of all organizations")
 	cmd.Flags().StringVar(&o.sortBy, "sort-by", "", "order: "+alternatives(sortNames()))
-	cmd.Flags().Int64Var(&o.limit, "limit", 0, "show at most so many; 0 for all")
+	cmd.Flags().Int64Var(&o.limit, "limit", 0, "maximum number of findings to show; 0 for all")
 	completeFilter(cmd, kubeconfig)
 	completeWords(cmd, "sort-by", sortNames())
 	return cmd
@@ -98,7 +105,11 @@ func (o *listOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	listing := &listing{asTable: o.output.tables(), wide: o.output.wide(), namespaces: o.allOrganizations, order: sortings[o.sortBy], now: time.Now()}
+	if err := o.filter.findOwned(ctx, session, namespace); err != nil {
+		return err
+	}
+	listing := &listing{asTable: o.output.tables(), wide: o.output.wide(), namespaces: o.allOrganizations,
+		order: sortings[o.sortBy], now: time.Now()}
 	limit := o.limit
 	if o.sortBy != "" || o.filter.looksItself() {
 		limit = 0 // the first of an order, or of those that match, are known when they have been seen
@@ -127,7 +138,7 @@ func (o *listOptions) run(ctx context.Context) error {
 		}
 		fmt.Fprintf(o.streams.ErrOut, "no findings match in %s\n", place(namespace))
 	case more:
-		fmt.Fprintf(o.streams.ErrOut, "there are more: these are %d; raise --limit or ask for less\n", o.limit)
+		fmt.Fprintf(o.streams.ErrOut, "more findings match than the %d shown: raise --limit or add filters\n", o.limit)
 	}
 	return nil
 }
@@ -173,7 +184,8 @@ var sortings = map[string]sorting{
 	"state":      {key: func(f *v1alpha1.Finding) string { return string(stateOf(f)) }},
 	"tool":       {key: func(f *v1alpha1.Finding) string { return f.Spec.Tool }},
 	"severity": {key: func(f *v1alpha1.Finding) string {
-		return strconv.Itoa(slices.Index(severityChoice.values, string(f.Spec.Details.Severity))) + worstFirst(f.Spec.Details.Score)
+		return strconv.Itoa(slices.Index(severityChoice.values, string(f.Spec.Details.Severity))) +
+			worstFirst(f.Spec.Details.Score)
 	}},
 	"age":      {key: func(f *v1alpha1.Finding) string { return instant(madeAt(f)) }, descending: true},
 	"detected": {key: func(f *v1alpha1.Finding) string { return instant(detectedAt(f)) }, descending: true},
@@ -286,9 +298,10 @@ func (l *listing) objects() []unstructured.Unstructured {
 // moves no other column.
 func findingColumns(namespaces bool) []column {
 	columns := []column{
-		{name: "Name"}, {name: "Severity"}, {name: "State"}, {name: "Triage"}, {name: "Project"}, {name: "Age"},
+		{name: "Name"}, {name: "Severity"}, {name: "State"}, {name: "Triage"}, {name: "Stale"}, {name: "Project"}, {name: "Age"},
 		{"Repository", true}, {"File", true}, {"Line", true}, {"Score", true}, {"Vulnerability", true}, {"Package", true},
-		{"Class", true}, {"Tool", true}, {"Triaged By", true}, {name: "Title"},
+		{"Class", true}, {"Tool", true}, {"Triaged By", true},
+		{"Why", true}, {"Until", true}, {"Suppressed", true}, {"Justification", true}, {name: "Title"},
 	}
 	if namespaces {
 		return append([]column{{name: "Namespace"}}, columns...)
@@ -301,7 +314,14 @@ func findingRow(f *v1alpha1.Finding, now time.Time, wide, namespaces bool) row {
 	if !wide {
 		title = shortened(title, titleLength)
 	}
-	vulnerability, inPackage := "", ""
+	vulnerability, inPackage, suppressed, justification := "", "", "", ""
+	if s := f.Spec.Suppression; s != nil {
+		suppressed, justification = string(s.Kind), s.Justification
+	}
+	until := ""
+	if end := f.Spec.Triage.ExpiresAt; end != nil {
+		until = instant(end)
+	}
 	if v := f.Spec.Vulnerability; v != nil {
 		vulnerability = v.ID
 	}
@@ -315,9 +335,10 @@ func findingRow(f *v1alpha1.Finding, now time.Time, wide, namespaces bool) row {
 		}
 	}
 	r := row{
-		f.Name, string(f.Spec.Details.Severity), string(stateOf(f)), string(findingstate.UserStatus(&f.Spec)), string(f.Spec.ProjectRef.Name),
+		f.Name, string(f.Spec.Details.Severity), string(stateOf(f)), string(findingstate.UserStatus(f)),
+		findingstate.StaleReason(f), string(f.Spec.ProjectRef.Name),
 		ago(madeAt(f), now), string(f.Spec.RepositoryRef.Name), file, line, f.Spec.Details.Score, vulnerability, inPackage,
-		f.Spec.Class, f.Spec.Tool, f.Spec.Triage.By, title,
+		f.Spec.Class, f.Spec.Tool, f.Spec.Triage.By, string(f.Spec.Triage.Reason), until, suppressed, justification, title,
 	}
 	if namespaces {
 		return append(row{f.Namespace}, r...)

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -22,6 +23,9 @@ func main() {
 	err := newRootCommand(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}).ExecuteContext(ctx)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
+		if failed := (*gateError)(nil); errors.As(err, &failed) {
+			os.Exit(exitGateFailed)
+		}
 		os.Exit(1)
 	}
 }

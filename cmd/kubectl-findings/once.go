@@ -16,7 +16,7 @@ type once struct {
 // Set implements pflag.Value.
 func (o *once) Set(value string) error {
 	if o.given {
-		return fmt.Errorf("it is given twice, and was %q before: give it once", o.String())
+		return fmt.Errorf("it is given twice, first as %q: use it once", o.String())
 	}
 	o.given = true
 	return o.Value.Set(value)

@@ -18,11 +18,13 @@ import (
 func (s *session) checkPlace(ctx context.Context) error {
 	lookup, cancel := context.WithTimeout(ctx, suggestTimeout)
 	defer cancel()
-	err := s.client.Get(lookup, client.ObjectKey{Name: s.namespace}, &metav1.PartialObjectMetadata{TypeMeta: namespaceType})
+	err := s.client.Get(lookup, client.ObjectKey{Name: s.namespace},
+		&metav1.PartialObjectMetadata{TypeMeta: namespaceType})
 	if !apierrors.IsNotFound(err) {
 		return nil
 	}
-	missing := fmt.Errorf("there is no namespace %q: check --organization, --namespace and the kubeconfig's context", s.namespace)
+	missing := fmt.Errorf("there is no namespace %q: check --organization, --namespace and the kubeconfig's context",
+		s.namespace)
 	list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NamespaceList"}}
 	if s.client.List(lookup, list, client.Limit(mostCompared)) != nil {
 		return missing

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
 
 const (
@@ -48,6 +48,7 @@ func write(to io.Writer, format string, summary any, text func() []byte) error {
 func (o *importOptions) text(summaries []*importer.Summary, failed bool) []byte {
 	var b bytes.Buffer
 	for _, s := range summaries {
+		provisioned(&b, s.Provisioned, o.dryRun)
 		for _, c := range s.Changes {
 			changeLine(&b, string(c.Action), c.Name, c.Severity, c.Title, c.Place)
 			if c.Because != "" {
@@ -55,9 +56,9 @@ func (o *importOptions) text(summaries []*importer.Summary, failed bool) []byte 
 			}
 		}
 		if o.dryRun {
-			unlisted(&b, s.Created+s.Updated+s.Reopened+s.Closed-len(s.Changes))
+			unlisted(&b, s.Unlisted)
 		}
-		head := fmt.Sprintf("%s (%s)", s.Tool, s.Category)
+		head := s.Name()
 		switch {
 		case o.dryRun:
 			head += ", dry run"
@@ -73,17 +74,58 @@ func (o *importOptions) text(summaries []*importer.Summary, failed bool) []byte 
 			fmt.Fprintf(&b, "  recognised %d by: %s\n", s.Recognised[rung], rung)
 		}
 		if s.InDoubt > 0 {
-			fmt.Fprintf(&b, "  in doubt %d: they may be other problems of the same kind, and a decision about one is marked\n", s.InDoubt)
+			fmt.Fprintf(&b, "  in doubt %d: they may be other problems of the same kind, and a decision about one is marked\n",
+				s.InDoubt)
 		}
+		if s.Suppressed > 0 {
+			fmt.Fprintf(&b, "  suppressed in the source %d: they stay findings, open_muted\n", s.Suppressed)
+		}
+		takenOver(&b, s)
 		explain(&b, s.SkippedBecause, s.SkippedExamples, s.Notes)
+		warn(&b, s.Warnings)
 		if s.LeftOpen > 0 {
-			fmt.Fprintf(&b, "  left open %d: changed by somebody at the moment of closing; the next import sees to them\n", s.LeftOpen)
+			fmt.Fprintf(&b, "  left open %d: changed by somebody at the moment of closing; the next import closes them\n",
+				s.LeftOpen)
 		}
 		if len(s.Incomplete) > 0 {
-			fmt.Fprintf(&b, "  nothing closed, %d open findings are not reported: %s\n", s.NotReported, strings.Join(s.Incomplete, "; "))
+			fmt.Fprintf(&b, "  nothing closed, %d open findings are not reported: %s\n", s.NotReported,
+				strings.Join(s.Incomplete, "; "))
 		}
 	}
 	return b.Bytes()
+}
+
+// provisioned says what was created for the import, or would be.
+func provisioned(b *bytes.Buffer, objects []importer.Provisioned, dryRun bool) {
+	verb := "created"
+	if dryRun {
+		verb = "would create"
+	}
+	for _, object := range objects {
+		fmt.Fprintf(b, "%s %s\n", verb, printable(object.String()))
+		if object.ScanBranch != "" {
+			fmt.Fprintf(b, "  its branch is %s: set spec.scanBranch if that is not its main branch\n", printable(object.ScanBranch))
+		}
+	}
+}
+
+// takenOver says which findings came from another name of the tool, or from before analyses were told apart.
+func takenOver(b *bytes.Buffer, s *importer.Summary) {
+	for _, name := range slices.Sorted(maps.Keys(s.Renamed)) {
+		fmt.Fprintf(b, "  took over %d of: %s\n", s.Renamed[name], printable(name))
+	}
+	if s.Adopted > 0 {
+		fmt.Fprintf(b, "  took over %d of no analysis\n", s.Adopted)
+	}
+	if s.NotAdopted > 0 {
+		fmt.Fprintf(b, "  left %d of no analysis: they are from before analyses were told apart, and may be another's; the next import of this one closes what no other has taken over\n", s.NotAdopted)
+	}
+}
+
+func warn(b *bytes.Buffer, warnings []string) {
+	for _, w := range warnings {
+		fmt.Fprintf(b, "  warning: %s\n", printable(w))
+	}
 }
 
 // unlisted says how many changes of a dry run are not shown.

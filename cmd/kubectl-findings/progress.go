@@ -37,7 +37,7 @@ func newProgress(out io.Writer, quiet bool, what string) *progress {
 
 func (p *progress) waiting(imported, holder string) {
 	if !p.quiet {
-		fmt.Fprintf(p.out, "waiting: another import of %s is at work (%s)\n", imported, holder)
+		fmt.Fprintf(p.out, "waiting: another import of %s is running (%s)\n", imported, holder)
 	}
 }
 

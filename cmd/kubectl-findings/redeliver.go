@@ -23,19 +23,20 @@ import (
 
 const redeliverLong = `Send webhook deliveries again.
 
-Whatever became of them: the same event is sent with the same webhook-id, so a receiver that has
-it already knows it again. Name the deliveries, or choose them: --failed is all that no attempt
-is left for. Those chosen are shown first, and nothing is sent without a yes, or --yes.
+The same event is sent with the same webhook-id, whatever happened before, so a receiver that has
+it already recognises it. Name the deliveries, or select them with filters: --failed selects those
+with no attempts left. The selection is shown first, and nothing is sent until you confirm or pass
+--yes.
 
-With --wait the command ends when every delivery has been delivered or has failed again.`
+With --wait the command ends when every delivery was delivered or has failed again.`
 
-const redeliverExample = `  # One delivery, and see what becomes of it
+const redeliverExample = `  # One delivery, waiting for the result
   kubectl findings redeliver d-6c2ogq5d4kq2ztyinkx7m5ya2e --wait
 
   # The receiver is back: everything that it missed
   kubectl findings redeliver --endpoint dashboard --failed
 
-  # See first what that is
+  # Preview what that would send
   kubectl findings redeliver --endpoint dashboard --failed --dry-run`
 
 // Fields of a delivery that the API server selects by.
@@ -73,14 +74,14 @@ func newRedeliverCommand(kubeconfig *connectionFlags, streams genericiooptions.I
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.endpoint, "endpoint", "", "only deliveries to this WebhookEndpoint")
-	flags.BoolVar(&o.failed, "failed", false, "only deliveries that no attempt is left for")
+	flags.BoolVar(&o.failed, "failed", false, "only deliveries with no attempts left")
 	addSelectorFlags(flags, &o.labels, &o.fields)
-	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be sent again and do nothing")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be sent again, and send nothing")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
-	flags.BoolVar(&o.wait, "wait", false, "wait until each has been delivered or has failed")
-	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait in all")
+	flags.BoolVar(&o.wait, "wait", false, "wait until each was delivered or has failed")
+	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait in total")
 	flags.IntVar(&o.concurrency, "concurrency", defaultConcurrency, "how many deliveries are written at the same time")
-	flags.StringVarP(&o.output, "output", "o", "", "format of the summary: json, yaml or name; text if not given")
+	flags.StringVarP(&o.output, "output", "o", "", "format of the summary: json, yaml or name; default: text")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress and no preview")
 	completeFlagNames(cmd, "endpoint", kubeconfig, "WebhookEndpoint")
 	return cmd
@@ -88,7 +89,8 @@ func newRedeliverCommand(kubeconfig *connectionFlags, streams genericiooptions.I
 
 func (o *redeliverOptions) run(ctx context.Context, names []string) error {
 	unfiltered := o.endpoint+o.labels+o.fields == "" && !o.failed
-	err := errors.Join(checkSelection(names, unfiltered, "deliveries"), checkConcurrency(o.concurrency), checkBulkOutput(o.output))
+	err := errors.Join(checkSelection(names, unfiltered, "deliveries"), checkConcurrency(o.concurrency),
+		checkBulkOutput(o.output))
 	if err != nil {
 		return err
 	}
@@ -143,7 +145,8 @@ func (o *redeliverOptions) choose(ctx context.Context, s *session) ([]delivery, 
 				return fmt.Errorf("read delivery %s: %w", item.GetName(), err)
 			}
 			chosen = append(chosen, delivery{
-				d.Name, string(d.Spec.EndpointRef.Name), d.Spec.Event.Type, string(d.Spec.Event.Subject.Name), string(d.Status.Phase), len(d.Status.Attempts),
+				d.Name, string(d.Spec.EndpointRef.Name), d.Spec.Event.Type, string(d.Spec.Event.Subject.Name),
+				string(d.Status.Phase), len(d.Status.Attempts),
 			})
 		}
 		return nil
@@ -161,7 +164,8 @@ func (o *redeliverOptions) agree(ctx context.Context, namespace string, chosen [
 	if len(chosen) == 0 || o.dryRun {
 		return true, nil
 	}
-	agreed, err := confirm(ctx, o.streams, o.yes, fmt.Sprintf("redeliver %d deliveries in namespace %s", len(chosen), namespace))
+	agreed, err := confirm(ctx, o.streams, o.yes, fmt.Sprintf("redeliver %d deliveries in namespace %s", len(chosen),
+		namespace))
 	if !agreed && err == nil {
 		fmt.Fprintln(o.streams.ErrOut, "nothing is sent")
 	}
@@ -173,7 +177,8 @@ func previewDeliveries(to io.Writer, chosen []delivery) error {
 	for _, d := range chosen[:min(len(chosen), mostPreviewed)] {
 		rows = append(rows, row{d.name, d.endpoint, d.event, d.subject, d.phase, strconv.Itoa(d.attempts)})
 	}
-	columns := []column{{name: "Name"}, {name: "Endpoint"}, {name: "Event"}, {name: "Subject"}, {name: "Phase"}, {name: "Attempts"}}
+	columns := []column{{name: "Name"}, {name: "Endpoint"}, {name: "Event"}, {name: "Subject"}, {name: "Phase"},
+		{name: "Attempts"}}
 	if err := printTable(to, columns, rows, printers.PrintOptions{}); err != nil {
 		return err
 	}
@@ -241,7 +246,7 @@ func (o *redeliverOptions) await(ctx context.Context, s *session, names []string
 	}
 }
 
-var errStillPending = errors.New("asked for, and not delivered yet; it goes on without this command")
+var errStillPending = errors.New("requested, but not delivered yet; it continues without this command")
 
 func awaitDelivery(ctx context.Context, s *session, name, value string) error {
 	d := &v1alpha1.WebhookDelivery{}
@@ -286,7 +291,8 @@ func (o *redeliverOptions) explain(ctx context.Context, s *session, names []stri
 		if e.err != nil {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), suggestTimeout)
 			defer cancel()
-			next := s.notFound(ctx, e.err, need{what: "redeliver webhooks", role: roleTriager, kind: "WebhookDelivery", name: names[i]})
+			next := s.notFound(ctx, e.err, need{what: "redeliver webhooks", role: roleTriager, kind: "WebhookDelivery",
+				name: names[i]})
 			return fmt.Errorf("%w: %w", err, next)
 		}
 	}

@@ -14,33 +14,41 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/importer"
-	"github.com/appsec-dev/findings-operator/internal/reviewimport"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
 )
 
 const reviewLong = `Record the review of a pull request's commit, from SARIF 2.1.0 files.
 
-The files are all that was found in the commit, by however many tools: a problem that an
-earlier commit showed and this one does not is resolved by it. Give them all in one call.
+The files must hold everything that all tools found in the commit: a problem that an earlier
+commit showed and this one does not is resolved by this commit. Pass all files in one call.
 Recording the same files for the same commit again writes nothing. A file that is not
-SARIF 2.1.0 is refused, and so are the results of a tool that did not get to its end; then
-nothing at all is written.
+SARIF 2.1.0 is refused, and so are the results of a tool that did not run to its end; then
+nothing is written.
+
+The results are compared with the findings of the base branch: those of the repository, or of one
+project of it, that are open or were closed after the pull request began. Only results that the base
+does not have become issues. Findings of the base that the files do not report count as fixed.
 
 Commits are recorded in the order in which they are reviewed; the last 250 are kept. Without
-files the pull request alone is recorded, or, with --clean, that nothing was found in the
-commit. The repository must be there.`
+files only the pull request is recorded, or, with --clean, that nothing was found in the
+commit. A repository that does not exist is created if spec.imports.create of the Organization says so.`
 
 const reviewExample = `  # Record what gosec found in the head of pull request 412
   kubectl findings review gosec.sarif --repository payments --pr 412 --commit "$GIT_COMMIT" -n org-acme
 
-  # Several tools, and what the pull request is called
+  # Several tools, and the pull request's title and author
   kubectl findings review gosec.sarif semgrep.sarif --repository payments --pr 412 \
     --commit "$GIT_COMMIT" --title "Refund orders" --author jo
 
-  # See first what that would change
+  # Preview what that would change
   kubectl findings review gosec.sarif --repository payments --pr 412 --commit "$GIT_COMMIT" --dry-run
 
-  # Nothing was found, and the scanner writes no file then
+  # In CI: a comment for the pull request, and exit status 3 if it has an issue of high severity
+  kubectl findings review gosec.sarif --repository payments --project api --pr 412 --commit "$GIT_COMMIT" \
+    --format markdown --fail-on high
+
+  # Nothing was found, and the scanner wrote no file
   kubectl findings review --clean --repository payments --pr 412 --commit "$GIT_COMMIT"
 
   # The pull request was merged
@@ -63,6 +71,10 @@ type reviewOptions struct {
 	clean       bool
 	dryRun      bool
 	concurrency int
+	project     string
+	openedAt    string
+	format      string
+	failOn      string
 	output      string
 	quiet       bool
 }
@@ -79,21 +91,32 @@ func newReviewCommand(kubeconfig *connectionFlags, streams genericiooptions.IOSt
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.repository, "repository", "", "Repository of the pull request (required)")
+	flags.StringVar(&o.repository, "repository", "", "Repository of the pull request: its name, or OWNER/NAME, its full name (required)")
 	flags.Int32Var(&o.pr, "pr", 0, "the provider's number of the pull request (required)")
-	flags.StringVar(&o.commit, "commit", "", "commit that was reviewed, by its hash; required with files and with --clean")
-	flags.StringVar(&o.title, "title", "", "title of the pull request; as it was if not given")
-	flags.StringVar(&o.author, "author", "", "who opened the pull request; as it was if not given")
-	flags.StringVar(&o.status, "status", "", "open, closed or merged; as it was if not given, and open at first")
-	flags.StringVar(&o.provider, "provider", "", "who hosts the pull request, as github; as it was if not given, and the repository's at first")
-	flags.StringVar(&o.reviewedAt, "reviewed-at", "", "when the commit was reviewed, in RFC 3339; now if not given")
-	flags.StringVar(&o.tool, "tool", "", "the scanner's name, in place of the one in the files")
-	flags.StringVar(&o.sourceRoot, "source-root", "", "folder, on the machine that scanned, from which the paths of issues count")
-	flags.BoolVar(&o.clean, "clean", false, "without files: nothing was found in the commit")
+	flags.StringVar(&o.commit, "commit", "", "hash of the reviewed commit; required with files and with --clean")
+	flags.StringVar(&o.title, "title", "", "title of the pull request; default: unchanged")
+	flags.StringVar(&o.author, "author", "", "who opened the pull request; default: unchanged")
+	flags.StringVar(&o.status, "status", "", "open, closed or merged; default: unchanged, open for a new one")
+	flags.StringVar(&o.provider, "provider", "",
+		"who hosts the pull request, for example github; default: unchanged, the repository's for a new one")
+	flags.StringVar(&o.reviewedAt, "reviewed-at", "", "when the commit was reviewed, in RFC 3339; default: now")
+	flags.StringVar(&o.tool, "tool", "", "the scanner's name, instead of the one in the files")
+	flags.StringVar(&o.sourceRoot, "source-root", "",
+		"root of the source on the machine that scanned; paths of issues become relative to it")
+	flags.StringVar(&o.project, "project", "",
+		"Project whose findings are the base to compare with; default: all projects of the repository")
+	flags.StringVar(&o.openedAt, "opened-at", "",
+		"when the pull request began, in RFC 3339; default: when it was first reviewed")
+	flags.StringVar(&o.format, "format", "",
+		"markdown: print the summary as a comment for the pull request; default: text")
+	flags.StringVar(&o.failOn, "fail-on", "",
+		"high, medium or new: exit with status 3 if an open issue has high severity, at least medium severity, or exists at all")
+	flags.BoolVar(&o.clean, "clean", false, "record, without files, that nothing was found in the commit")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would change and write nothing")
-	flags.IntVar(&o.concurrency, "concurrency", importer.DefaultConcurrency, "how many issues are written at the same time")
-	flags.StringVarP(&o.output, "output", "o", "", "format of the summary: json or yaml; text if not given")
-	flags.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing but errors")
+	flags.IntVar(&o.concurrency, "concurrency", importer.DefaultConcurrency,
+		"how many issues are written at the same time")
+	flags.StringVarP(&o.output, "output", "o", "", "format of the summary: json or yaml; default: text")
+	flags.BoolVarP(&o.quiet, "quiet", "q", false, "print errors only")
 	for _, name := range []string{"repository", "pr"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {
 			panic(err) // the flag is defined above
@@ -115,10 +138,25 @@ func (o *reviewOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
+	openedAt, err := timeFlag("opened-at", o.openedAt)
+	if err != nil {
+		return err
+	}
+	found, err := importer.Provision(ctx, client, importer.Place{
+		Namespace: session.namespace, Repository: o.repository, OfPullRequest: true, DryRun: o.dryRun,
+	}, batches)
+	if err != nil {
+		return session.explainImport(ctx, err, "record reviews")
+	}
+	if err := o.provisioned(found); err != nil || found.Assumed() != nil && o.dryRun {
+		return err // a dry run has no more to say of a repository that does not exist
+	}
+	o.repository = found.Repository.Name
 	progress := newProgress(o.streams.ErrOut, o.quiet, "issues")
 	pr := reviewimport.PullRequest{
 		Namespace: session.namespace, Repository: o.repository, Number: o.pr,
 		Title: o.title, Author: o.author, Provider: o.provider, Status: v1alpha1.PullRequestStatus(o.status),
+		Project: o.project, OpenedAt: openedAt,
 	}
 	summary, err := reviewimport.New(client, pr, reviewimport.Options{
 		DryRun: o.dryRun, Concurrency: o.concurrency,
@@ -129,9 +167,20 @@ func (o *reviewOptions) run(ctx context.Context, names []string) error {
 	}).Import(ctx, commit, batches)
 	progress.finish()
 	err = session.explainImport(ctx, err, "record reviews")
-	if err == nil && (!o.quiet || o.output != "") {
-		return write(o.streams.Out, o.output, summary, func() []byte { return o.text(summary) })
+	if err != nil {
+		return err
 	}
+	if o.failOn != "" {
+		summary.Gate = reviewimport.Gate(o.failOn).Judge(summary)
+	}
+	return errors.Join(o.print(summary), failedGate(summary.Gate))
+}
+
+// provisioned says on standard error what was created: standard output is the summary's.
+func (o *reviewOptions) provisioned(found *importer.Found) error {
+	var b bytes.Buffer
+	provisioned(&b, found.Provisioned, o.dryRun)
+	_, err := o.streams.ErrOut.Write(b.Bytes())
 	return err
 }
 
@@ -143,7 +192,7 @@ func (o *reviewOptions) read(names []string) ([]*importer.Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return importer.Collect(files, importer.Choices{Tool: o.tool, Commit: o.commit}, time.Now())
+	return importer.Collect(files, importer.Choices{Tool: o.tool, Commit: o.commit, Analysis: new(string)}, time.Now())
 }
 
 // commitHash is what Git writes, in full or shortened.
@@ -176,11 +225,34 @@ func (o *reviewOptions) validate(names []string) (*reviewimport.Commit, error) {
 	if o.status != "" && !slices.Contains(known, v1alpha1.PullRequestStatus(o.status)) {
 		fail("--status is %q and must be open, closed or merged", o.status)
 	}
+	if o.format != "" && (o.format != formatMarkdown || o.output != "") {
+		fail("--format is %q and must be markdown, without --output", o.format)
+	}
+	if o.failOn != "" {
+		if _, err := reviewimport.ParseGate(o.failOn); err != nil {
+			fail("--fail-on: %w", err)
+		}
+		if !reviewed {
+			fail("--fail-on judges a commit: give the scanner's files, or --clean")
+		}
+	}
 	at, err := timeFlag("reviewed-at", o.reviewedAt)
-	if err := errors.Join(append(errs, err, checkConcurrency(o.concurrency), checkOutput(o.output))...); err != nil || !reviewed {
+	if err := errors.Join(append(errs, err, checkConcurrency(o.concurrency), checkOutput(o.output))...); err != nil ||
+		!reviewed {
 		return nil, err
 	}
 	return &reviewimport.Commit{SHA: o.commit, ReviewedAt: at}, nil
+}
+
+func (o *reviewOptions) print(s *reviewimport.Summary) error {
+	switch {
+	case o.format == formatMarkdown && s.Commit != "":
+		_, err := o.streams.Out.Write(s.Markdown())
+		return err
+	case o.quiet && o.output == "":
+		return nil
+	}
+	return write(o.streams.Out, o.output, s, func() []byte { return o.text(s) })
 }
 
 func (o *reviewOptions) text(s *reviewimport.Summary) []byte {
@@ -197,9 +269,31 @@ func (o *reviewOptions) text(s *reviewimport.Summary) []byte {
 		fmt.Fprintf(&b, "%s: review %s\n", head, s.Review)
 		return b.Bytes()
 	}
-	fmt.Fprintf(&b, "%s: %d results = %d new + %d back + %d seen before + %d unchanged + %d skipped; %d resolved, %d open\n",
-		head, s.Results, s.Created, s.Reopened, s.Seen, s.Unchanged, s.Skipped, s.Resolved, s.Open)
+	known := 0
+	if s.Base != nil {
+		known = s.Base.Known
+	}
+	fmt.Fprintf(&b, "%s: %d results = %d new + %d back + %d seen before + %d unchanged + %d of the base + %d skipped; %d resolved, %d open\n",
+		head, s.Results, s.Created, s.Reopened, s.Seen, s.Unchanged, known, s.Skipped, s.Resolved, s.Open)
 	fmt.Fprintf(&b, "  review %s, commit %s\n", s.Review, s.Commit)
+	baseLines(&b, s.Base)
+	if s.Gate != nil {
+		fmt.Fprintf(&b, "  gate %s %s: %s\n", s.Gate.Gate, map[bool]string{true: "passed", false: "failed"}[s.Gate.Passed],
+			s.Gate.Because)
+	}
 	explain(&b, s.SkippedBecause, s.SkippedExamples, s.Notes)
+	warn(&b, s.Warnings)
 	return b.Bytes()
+}
+
+// baseLines tell how a commit compares with the base branch.
+func baseLines(b *bytes.Buffer, base *reviewimport.BaseSummary) {
+	if base == nil {
+		return
+	}
+	fmt.Fprintf(b, "  base: results known: %d, of them in doubt: %d; findings fixed: %d\n", base.Known, base.InDoubt,
+		base.Fixed)
+	for _, scan := range base.Unscanned {
+		fmt.Fprintf(b, "  the base was never scanned with %s: all its results count as new; import a scan of the base branch\n", scan)
+	}
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/appsec-dev/findings-operator/internal/version"
 )
 
 const rootLong = `Work with an application-security team's findings.
@@ -10,10 +12,14 @@ const rootLong = `Work with an application-security team's findings.
 The organization is the namespace: that of the kubeconfig's context, or the one that
 --namespace or --organization names.`
 
+// program is the plugin's name, with which it also tells API servers who asks.
+const program = "kubectl-findings"
+
 // newRootCommand lists the subcommands, a file each.
 func newRootCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	root := &cobra.Command{
-		Use:           "kubectl-findings",
+		Use:           program,
+		Version:       version.String(),
 		Short:         "Work with an application-security team's findings",
 		Long:          rootLong,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl findings"},
@@ -23,7 +29,7 @@ func newRootCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
-	kubeconfig := newConnectionFlags()
+	kubeconfig := newConnectionFlags(streams.ErrOut)
 	kubeconfig.AddFlags(root.PersistentFlags())
 	root.AddCommand(
 		newImportCommand(kubeconfig, streams),

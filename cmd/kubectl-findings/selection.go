@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingquery"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
@@ -28,7 +29,8 @@ const (
 	fieldState      = "status.state"
 )
 
-var selectable = []string{fieldRepository, fieldProject, fieldTool, fieldCategory, fieldClass, fieldSeverity, fieldUserStatus, fieldState}
+var selectable = []string{fieldRepository, fieldProject, fieldTool, fieldCategory, fieldClass, fieldSeverity,
+	fieldUserStatus, fieldState}
 
 // choice is a field with few values, of which several may be asked for.
 type choice struct {
@@ -39,10 +41,14 @@ type choice struct {
 }
 
 var (
-	severityChoice   = choice{"severity", fieldSeverity, words(v1alpha1.LevelHigh, v1alpha1.LevelMedium, v1alpha1.LevelLow), true}
-	stateChoice      = choice{"state", fieldState, words(v1alpha1.FindingStateOpen, v1alpha1.FindingStateOpenMuted, v1alpha1.FindingStateClosed), false}
-	userStatusChoice = choice{"user-status", fieldUserStatus, words(v1alpha1.UserStatusOpen, v1alpha1.UserStatusActive, v1alpha1.UserStatusMuted), true}
-	categoryChoice   = choice{"category", fieldCategory, words(v1alpha1.CategoryCode, v1alpha1.CategoryPackage, v1alpha1.CategorySecret), false}
+	severityChoice = choice{"severity", fieldSeverity,
+		words(v1alpha1.LevelHigh, v1alpha1.LevelMedium, v1alpha1.LevelLow), true}
+	stateChoice = choice{"state", fieldState,
+		words(v1alpha1.FindingStateOpen, v1alpha1.FindingStateOpenMuted, v1alpha1.FindingStateClosed), false}
+	userStatusChoice = choice{"user-status", fieldUserStatus,
+		words(v1alpha1.UserStatusOpen, v1alpha1.UserStatusActive, v1alpha1.UserStatusMuted), true}
+	categoryChoice = choice{"category", fieldCategory,
+		words(v1alpha1.CategoryCode, v1alpha1.CategoryPackage, v1alpha1.CategorySecret), false}
 )
 
 func words[T ~string](values ...T) []string {
@@ -90,34 +96,46 @@ type filter struct {
 	repository, project, class, tool             string
 	severities, states, userStatuses, categories []string
 	rule, vulnerability, inPackage, file         string
+	stale, suppressed                            bool
 	labels, fields                               string
+	asked
 }
 
 func (f *filter) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.repository, "repository", "", "only findings of this Repository")
 	flags.StringVar(&f.project, "project", "", "only findings of this Project")
-	flags.StringSliceVar(&f.severities, "severity", nil, "only findings of this severity: high, medium or low (may be repeated)")
-	flags.StringSliceVar(&f.states, "state", nil, "only findings in this state: open, open_muted or closed (may be repeated)")
-	flags.StringSliceVar(&f.userStatuses, "user-status", nil, "only findings of which people said this: open, active or muted (may be repeated)")
-	flags.StringSliceVar(&f.categories, "category", nil, "only findings of this category: Code, Package or Secret (may be repeated)")
-	flags.StringVar(&f.class, "class", "", "only findings of this class of vulnerability, as CWE-89")
-	flags.StringVar(&f.tool, "tool", "", "only what this scanner found")
-	flags.StringVar(&f.rule, "rule", "", "only findings of this rule of a scanner, as G201")
-	flags.StringVar(&f.vulnerability, "vulnerability", "", "only findings of this vulnerability, by its id or an alias, as CVE-2019-1549")
-	flags.StringVar(&f.inPackage, "package", "", "only findings in this package, by its name or its package URL, with a version or without")
-	flags.StringVar(&f.file, "file", "", "only findings in this file, or below this folder where it ends in a slash")
+	flags.StringSliceVar(&f.severities, "severity", nil,
+		"only findings of this severity: high, medium or low (can be repeated)")
+	flags.StringSliceVar(&f.states, "state", nil,
+		"only findings in this state: open, open_muted or closed (can be repeated)")
+	flags.StringSliceVar(&f.userStatuses, "user-status", nil,
+		"only findings with this decision: open, active or muted (can be repeated)")
+	flags.StringSliceVar(&f.categories, "category", nil,
+		"only findings of this category: Code, Package or Secret (can be repeated)")
+	flags.StringVar(&f.class, "class", "", "only findings of this class, for example CWE-89")
+	flags.StringVar(&f.tool, "tool", "", "only findings of this scanner")
+	flags.StringVar(&f.rule, "rule", "", "only findings of this scanner rule, for example G201")
+	flags.StringVar(&f.vulnerability, "vulnerability", "",
+		"only findings of this vulnerability, by its id or an alias, for example CVE-2019-1549")
+	flags.StringVar(&f.inPackage, "package", "",
+		"only findings in this package, by its name or its package URL, with or without a version")
+	flags.StringVar(&f.file, "file", "", "only findings in this file, or below this folder if it ends in a slash")
+	flags.BoolVar(&f.stale, "stale", false, "only findings whose facts have changed since the decision")
+	flags.BoolVar(&f.suppressed, "suppressed", false, "only findings that their source suppresses")
+	f.asked.addFlags(flags)
 	addSelectorFlags(flags, &f.labels, &f.fields)
 }
 
 func addSelectorFlags(flags *pflag.FlagSet, labels, fields *string) {
-	flags.StringVarP(labels, "selector", "l", "", "label selector, as team=payments,env!=test")
-	flags.StringVar(fields, "field-selector", "", "field selector, as spec.class=CWE-89,status.state!=closed")
+	flags.StringVarP(labels, "selector", "l", "", "label selector, for example team=payments,env!=test")
+	flags.StringVar(fields, "field-selector", "", "field selector, for example spec.class=CWE-89,status.state!=closed")
 }
 
 // empty reports whether every finding of the namespace is meant.
 func (f *filter) empty() bool {
 	return f.repository+f.project+f.class+f.tool+f.labels+f.fields+f.rule+f.vulnerability+f.inPackage+f.file == "" &&
-		len(f.severities)+len(f.states)+len(f.userStatuses)+len(f.categories) == 0
+		len(f.severities)+len(f.states)+len(f.userStatuses)+len(f.categories) == 0 && !f.stale && !f.suppressed &&
+		f.asked.empty()
 }
 
 // options has the API server do the choosing; match does what is left of it.
@@ -147,6 +165,7 @@ func (f *filter) options(namespace string) (client.ListOptions, error) {
 	if _, err := stateChoice.selector(f.states); err != nil {
 		errs = append(errs, err)
 	}
+	errs = append(errs, f.asked.read())
 	options, err := selectors(namespace, f.labels, f.fields, terms...)
 	return options, errors.Join(append(errs, err)...)
 }
@@ -154,7 +173,8 @@ func (f *filter) options(namespace string) (client.ListOptions, error) {
 // looksItself reports whether the API server's choice is not all: it takes eight fields of a kind, and
 // of the state it knows what the controllers have recorded, which right after an import is nothing yet.
 func (f *filter) looksItself() bool {
-	return len(f.states) > 0 || f.rule+f.vulnerability+f.inPackage+f.file != ""
+	return len(f.states) > 0 || f.stale || f.suppressed || f.rule+f.vulnerability+f.inPackage+f.file != "" ||
+		!f.asked.empty()
 }
 
 // match reports whether a finding is one that the flags mean, as far as options does not choose.
@@ -166,9 +186,11 @@ func (f *filter) match(finding *v1alpha1.Finding) bool {
 			return false
 		}
 	}
-	return (f.rule == "" || spec.RuleID == f.rule) &&
-		(f.vulnerability == "" || isVulnerability(spec.Vulnerability, f.vulnerability)) &&
-		(f.inPackage == "" || isPackage(spec.Package, f.inPackage)) &&
+	return f.asked.match(finding) && (!f.stale || findingstate.Stale(finding)) &&
+		(!f.suppressed || spec.Suppression != nil) &&
+		(f.rule == "" || spec.RuleID == f.rule) &&
+		(f.vulnerability == "" || findingquery.IsVulnerability(spec.Vulnerability, f.vulnerability)) &&
+		(f.inPackage == "" || findingquery.IsPackage(spec.Package, f.inPackage)) &&
 		(f.file == "" || isIn(spec.Details.Location, f.file))
 }
 
@@ -178,27 +200,7 @@ func stateOf(f *v1alpha1.Finding) v1alpha1.FindingState {
 	if f.Status.State != "" && f.Status.ObservedGeneration >= f.Generation {
 		return f.Status.State
 	}
-	return findingstate.State(&f.Spec)
-}
-
-func isVulnerability(v *v1alpha1.FindingVulnerability, id string) bool {
-	if v == nil {
-		return false
-	}
-	is := func(known string) bool { return strings.EqualFold(known, id) }
-	return is(v.ID) || slices.ContainsFunc(v.Aliases, is)
-}
-
-// isPackage compares the name, or the package URL: one without a version means every version.
-func isPackage(p *v1alpha1.FindingPackage, wanted string) bool {
-	if p == nil {
-		return false
-	}
-	if !strings.HasPrefix(wanted, "pkg:") {
-		return strings.EqualFold(p.Name, wanted)
-	}
-	rest, is := strings.CutPrefix(p.PURL, wanted)
-	return is && (rest == "" || strings.ContainsAny(rest[:1], "@?#"))
+	return findingstate.State(f)
 }
 
 func isIn(l *v1alpha1.FileLocation, file string) bool {

@@ -33,6 +33,7 @@ const (
 var resources = map[string]string{
 	"APIKey":          "apikeys",
 	"Finding":         "findings",
+	"Scan":            "scans",
 	"Project":         "projects",
 	"Repository":      "repositories",
 	"WebhookDelivery": "webhookdeliveries",
@@ -73,7 +74,8 @@ func newClient(config *rest.Config) (client.WithWatch, error) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for kind, resource := range resources {
 		version := v1alpha1.GroupVersion
-		mapper.AddSpecific(version.WithKind(kind), version.WithResource(resource), version.WithResource(strings.ToLower(kind)), meta.RESTScopeNamespace)
+		mapper.AddSpecific(version.WithKind(kind), version.WithResource(resource),
+			version.WithResource(strings.ToLower(kind)), meta.RESTScopeNamespace)
 	}
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
@@ -91,7 +93,8 @@ func (s *session) get(ctx context.Context, name string, into client.Object) erro
 
 // patch is one write. It is seen to its end even if the command is interrupted, so that what
 // came of it is known.
-func (s *session) patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+func (s *session) patch(ctx context.Context, object client.Object, patch client.Patch,
+	options ...client.PatchOption) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
 	return s.client.Patch(ctx, object, patch, append(options, client.FieldOwner(fieldManager))...)
@@ -153,7 +156,8 @@ func decode[T any](object unstructured.Unstructured) (T, error) {
 }
 
 // await reads the object, and again each time it changes, until done says so or ctx ends.
-func (s *session) await(ctx context.Context, object client.Object, list client.ObjectList, done func() (bool, error)) error {
+func (s *session) await(ctx context.Context, object client.Object, list client.ObjectList,
+	done func() (bool, error)) error {
 	for {
 		if err := s.get(ctx, object.GetName(), object); err != nil {
 			return err
@@ -170,7 +174,8 @@ func (s *session) await(ctx context.Context, object client.Object, list client.O
 
 // untilChanged returns when the object is no longer the one given.
 func (s *session) untilChanged(ctx context.Context, object client.Object, list client.ObjectList) error {
-	watcher, err := s.client.Watch(ctx, list, client.InNamespace(s.namespace), client.MatchingFields{"metadata.name": object.GetName()},
+	watcher, err := s.client.Watch(ctx, list, client.InNamespace(s.namespace),
+		client.MatchingFields{"metadata.name": object.GetName()},
 		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: object.GetResourceVersion()}})
 	if err != nil {
 		return err

@@ -43,13 +43,14 @@ func (o *output) addFlags(cmd *cobra.Command) {
 	o.flags.TemplatePrinterFlags.AddFlags(cmd)
 	cmd.Flags().StringVarP(o.flags.OutputFormat, "output", "o", outputTable,
 		alternatives(outputFormats))
-	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "leave out the headings of a table")
+	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "do not print the headings of a table")
 }
 
 // tables reports whether a table is asked for, in place of the objects themselves.
 func (o *output) tables() bool {
 	format := *o.flags.OutputFormat
-	return (format == outputTable || format == outputWide || format == "") && *o.flags.TemplatePrinterFlags.TemplateArgument == ""
+	return (format == outputTable || format == outputWide || format == "") &&
+		*o.flags.TemplatePrinterFlags.TemplateArgument == ""
 }
 
 func (o *output) wide() bool { return *o.flags.OutputFormat == outputWide }
@@ -95,7 +96,8 @@ func printTable(to io.Writer, columns []column, rows []row, options printers.Pri
 		if c.wide {
 			priority = 1
 		}
-		table.ColumnDefinitions = append(table.ColumnDefinitions, metav1.TableColumnDefinition{Name: c.name, Type: "string", Priority: priority})
+		table.ColumnDefinitions = append(table.ColumnDefinitions,
+			metav1.TableColumnDefinition{Name: c.name, Type: "string", Priority: priority})
 	}
 	for _, r := range rows {
 		cells := make([]any, len(r))

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -17,30 +19,43 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-const triageLong = `Say what is to be done about findings.
+const triageLong = `Decide about findings.
 
-Muted findings are not to be acted on, confirmed ones are real, reopened ones are as if nobody
-had looked. --comment says why, in place of the comment before; alone it leaves the decision as
-it is. The API server notes who decided.
+Muted findings are not to be acted on, confirmed ones are real, reopened ones are undecided again.
+--reason says why in a word that can be counted, and an organization may require one to mute. --expires-at and
+--expires-in end the decision by itself: then the finding is open again, and its history says whose decision ended.
+Another decision comes without the reason and the end of the one before.
+--comment explains the decision and replaces the previous comment; without a decision it changes only
+the comment. The API server records who decided.
 
-Name the findings, or choose them by the filters of "kubectl findings list". Those chosen are
-shown first and nothing is written without a yes, or --yes. A finding that somebody else
-decided about in the meantime is left as it is, and counts as failed.
+A decision is stale once the facts differ from those that it was made about: another severity, other
+code, another version, a doubt ("kubectl findings list --stale"). Repeat the same decision to
+confirm that it still holds.
 
---dry-run=client shows what would change; --dry-run=server also asks the API server whether it
-would accept it. Exit code 1 if anything failed.`
+Name the findings, or select them with the filters of "kubectl findings list". The selection is
+shown first, and nothing is written until you confirm or pass --yes. A finding that somebody else
+triages in the meantime is left as it is and counts as failed.
 
-const triageExample = `  # Mute a finding, and say why
+--dry-run=client shows what would change; --dry-run=server also has the API server check it. The
+exit code is 1 if anything failed.`
+
+const triageExample = `  # Mute a finding and say why
   kubectl findings triage f-gvoagaawln76qanzzhb4sxqjlh --mute --comment "Only the sample reads it"
+
+  # Mute it for 30 days, with a reason
+  kubectl findings triage f-gvoagaawln76qanzzhb4sxqjlh --mute --reason accepted-risk --expires-in 720h
 
   # Confirm two
   kubectl findings triage f-gvoagaawln76qanzzhb4sxqjlh f-2ct6uq3wq4gmjhchz5t6kb5hgi --confirm
 
-  # See what would be muted, then do it
+  # Preview what would be muted, then mute it
   kubectl findings triage --field-selector spec.class=CWE-338,spec.tool=gosec --mute --dry-run
   kubectl findings triage --field-selector spec.class=CWE-338,spec.tool=gosec --mute --comment "Not used for secrets"
 
-  # All that is muted in a project that goes live is to be looked at again
+  # Keep muted what has changed since it was muted
+  kubectl findings triage --stale --user-status muted --mute --comment "Looked at again"
+
+  # Reopen everything that is muted in a project
   kubectl findings triage --project api --user-status muted --reopen --yes`
 
 // The values of --dry-run.
@@ -55,6 +70,7 @@ type triageOptions struct {
 	kubeconfig *connectionFlags
 
 	mute, confirm, reopen bool
+	grounds               groundFlags
 	comment               string
 	commented             bool
 
@@ -69,7 +85,7 @@ type triageOptions struct {
 func newTriageCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	o := &triageOptions{streams: streams, kubeconfig: kubeconfig}
 	cmd := &cobra.Command{
-		Use:     "triage (NAME... | FILTERS) (--mute | --confirm | --reopen) [--comment TEXT]",
+		Use:     "triage (NAME... | FILTERS) (--mute | --confirm | --reopen) [--reason REASON] [--comment TEXT]",
 		Short:   "Mute, confirm or reopen findings, and comment on them",
 		Long:    triageLong,
 		Example: triageExample,
@@ -80,18 +96,21 @@ func newTriageCommand(kubeconfig *connectionFlags, streams genericiooptions.IOSt
 		ValidArgsFunction: completeNames(kubeconfig, "Finding", severityAndTitle),
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&o.mute, "mute", false, "they are not to be acted on")
-	flags.BoolVar(&o.confirm, "confirm", false, "they are real")
-	flags.BoolVar(&o.reopen, "reopen", false, "they are as if nobody had looked")
-	flags.StringVar(&o.comment, "comment", "", "why; takes the place of the comment before")
+	flags.BoolVar(&o.mute, "mute", false, "mark the findings as not to be acted on")
+	flags.BoolVar(&o.confirm, "confirm", false, "mark the findings as real")
+	flags.BoolVar(&o.reopen, "reopen", false, "mark the findings as undecided")
+	o.grounds.add(flags)
+	flags.StringVar(&o.comment, "comment", "", "an explanation; replaces the previous comment")
 	o.filter.addFlags(flags)
-	flags.StringVar(&o.dryRun, "dry-run", dryRunNone, "none, client (show what would change) or server (have the API server check it); without a value client")
+	flags.StringVar(&o.dryRun, "dry-run", dryRunNone,
+		"none, client (show what would change) or server (have the API server check it); client if no value is given")
 	flags.Lookup("dry-run").NoOptDefVal = dryRunClient
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	flags.IntVar(&o.concurrency, "concurrency", defaultConcurrency, "how many findings are written at the same time")
-	flags.StringVarP(&o.output, "output", "o", "", "format of the summary: json, yaml or name; text if not given")
+	flags.StringVarP(&o.output, "output", "o", "", "format of the summary: json, yaml or name; default: text")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress and no preview")
 	completeFilter(cmd, kubeconfig)
+	completeWords(cmd, "reason", append(reasonWords(), noGrounds))
 	completeWords(cmd, "dry-run", []string{dryRunNone, dryRunClient, dryRunServer})
 	return cmd
 }
@@ -136,8 +155,10 @@ func (o *triageOptions) validate(names []string) (decision, error) {
 	if o.commented {
 		comment = &o.comment
 	}
-	d, err := decide(o.mute, o.confirm, o.reopen, comment)
-	errs = append(errs, err, checkSelection(names, o.filter.empty(), "findings"), checkConcurrency(o.concurrency), checkBulkOutput(o.output))
+	grounds, errOfGrounds := o.grounds.read(time.Now())
+	d, err := decide(o.mute, o.confirm, o.reopen, comment, grounds)
+	errs = append(errs, errOfGrounds, err, checkSelection(names, o.filter.empty(), "findings"),
+		checkConcurrency(o.concurrency), checkBulkOutput(o.output))
 	if !slices.Contains([]string{dryRunNone, dryRunClient, dryRunServer}, o.dryRun) {
 		errs = append(errs, fmt.Errorf("--dry-run is %q and must be none, client or server", o.dryRun))
 	}
@@ -148,9 +169,9 @@ func (o *triageOptions) validate(names []string) (decision, error) {
 func checkSelection(names []string, unfiltered bool, what string) error {
 	switch {
 	case len(names) > 0 && !unfiltered:
-		return fmt.Errorf("there are names and filters: give the %s by name or choose them, not both", what)
+		return fmt.Errorf("there are names and filters: name the %s or select them, not both", what)
 	case len(names) == 0 && unfiltered:
-		return fmt.Errorf("which %s? Give their names, or choose them by a filter", what)
+		return fmt.Errorf("which %s? Name them, or select them with a filter", what)
 	}
 	return nil
 }
@@ -186,6 +207,9 @@ func (o *triageOptions) choose(ctx context.Context, t *triager, summary *bulkSum
 	if err != nil {
 		return nil, err
 	}
+	if err := o.filter.findOwned(ctx, t.session, t.session.namespace); err != nil {
+		return nil, err
+	}
 	var targets []target
 	_, err = t.session.eachPage(ctx, "Finding", 0, options, func(items []unstructured.Unstructured) error {
 		for _, item := range items {
@@ -219,7 +243,8 @@ func (o *triageOptions) agree(ctx context.Context, d decision, namespace string,
 	if len(targets) == 0 || o.dryRun != dryRunNone {
 		return true, nil
 	}
-	agreed, err := confirm(ctx, o.streams, o.yes, fmt.Sprintf("%s %d findings in namespace %s", d.imperative(), len(targets), namespace))
+	agreed, err := confirm(ctx, o.streams, o.yes, fmt.Sprintf("%s %d findings in namespace %s", d.imperative(),
+		len(targets), namespace))
 	if !agreed && err == nil {
 		fmt.Fprintln(o.streams.ErrOut, "nothing was written")
 	}
@@ -233,11 +258,12 @@ func preview(to io.Writer, d decision, targets []target) error {
 	var rows []row
 	for _, t := range targets[:min(len(targets), mostPreviewed)] {
 		rows = append(rows, row{
-			t.name, string(t.shown.severity), string(t.shown.verdict.userStatus), d.becomes(t.shown.verdict),
+			t.name, string(t.shown.severity), t.shown.verdict.String(), d.becomes(t.shown.verdict),
 			shortened(t.shown.title, titleLength), t.shown.project,
 		})
 	}
-	columns := []column{{name: "Name"}, {name: "Severity"}, {name: "Triage"}, {name: "Becomes"}, {name: "Title"}, {name: "Project"}}
+	columns := []column{{name: "Name"}, {name: "Severity"}, {name: "Triage"}, {name: "Becomes"}, {name: "Title"},
+		{name: "Project"}}
 	if err := printTable(to, columns, rows, printers.PrintOptions{}); err != nil {
 		return err
 	}
@@ -309,10 +335,24 @@ func (t *triager) read(ctx context.Context, target target) (*shownFinding, error
 	if err := t.session.get(ctx, target.name, f); err != nil {
 		return nil, err
 	}
-	if target.shown != nil && target.shown.verdict != verdictOf(f) && t.decision.changes(verdictOf(f)) {
-		return nil, fmt.Errorf("%s decided about it in the meantime (%s): it was left as it is", orSomebody(f.Spec.Triage.By), verdictOf(f).userStatus)
+	now := verdictOf(f)
+	if target.shown != nil && t.decision.changes(now) {
+		if err := t.meanwhile(target.shown.verdict, now, f.Spec.Triage.By); err != nil {
+			return nil, err
+		}
 	}
-	return &shownFinding{resourceVersion: f.ResourceVersion, verdict: verdictOf(f)}, nil
+	return &shownFinding{resourceVersion: f.ResourceVersion, verdict: now}, nil
+}
+
+// meanwhile says what has happened to a finding since it was shown.
+func (t *triager) meanwhile(shown, now verdict, by string) error {
+	switch {
+	case shown.UserStatus != now.UserStatus || !equality.Semantic.DeepEqual(shown.Triage, now.Triage):
+		return fmt.Errorf("%s decided about it in the meantime (%s): it was left as it is", orSomebody(by), now.UserStatus)
+	case t.decision.UserStatus != nil && shown.Facts != now.Facts:
+		return errors.New("a scan changed it in the meantime: it was left as it is, look at it again")
+	}
+	return nil
 }
 
 func orSomebody(by string) string {
@@ -347,6 +387,7 @@ func (t *triager) explain(ctx context.Context, summary *bulkSummary) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), suggestTimeout)
 	defer cancel()
-	next := t.session.notFound(ctx, t.first, need{what: "triage findings", role: roleTriager, kind: "Finding", name: t.firstName})
+	next := t.session.notFound(ctx, t.first, need{what: "triage findings", role: roleTriager, kind: "Finding",
+		name: t.firstName})
 	return fmt.Errorf("%w: %w", err, next)
 }

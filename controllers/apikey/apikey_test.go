@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/ownsecret"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -354,7 +355,7 @@ func TestAnnotationsOfTheSecretRevokeNothingAndReviveNothing(t *testing.T) {
 
 	secret := testenv.Get(t, NewWithT(t), env, tokenSecret(key))
 	secret.Annotations[replacesAnnotation] = first.ID
-	secret.Annotations[serialAnnotation] = "99"
+	secret.Annotations[ownsecret.SerialAnnotation] = "99"
 	if err := env.Client.Update(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}

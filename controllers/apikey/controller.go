@@ -15,8 +15,6 @@ import (
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,7 +24,9 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
-	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
+	"github.com/appsec-dev/findings-operator/controllers/internal/ownsecret"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
 
@@ -43,29 +43,23 @@ const unpublishedRetry = time.Second
 
 // Reconciler reconciles APIKeys.
 type Reconciler struct {
-	client client.Client
-	// live asks the API server itself. Secrets are read with it alone: no token and no
-	// private key is kept in a cache.
-	live        client.Reader
+	reconcile.Base
+	secrets     ownsecret.Store
 	signingKeys signingKeys
-	recorder    events.EventRecorder
-	clock       clock.PassiveClock
 }
 
 // SetupWithManager adds the controller of APIKeys to the manager. The signing key is kept in
 // the operator's own namespace.
 func SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Options, operatorNamespace string) error {
 	r := &Reconciler{
-		client:   mgr.GetClient(),
-		live:     mgr.GetAPIReader(),
-		recorder: mgr.GetEventRecorder(v1alpha1.ControllerFieldManager),
-		clock:    clock.RealClock{},
+		Base:    reconcile.NewBase(mgr),
+		secrets: ownsecret.NewStore(mgr),
 	}
 	r.signingKeys = signingKeys{
-		client:    r.client,
-		live:      r.live,
-		recorder:  r.recorder,
-		clock:     r.clock,
+		client:    r.Client,
+		live:      r.Live,
+		recorder:  r.Recorder,
+		clock:     r.Clock,
 		namespace: operatorNamespace,
 		notice:    publicationNotice,
 	}
@@ -76,8 +70,10 @@ func SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Op
 	b := ctrl.NewControllerManagedBy(mgr).
 		// Statuses are ours alone, but for lastUsedAt, which asks for nothing.
 		For(&v1alpha1.APIKey{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1alpha1.APIKey{}, handler.OnlyControllerOwner())).
-		Watches(&v1alpha1.Organization{}, handler.EnqueueRequestsFromMapFunc(r.keysOf), builder.WithPredicates(concernsKeys)).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(),
+			&v1alpha1.APIKey{}, handler.OnlyControllerOwner())).
+		Watches(&v1alpha1.Organization{}, handler.EnqueueRequestsFromMapFunc(r.keysOf),
+			builder.WithPredicates(watch.NewSinceStart, concernsKeys)).
 		WithOptions(options)
 	for _, source := range signingKeyChanges(storage, handler.EnqueueRequestsFromMapFunc(r.allKeys)) {
 		b = b.WatchesRawSource(source)
@@ -87,68 +83,71 @@ func SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Op
 
 // scope is what one reconcile works on.
 type scope struct {
-	key *v1alpha1.APIKey
-	// before is the status as it was read; key.Status becomes what is to be written.
-	before v1alpha1.APIKeyStatus
+	*reconcile.Scope[*v1alpha1.APIKey, *v1alpha1.APIKeyStatus]
 	// organization owns the key's namespace.
 	organization *v1alpha1.Organization
-	now          time.Time
 }
 
-// Reconcile brings one key's Secret and status up to its spec, with at most one write each.
+func newScope() *scope {
+	return &scope{Scope: reconcile.NewScope(&v1alpha1.APIKey{})}
+}
+
+// Reconcile brings one key's Secret and status up to its spec. The Secret goes with the key, by its owner reference.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	key := &v1alpha1.APIKey{}
-	if err := r.client.Get(ctx, req.NamespacedName, key); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	if !key.DeletionTimestamp.IsZero() {
-		// The Secret goes with the key, by its owner reference.
-		return ctrl.Result{}, nil
-	}
-	s := &scope{key: key, before: *key.Status.DeepCopy(), now: r.clock.Now()}
-	result, err := r.run(ctx, s)
-	return patch.Outcome(result, err)
+	return reconcile.Loop[*scope]{
+		Base: r.Base, New: newScope,
+		Phases: []reconcile.Phase[*scope]{r.findOrganization, r.ensureToken},
+		Stored: r.announce,
+	}.Run(ctx, req)
 }
 
-func (r *Reconciler) run(ctx context.Context, s *scope) (ctrl.Result, error) {
-	var err error
-	if s.organization, err = r.organizationOf(ctx, s.key.Namespace); err != nil {
-		return ctrl.Result{}, err
+// findOrganization ends the reconcile of a key without an organization. The token stays as it is: nobody accepts it.
+func (r *Reconciler) findOrganization(ctx context.Context, s *scope) (err error) {
+	if s.organization, err = r.organizationOf(ctx, s.Object.Namespace); err == nil && s.organization == nil {
+		s.conclude(organizationNotFound(s.Object.Namespace))
+		s.Stop()
 	}
-	if s.organization == nil {
-		// The token stays as it is: without an organization nobody accepts it.
-		return ctrl.Result{}, r.conclude(ctx, s, organizationNotFound(s.key.Namespace))
-	}
+	return err
+}
+
+// ensureToken makes the Secret hold the token that it should, and records which that is.
+func (r *Reconciler) ensureToken(ctx context.Context, s *scope) error {
 	ring, err := r.signingKeys.current(ctx)
 	if errors.Is(err, errUnpublished) {
 		// The watch reports when it is published; this is for a watch that lags behind.
-		return ctrl.Result{RequeueAfter: unpublishedRetry}, nil
+		s.LeaveStatus()
+		s.RequeueAfter(unpublishedRetry)
+		return nil
 	}
 	if err != nil {
-		return ctrl.Result{}, err
+		return err
 	}
-	secret, err := r.ownSecret(ctx, s.key)
+	secret, err := r.secrets.Get(ctx, s.Object, SecretName(s.Object.Name))
 	if apierrors.IsAlreadyExists(err) {
-		s.key.Status = withoutToken(s.before)
-		return ctrl.Result{RequeueAfter: conflictRetry}, r.conclude(ctx, s, secretConflict(SecretName(s.key.Name)))
+		*s.Status = withoutToken(s.Before)
+		s.RequeueAfter(conflictRetry)
+		s.conclude(secretConflict(SecretName(s.Object.Name)))
+		return nil
 	}
 	if err != nil {
-		return ctrl.Result{}, err
+		return err
 	}
 	have := recall(s, secret, ring.Public())
 	if have, err = r.bringAbout(ctx, s, ring.Signer, secret, have); err != nil {
-		return ctrl.Result{}, err
+		return err
 	}
-	s.key.Status = settle(s, have)
-	result := ctrl.Result{RequeueAfter: untilNextChange(s.key.Status, s.now)}
+	*s.Status = settle(s, have)
+	s.RequeueAfter(untilNextChange(*s.Status, s.Now))
 	if rotationWaits(s, have) {
-		result.RequeueAfter = rotationDelay
+		s.RequeueAfter(rotationDelay)
 	}
-	return result, r.conclude(ctx, s, judge(s))
+	s.conclude(judge(s))
+	return nil
 }
 
 // bringAbout makes the Secret hold the token that it should, and returns which that is.
-func (r *Reconciler) bringAbout(ctx context.Context, s *scope, signer tokens.SigningKey, secret *corev1.Secret, have *issued) (*issued, error) {
+func (r *Reconciler) bringAbout(ctx context.Context, s *scope, signer tokens.SigningKey, secret *corev1.Secret,
+	have *issued) (*issued, error) {
 	if order, needed := decide(s, have); needed {
 		order.claims.ID = uuid.NewString()
 		return r.issue(ctx, s, signer, secret, order)
@@ -157,18 +156,15 @@ func (r *Reconciler) bringAbout(ctx context.Context, s *scope, signer tokens.Sig
 		// The same token in all that it says: both copies are good while both keys are published.
 		return r.issue(ctx, s, signer, secret, order{claims: have.claims, serial: have.serial, replaces: have.replaces})
 	}
-	return have, r.keepWatched(ctx, secret)
+	if secret == nil {
+		return have, nil
+	}
+	return have, r.secrets.KeepWatched(ctx, secret)
 }
 
-// conclude writes the status, if anything in it differs.
-func (r *Reconciler) conclude(ctx context.Context, s *scope, verdict conditions.Verdict) error {
-	s.key.Status.ObservedGeneration = s.key.Generation
-	conditions.Set(&s.key.Status.Conditions, verdict, s.key.Generation, s.now)
-	written, err := patch.Status(ctx, r.client, s.key, s.before, s.key.Status)
-	if written {
-		r.announce(s)
-	}
-	return err
+func (s *scope) conclude(verdict conditions.Verdict) {
+	s.Status.ObservedGeneration = s.Object.Generation
+	s.Judge(verdict)
 }
 
 // organizationOf returns the organization that owns the namespace, or nil.
@@ -178,7 +174,7 @@ func (r *Reconciler) organizationOf(ctx context.Context, namespace string) (*v1a
 		return nil, nil
 	}
 	organization := &v1alpha1.Organization{}
-	err := r.client.Get(ctx, client.ObjectKey{Name: name}, organization)
+	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, organization)
 	if apierrors.IsNotFound(err) || (err == nil && organization.Status.Namespace != namespace) {
 		return nil, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/ownsecret"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
 
@@ -34,24 +35,24 @@ func recall(s *scope, secret *corev1.Secret, accepted tokens.KeySet) *issued {
 		return nil
 	}
 	verified, err := accepted.VerifySignature(string(secret.Data[v1alpha1.APIKeyTokenKey]))
-	if err != nil || verified.KeyUID != s.key.UID || verified.Organization != s.organization.Name {
+	if err != nil || verified.KeyUID != s.Object.UID || verified.Organization != s.organization.Name {
 		return nil
 	}
 	token := &issued{claims: verified.Claims, signedBy: verified.KeyID}
-	if verified.ID == s.before.KeyID {
-		token.serial = s.before.RotationSerial
-		if s.before.Previous != nil {
-			token.replaces = s.before.Previous.KeyID
+	if verified.ID == s.Before.KeyID {
+		token.serial = s.Before.RotationSerial
+		if s.Before.Previous != nil {
+			token.replaces = s.Before.Previous.KeyID
 		}
 		return token
 	}
 	// Issued by a reconcile that did not come as far as the status; anything older than the
 	// token in the status was put back by someone.
-	if s.before.IssuedAt != nil && verified.IssuedAt.Before(s.before.IssuedAt.Time) {
+	if s.Before.IssuedAt != nil && verified.IssuedAt.Before(s.Before.IssuedAt.Time) {
 		return nil
 	}
-	token.serial = min(serialOf(secret), wantedSerial(s.key))
-	if replaces := secret.Annotations[replacesAnnotation]; replaces == s.before.KeyID {
+	token.serial = min(ownsecret.Serial(secret), wantedSerial(s.Object))
+	if replaces := secret.Annotations[replacesAnnotation]; replaces == s.Before.KeyID {
 		token.replaces = replaces
 	}
 	return token
@@ -60,11 +61,11 @@ func recall(s *scope, secret *corev1.Secret, accepted tokens.KeySet) *issued {
 // yetToBeTakenOver reports whether the status still goes by another token than the Secret's. A
 // rotation waits until it does: what is valid now is what the status says, and only that can
 // stay valid for an overlap.
-func yetToBeTakenOver(s *scope, have *issued) bool { return have.claims.ID != s.before.KeyID }
+func yetToBeTakenOver(s *scope, have *issued) bool { return have.claims.ID != s.Before.KeyID }
 
 // rotationWaits reports whether a rotation is due as soon as the token has been taken over.
 func rotationWaits(s *scope, have *issued) bool {
-	return have != nil && yetToBeTakenOver(s, have) && have.serial < wantedSerial(s.key)
+	return have != nil && yetToBeTakenOver(s, have) && have.serial < wantedSerial(s.Object)
 }
 
 // order is a token to be written into the Secret.
@@ -79,32 +80,32 @@ type order struct {
 // A disabled key is rotated all the same: if that waited until it is enabled, the token it
 // was disabled for would be good again for a moment.
 func decide(s *scope, have *issued) (order, bool) {
-	wanted := wantedSerial(s.key)
+	wanted := wantedSerial(s.Object)
 	if have != nil && (have.serial >= wanted || yetToBeTakenOver(s, have)) {
 		return order{}, false
 	}
 	if have == nil && spent(s) {
 		return order{}, false
 	}
-	from := s.now.UTC().Truncate(time.Second)
-	if s.before.IssuedAt != nil && s.before.IssuedAt.After(from) {
+	from := s.Now.UTC().Truncate(time.Second)
+	if s.Before.IssuedAt != nil && s.Before.IssuedAt.After(from) {
 		// Another replica's clock runs ahead of ours; see recall.
-		from = s.before.IssuedAt.UTC()
+		from = s.Before.IssuedAt.UTC()
 	}
 	end := endOfLife(s, from, time.Time{})
-	if !end.After(from) || !end.After(s.now) {
+	if !end.After(from) || !end.After(s.Now) {
 		return order{}, false
 	}
 	o := order{
 		claims: tokens.Claims{
-			KeyUID:       s.key.UID,
+			KeyUID:       s.Object.UID,
 			Organization: s.organization.Name,
 			IssuedAt:     from,
 			ExpiresAt:    end,
 		},
 		serial: wanted,
 	}
-	if have != nil && overlap(s.key) > 0 {
+	if have != nil && overlap(s.Object) > 0 {
 		o.replaces = have.claims.ID
 	}
 	return o, true
@@ -113,8 +114,9 @@ func decide(s *scope, have *issued) (order, bool) {
 // spent reports whether the life of the token in the status is over and no other is asked for.
 // That its Secret is lost, or its signing key, must not give the key another life.
 func spent(s *scope) bool {
-	expiry := s.before.ExpiresAt
-	return s.before.KeyID != "" && s.before.RotationSerial >= wantedSerial(s.key) && expiry != nil && !s.now.Before(expiry.Time)
+	expiry := s.Before.ExpiresAt
+	return s.Before.KeyID != "" && s.Before.RotationSerial >= wantedSerial(s.Object) && expiry != nil &&
+		!s.Now.Before(expiry.Time)
 }
 
 // endOfLife is when a token that was issued then stops being valid: the earliest of the
@@ -124,7 +126,7 @@ func endOfLife(s *scope, from, signed time.Time) time.Time {
 	if !signed.IsZero() {
 		ends = append(ends, signed)
 	}
-	if expiry := s.key.Spec.ExpiresAt; expiry != nil {
+	if expiry := s.Object.Spec.ExpiresAt; expiry != nil {
 		ends = append(ends, expiry.UTC())
 	}
 	if len(ends) == 0 {
@@ -144,22 +146,22 @@ func endOfLife(s *scope, from, signed time.Time) time.Time {
 
 // shortened reports whether it is the organization's maximum that ends the key's life.
 func shortened(s *scope) bool {
-	bounds, status := s.organization.Spec.APIKeys, s.key.Status
+	bounds, status := s.organization.Spec.APIKeys, *s.Status
 	if bounds == nil || bounds.MaxLifetime == nil || status.IssuedAt == nil || status.ExpiresAt == nil {
 		return false
 	}
 	end := status.IssuedAt.Add(bounds.MaxLifetime.Duration).Truncate(time.Second)
-	expiry := s.key.Spec.ExpiresAt
+	expiry := s.Object.Spec.ExpiresAt
 	return status.ExpiresAt.Equal(ptr.To(v1alpha1.NewTime(end))) && (expiry == nil || end.Before(expiry.Time))
 }
 
 // settle is the status that follows from the token; a key without one has no identifier, and
 // so nothing that the REST API would accept.
 func settle(s *scope, have *issued) v1alpha1.APIKeyStatus {
-	status := withoutToken(s.before)
+	status := withoutToken(s.Before)
 	if have == nil {
 		if spent(s) {
-			status = *s.before.DeepCopy()
+			status = *s.Before.DeepCopy()
 			status.Previous = nil
 		}
 		return status
@@ -167,7 +169,7 @@ func settle(s *scope, have *issued) v1alpha1.APIKeyStatus {
 	end := endOfLife(s, have.claims.IssuedAt, have.claims.ExpiresAt)
 	status.KeyID = have.claims.ID
 	status.SigningKeyID = have.signedBy
-	status.SecretRef = &v1alpha1.SecretReference{Name: v1alpha1.ResourceName(SecretName(s.key.Name))}
+	status.SecretRef = &v1alpha1.SecretReference{Name: v1alpha1.ResourceName(SecretName(s.Object.Name))}
 	status.RotationSerial = have.serial
 	status.IssuedAt = ptr.To(v1alpha1.NewTime(have.claims.IssuedAt))
 	status.ExpiresAt = ptr.To(v1alpha1.NewTime(end))
@@ -180,17 +182,17 @@ func previous(s *scope, have *issued, end time.Time) *v1alpha1.PreviousToken {
 	if have.replaces == "" {
 		return nil
 	}
-	until := have.claims.IssuedAt.Add(overlap(s.key)).Truncate(time.Second)
+	until := have.claims.IssuedAt.Add(overlap(s.Object)).Truncate(time.Second)
 	if end.Before(until) {
 		until = end
 	}
-	if !until.After(s.now) {
+	if !until.After(s.Now) {
 		return nil
 	}
 	return &v1alpha1.PreviousToken{KeyID: have.replaces, ExpiresAt: v1alpha1.NewTime(until)}
 }
 
-func withoutToken(before v1alpha1.APIKeyStatus) v1alpha1.APIKeyStatus {
+func withoutToken(before *v1alpha1.APIKeyStatus) v1alpha1.APIKeyStatus {
 	return v1alpha1.APIKeyStatus{
 		ObservedGeneration: before.ObservedGeneration,
 		LastUsedAt:         before.LastUsedAt,

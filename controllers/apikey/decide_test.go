@@ -1,39 +1,22 @@
 package apikey
 
 import (
-	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
 
-func TestSecretNameIsAlwaysANameAndItsOwn(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		label := rapid.StringMatching(`[a-z0-9]([-a-z0-9]{0,20}[a-z0-9])?`)
-		parts := rapid.SliceOfN(label, 1, 20).Draw(t, "labels")
-		name := strings.Join(parts, ".")
-		if len(name) > 253 {
-			name = strings.TrimRight(name[:253], "-.")
-		}
-		secret := SecretName(name)
-		if problems := validation.IsDNS1123Subdomain(secret); len(problems) > 0 {
-			t.Fatalf("%q gives %q: %v", name, secret, problems)
-		}
-		if SecretName(name) != secret {
-			t.Fatalf("%q gives another name the second time", name)
-		}
-	})
-	long := strings.Repeat("a", 252)
-	if SecretName(long+"b") == SecretName(long+"c") {
-		t.Error("two long names share a Secret")
-	}
+func scopeOf(key *v1alpha1.APIKey, organization *v1alpha1.Organization, before v1alpha1.APIKeyStatus, now time.Time) *scope {
+	s := &scope{Scope: reconcile.NewScope(key), organization: organization}
+	s.Before, s.Now = &before, now
+	return s
 }
 
 // someScope is a key at any point of its life.
@@ -57,7 +40,7 @@ func someScope(t *rapid.T) *scope {
 		maximum := time.Duration(rapid.IntRange(1, 300).Draw(t, "maximum")) * time.Minute
 		organization.Spec.APIKeys = &v1alpha1.OrganizationAPIKeys{MaxLifetime: &metav1.Duration{Duration: maximum}}
 	}
-	return &scope{key: key, organization: organization, now: now}
+	return scopeOf(key, organization, v1alpha1.APIKeyStatus{}, now)
 }
 
 // What is issued is what is asked for, and asking again changes nothing: reconciles settle.
@@ -72,14 +55,14 @@ func TestDecisionsSettleAndKeepWithinTheirBounds(t *testing.T) {
 			}
 			status := settle(s, have)
 			checkBounds(t, s, status)
-			s.before = status
+			*s.Before = status
 			if again, needed := decide(s, have); needed {
 				t.Fatalf("not settled: asks for %+v after %+v", again, have)
 			}
-			if s.key.Spec.Rotation != nil && rapid.Bool().Draw(t, "rotate") {
-				s.key.Spec.Rotation.Serial++
+			if s.Object.Spec.Rotation != nil && rapid.Bool().Draw(t, "rotate") {
+				s.Object.Spec.Rotation.Serial++
 			}
-			s.now = s.now.Add(time.Duration(rapid.IntRange(0, 100).Draw(t, "minutes")) * time.Minute)
+			s.Now = s.Now.Add(time.Duration(rapid.IntRange(0, 100).Draw(t, "minutes")) * time.Minute)
 		}
 	})
 }
@@ -88,7 +71,7 @@ func checkBounds(t *rapid.T, s *scope, status v1alpha1.APIKeyStatus) {
 	if status.KeyID == "" {
 		return
 	}
-	if expiry := s.key.Spec.ExpiresAt; expiry != nil && status.ExpiresAt.After(expiry.Time) {
+	if expiry := s.Object.Spec.ExpiresAt; expiry != nil && status.ExpiresAt.After(expiry.Time) {
 		t.Fatalf("outlives the spec: %v > %v", status.ExpiresAt, expiry)
 	}
 	if bounds := s.organization.Spec.APIKeys; bounds != nil && status.ExpiresAt.Sub(status.IssuedAt.Time) > bounds.MaxLifetime.Duration {
@@ -101,8 +84,8 @@ func checkBounds(t *rapid.T, s *scope, status v1alpha1.APIKeyStatus) {
 	if previous.KeyID == status.KeyID || previous.KeyID == "" {
 		t.Fatalf("%q stays beside %q", previous.KeyID, status.KeyID)
 	}
-	if previous.ExpiresAt.Sub(status.IssuedAt.Time) > overlap(s.key) || previous.ExpiresAt.After(status.ExpiresAt.Time) || !previous.ExpiresAt.After(s.now) {
-		t.Fatalf("the overlap until %v is out of bounds at %v: %+v", previous.ExpiresAt, s.now, status)
+	if previous.ExpiresAt.Sub(status.IssuedAt.Time) > overlap(s.Object) || previous.ExpiresAt.After(status.ExpiresAt.Time) || !previous.ExpiresAt.After(s.Now) {
+		t.Fatalf("the overlap until %v is out of bounds at %v: %+v", previous.ExpiresAt, s.Now, status)
 	}
 }
 
@@ -130,12 +113,9 @@ func TestTokenOfAnotherKeyIsNotRecalled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &scope{
-		key:          &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Name: "ci", UID: "uid"}},
-		organization: &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "acme"}},
-		now:          time.Unix(1e9, 0),
-	}
-	good := tokens.Claims{KeyUID: "uid", Organization: "acme", ID: "x", IssuedAt: s.now, ExpiresAt: s.now.Add(time.Hour)}
+	s := scopeOf(&v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Name: "ci", UID: "uid"}},
+		&v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}, v1alpha1.APIKeyStatus{}, time.Unix(1e9, 0))
+	good := tokens.Claims{KeyUID: "uid", Organization: "acme", ID: "x", IssuedAt: s.Now, ExpiresAt: s.Now.Add(time.Hour)}
 	cases := map[string]struct {
 		reason string
 		change func(*tokens.Claims)
@@ -152,7 +132,7 @@ func TestTokenOfAnotherKeyIsNotRecalled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		secret := tokenSecret(s.key)
+		secret := tokenSecret(s.Object)
 		secret.Data = map[string][]byte{v1alpha1.APIKeyTokenKey: []byte(token)}
 		if got := recall(s, secret, signer.Public()) != nil; got != tc.want {
 			t.Errorf("%s: %s: recalled is %v, want %v", name, tc.reason, got, tc.want)
@@ -163,17 +143,13 @@ func TestTokenOfAnotherKeyIsNotRecalled(t *testing.T) {
 // The status in the cache may lag behind: a rotation decided upon it would name a token that
 // is not in force any more as the one to stay.
 func TestRotationWaitsForTheTakeOver(t *testing.T) {
-	s := &scope{
-		key:          &v1alpha1.APIKey{Spec: v1alpha1.APIKeySpec{Rotation: &v1alpha1.APIKeyRotation{Serial: 2, Overlap: &metav1.Duration{Duration: time.Hour}}}},
-		organization: &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "acme"}},
-		before:       v1alpha1.APIKeyStatus{KeyID: "first"},
-		now:          time.Unix(1e9, 0),
-	}
-	found := &issued{claims: tokens.Claims{ID: "second", IssuedAt: s.now, ExpiresAt: s.now.Add(time.Hour)}, serial: 1, replaces: "first"}
+	s := scopeOf(&v1alpha1.APIKey{Spec: v1alpha1.APIKeySpec{Rotation: &v1alpha1.APIKeyRotation{Serial: 2, Overlap: &metav1.Duration{Duration: time.Hour}}}},
+		&v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}, v1alpha1.APIKeyStatus{KeyID: "first"}, time.Unix(1e9, 0))
+	found := &issued{claims: tokens.Claims{ID: "second", IssuedAt: s.Now, ExpiresAt: s.Now.Add(time.Hour)}, serial: 1, replaces: "first"}
 	if o, needed := decide(s, found); needed || !rotationWaits(s, found) {
 		t.Errorf("issues %+v before the second token is in the status", o)
 	}
-	s.before = settle(s, found)
+	*s.Before = settle(s, found)
 	if o, needed := decide(s, found); !needed || o.replaces != "second" || o.serial != 2 || rotationWaits(s, found) {
 		t.Errorf("issues %+v (%v), want one of serial 2 beside the second", o, needed)
 	}
@@ -184,18 +160,14 @@ func TestOnlyTheTokenInForceStaysBesideANewOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &scope{
-		key:          &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Name: "ci", UID: "uid"}},
-		organization: &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "acme"}},
-		before:       v1alpha1.APIKeyStatus{KeyID: "in-force"},
-		now:          time.Unix(1e9, 0),
-	}
-	token, err := signer.Sign(tokens.Claims{KeyUID: "uid", Organization: "acme", ID: "new", IssuedAt: s.now, ExpiresAt: s.now.Add(time.Hour)})
+	s := scopeOf(&v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Name: "ci", UID: "uid"}},
+		&v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}, v1alpha1.APIKeyStatus{KeyID: "in-force"}, time.Unix(1e9, 0))
+	token, err := signer.Sign(tokens.Claims{KeyUID: "uid", Organization: "acme", ID: "new", IssuedAt: s.Now, ExpiresAt: s.Now.Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for annotation, want := range map[string]string{"in-force": "in-force", "revoked-long-ago": "", "": ""} {
-		secret := tokenSecret(s.key)
+		secret := tokenSecret(s.Object)
 		secret.Data = map[string][]byte{v1alpha1.APIKeyTokenKey: []byte(token)}
 		secret.Annotations = map[string]string{replacesAnnotation: annotation}
 		if got := recall(s, secret, signer.Public()); got == nil || got.replaces != want {

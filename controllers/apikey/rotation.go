@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/ownsecret"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
 
@@ -98,7 +99,8 @@ const (
 
 // nextStep decides how a rotation goes on, and when to look again if it has to wait.
 // Published says that the keys were published just now.
-func nextStep(held holding, asked string, overlap, notice time.Duration, published bool, now time.Time) (step, time.Duration) {
+func nextStep(held holding, asked string, overlap, notice time.Duration, published bool,
+	now time.Time) (step, time.Duration) {
 	switch {
 	case held.ring.HasNext():
 		from := held.time(publishedAnnotation)
@@ -127,7 +129,8 @@ func after(next step, at, now time.Time) (step, time.Duration) {
 }
 
 // advance takes a rotation a step on.
-func (k signingKeys) advance(ctx context.Context, held holding, public *corev1.ConfigMap, published bool) (ctrl.Result, error) {
+func (k signingKeys) advance(ctx context.Context, held holding, public *corev1.ConfigMap,
+	published bool) (ctrl.Result, error) {
 	now := k.clock.Now()
 	next, wait := nextStep(held, rotationAsked(public), signingOverlap(public), k.notice, published, now)
 	switch next {
@@ -139,7 +142,7 @@ func (k signingKeys) advance(ctx context.Context, held holding, public *corev1.C
 			return ctrl.Result{RequeueAfter: owedRetry}, err
 		}
 	}
-	if frozen(held.secret) {
+	if ownsecret.Frozen(held.secret) {
 		k.announce(public, corev1.EventTypeWarning, "RotationRefused",
 			"Secret %s is immutable, so that no key can be added to it; it can only be deleted, which ends every token at once", held.secret.Name)
 		return ctrl.Result{}, nil

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -96,7 +95,8 @@ func (k signingKeys) current(ctx context.Context) (tokens.Ring, error) {
 
 func (k signingKeys) load(ctx context.Context) (holding, error) {
 	secret := &corev1.Secret{}
-	if err := k.live.Get(ctx, client.ObjectKey{Namespace: k.namespace, Name: tokens.SigningKeySecret}, secret); err != nil {
+	if err := k.live.Get(ctx, client.ObjectKey{Namespace: k.namespace, Name: tokens.SigningKeySecret},
+		secret); err != nil {
 		return holding{}, fmt.Errorf("get the signing key: %w", err)
 	}
 	ring, err := tokens.DecodeRing(secret.Data)
@@ -213,5 +213,3 @@ func served(key *v1alpha1.APIKey) bool {
 	ready := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady)
 	return ready == nil || ready.Reason != v1alpha1.ReasonOrganizationNotFound
 }
-
-func frozen(secret *corev1.Secret) bool { return ptr.Deref(secret.Immutable, false) }

@@ -12,21 +12,21 @@ import (
 
 // judge says what the settled status means for who uses the key.
 func judge(s *scope) conditions.Verdict {
-	status := s.key.Status
+	status := s.Object.Status
 	switch {
-	case status.KeyID != "" && expired(status, s.now) && shortened(s):
+	case status.KeyID != "" && expired(status, s.Now) && shortened(s):
 		return conditions.Verdict{
 			Stalled: true,
 			Reason:  v1alpha1.ReasonExpired,
 			Message: "The organization's spec.apiKeys.maxLifetime has ended the key's life: raise spec.rotation.serial for a new token.",
 		}
-	case status.KeyID == "" || expired(status, s.now):
+	case status.KeyID == "" || expired(status, s.Now):
 		return conditions.Verdict{
 			Stalled: true,
 			Reason:  v1alpha1.ReasonExpired,
 			Message: "The key's life is over: see to it that spec.expiresAt is not in the past, and raise spec.rotation.serial for a new token.",
 		}
-	case s.key.Spec.Disabled:
+	case s.Object.Spec.Disabled:
 		return conditions.Verdict{
 			Reason:  v1alpha1.ReasonDisabled,
 			Message: "Requests with this key are refused while spec.disabled is set: take it back to have the key work.",
@@ -45,17 +45,17 @@ func expired(status v1alpha1.APIKeyStatus, now time.Time) bool {
 
 // announce says what has become of the token, once its status is written.
 func (r *Reconciler) announce(s *scope) {
-	before, after := s.before, s.key.Status
+	before, after := *s.Before, *s.Status
 	if after.KeyID != "" && after.KeyID != before.KeyID {
-		r.recorder.Eventf(s.key, nil, corev1.EventTypeNormal, "TokenIssued", "IssueToken",
+		r.Recorder.Eventf(s.Object, nil, corev1.EventTypeNormal, "TokenIssued", "IssueToken",
 			"Issued token %s into Secret %s", after.KeyID, after.SecretRef.Name)
 	}
 	if after.KeyID != "" && after.KeyID == before.KeyID && after.ExpiresAt.Before(before.ExpiresAt) && shortened(s) {
-		r.recorder.Eventf(s.key, nil, corev1.EventTypeWarning, "LifetimeShortened", "BoundLifetime",
+		r.Recorder.Eventf(s.Object, nil, corev1.EventTypeWarning, "LifetimeShortened", "BoundLifetime",
 			"The organization's spec.apiKeys.maxLifetime ends the token %s earlier", after.KeyID)
 	}
 	if isExpired(after) && !isExpired(before) {
-		r.recorder.Eventf(s.key, nil, corev1.EventTypeWarning, v1alpha1.ReasonExpired, "ExpireToken",
+		r.Recorder.Eventf(s.Object, nil, corev1.EventTypeWarning, v1alpha1.ReasonExpired, "ExpireToken",
 			"%s", v1alpha1.FindCondition(after.Conditions, v1alpha1.ConditionReady).Message)
 	}
 }

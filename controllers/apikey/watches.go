@@ -13,14 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
 
@@ -58,8 +57,8 @@ func signingKeyChanges(own cache.Cache, enqueue handler.EventHandler) []source.S
 		return object
 	}
 	return []source.Source{
-		source.Kind(own, metadataOf("Secret"), enqueue, changed),
-		source.Kind(own, metadataOf("ConfigMap"), enqueue, changed),
+		source.Kind(own, metadataOf("Secret"), enqueue, watch.NewSinceStart, predicate.ResourceVersionChangedPredicate{}),
+		source.Kind(own, metadataOf("ConfigMap"), enqueue, watch.NewSinceStart, predicate.ResourceVersionChangedPredicate{}),
 	}
 }
 
@@ -72,7 +71,8 @@ func (k signingKeys) setup(mgr ctrl.Manager, options controller.Options, own cac
 	})
 	b := ctrl.NewControllerManagedBy(mgr).Named("signingkey").WithOptions(options).
 		// At the start there may be nothing to watch.
-		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		WatchesRawSource(source.Func(func(_ context.Context,
+			queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			queue.Add(only)
 			return nil
 		}))
@@ -90,48 +90,21 @@ type withCache struct{ cache.Cache }
 // GetCache is what the manager knows a cache by.
 func (c withCache) GetCache() cache.Cache { return c.Cache }
 
-// changed leaves out what was there at the start, when every key is reconciled anyway.
-var changed = predicate.Funcs{
-	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
-	},
-}
-
-// allKeys asks for every key: each of them rests on the signing key.
+// allKeys names every key: each of them rests on the signing key.
 func (r *Reconciler) allKeys(ctx context.Context, _ client.Object) []reconcile.Request {
-	return r.list(ctx)
+	return watch.List(ctx, r.Client, &v1alpha1.APIKeyList{})
 }
 
-// keysOf asks for the keys in the organization's namespace.
+// keysOf names the keys in the organization's namespace.
 func (r *Reconciler) keysOf(ctx context.Context, organization client.Object) []reconcile.Request {
-	return r.list(ctx, client.InNamespace(v1alpha1.NamespacePrefix+organization.GetName()))
-}
-
-func (r *Reconciler) list(ctx context.Context, options ...client.ListOption) []reconcile.Request {
-	keys := &v1alpha1.APIKeyList{}
-	if err := r.client.List(ctx, keys, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
-		// The cache fails only for want of an index or a kind: a mistake in this program.
-		logf.FromContext(ctx).Error(err, "List API keys")
-		return nil
-	}
-	requests := make([]reconcile.Request, len(keys.Items))
-	for i := range keys.Items {
-		requests[i] = reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&keys.Items[i])}
-	}
-	return requests
+	return watch.List(ctx, r.Client, &v1alpha1.APIKeyList{},
+		client.InNamespace(v1alpha1.NamespacePrefix+organization.GetName()))
 }
 
 // concernsKeys lets through what changes whose a namespace is, or how long its keys live.
-var concernsKeys = predicate.Funcs{
-	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		before, isOrganization := e.ObjectOld.(*v1alpha1.Organization)
-		after, isToo := e.ObjectNew.(*v1alpha1.Organization)
-		return isOrganization && isToo &&
-			(before.Generation != after.Generation || before.Status.Namespace != after.Status.Namespace)
-	},
-}
+var concernsKeys = watch.Updates(func(before, after *v1alpha1.Organization) bool {
+	return before.Generation != after.Generation || before.Status.Namespace != after.Status.Namespace
+})
 
 func organizationName(namespace string) (string, bool) {
 	return strings.CutPrefix(namespace, v1alpha1.NamespacePrefix)

@@ -80,7 +80,8 @@ func (m *Maker) make(ctx context.Context) error {
 		Data: map[string][]byte{firstKey: key},
 	}
 	// Created and not looked for first: the role lets Secrets be created here and none be read.
-	_, err := m.client.CoreV1().Secrets(m.namespace).Create(ctx, secret, metav1.CreateOptions{FieldManager: v1alpha1.ControllerFieldManager})
+	_, err := m.client.CoreV1().Secrets(m.namespace).Create(ctx, secret,
+		metav1.CreateOptions{FieldManager: v1alpha1.ControllerFieldManager})
 	switch {
 	case err == nil:
 		m.log.Info("Made the Secret of cursor keys", "secret", m.name)

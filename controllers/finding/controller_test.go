@@ -203,7 +203,7 @@ func TestAddedAreTheTransitionsThatWereNotThereBefore(t *testing.T) {
 		{"though old ones have been dropped", list(1, 2), list(2, 3), list(3)},
 	}
 	for _, c := range cases {
-		NewWithT(t).Expect(added(c.before, c.after)).To(Equal(c.want.Transitions), c.reason)
+		NewWithT(t).Expect(added(&c.before, &c.after)).To(Equal(c.want.Transitions), c.reason)
 	}
 }
 

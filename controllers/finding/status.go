@@ -3,52 +3,40 @@ package finding
 import (
 	"context"
 	"fmt"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
-	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
-	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// kind is what the ledger of deliveries must know of findings.
-var kind = ledger.Kind{
-	Name:   "Finding",
-	Prefix: webhooks.FindingEventPrefix,
-	Object: &v1alpha1.Finding{},
-	List:   &v1alpha1.FindingList{},
-	Book: func(object client.Object) ledger.Book {
-		status := &object.(*v1alpha1.Finding).Status
-		return ledger.Book{Transitions: &status.Transitions, EmittedSeq: &status.EmittedSeq}
-	},
-	Data: func(object client.Object, t v1alpha1.Transition) any {
-		return webhooks.DataOfFinding(object.(*v1alpha1.Finding), t)
-	},
-	Paged: true,
-}
+// longestWait is how late a decision may end after a clock was put forward, or the machine slept.
+const longestWait = time.Hour
 
-// observeSpec records the state, the time and the transitions.
-func observeSpec(s *scope) {
-	s.finding.Status = findingstate.Observe(s.finding, s.now)
+// observeSpec records the state, the time and the transitions, and comes back when the decision ends.
+func (*Reconciler) observeSpec(_ context.Context, s *scope) error {
+	*s.Status = findingstate.Observe(s.Object, s.Now)
+	s.RequeueAfter(min(findingstate.UntilEnd(s.Object, s.Now), longestWait))
+	return nil
 }
 
 // observeReferences records whether the repository and the project exist and belong together.
 // Nothing is retried where they do not: the watches on both kinds wake the finding.
 func (r *Reconciler) observeReferences(ctx context.Context, s *scope) error {
-	spec := &s.finding.Spec
-	repository, err := r.exists(ctx, s.finding.Namespace, spec.RepositoryRef.Name, &v1alpha1.Repository{})
-	if err != nil {
-		return fmt.Errorf("look up repository %q: %w", spec.RepositoryRef.Name, err)
+	spec, project := &s.Object.Spec, &v1alpha1.Project{}
+	var found references
+	var err error
+	if found.repository, err = reconcile.Exists(ctx, r.Client, &v1alpha1.Repository{}, s.Object.Namespace,
+		spec.RepositoryRef.Name); err != nil {
+		return err
 	}
-	found := references{repository: repository}
-	project := &v1alpha1.Project{}
-	if found.project, err = r.exists(ctx, s.finding.Namespace, spec.ProjectRef.Name, project); err != nil {
-		return fmt.Errorf("look up project %q: %w", spec.ProjectRef.Name, err)
+	if found.project, err = reconcile.Exists(ctx, r.Client, project, s.Object.Namespace,
+		spec.ProjectRef.Name); err != nil {
+		return err
 	}
 	found.repositoryOfProject = project.Spec.RepositoryRef.Name
-	conditions.Set(&s.finding.Status.Conditions, verdict(spec, found), s.finding.Generation, s.now)
+	s.Judge(verdict(spec, found))
 	return nil
 }
 
@@ -65,17 +53,9 @@ type references struct {
 func verdict(spec *v1alpha1.FindingSpec, found references) conditions.Verdict {
 	switch {
 	case !found.repository:
-		return conditions.Verdict{
-			Reason: v1alpha1.ReasonRepositoryNotFound,
-			Message: fmt.Sprintf("There is no Repository %q in this namespace: create it, or delete the finding.",
-				spec.RepositoryRef.Name),
-		}
+		return conditions.NotFound(v1alpha1.ReasonRepositoryNotFound, "Repository", spec.RepositoryRef.Name, "finding")
 	case !found.project:
-		return conditions.Verdict{
-			Reason: v1alpha1.ReasonProjectNotFound,
-			Message: fmt.Sprintf("There is no Project %q in this namespace: create it, or delete the finding.",
-				spec.ProjectRef.Name),
-		}
+		return conditions.NotFound(v1alpha1.ReasonProjectNotFound, "Project", spec.ProjectRef.Name, "finding")
 	case found.repositoryOfProject != spec.RepositoryRef.Name:
 		return conditions.Verdict{
 			Reason: v1alpha1.ReasonProjectInAnotherRepository,

@@ -28,6 +28,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
@@ -484,11 +485,11 @@ func TestACacheThatIsBehindMakesNoRetiredDeliveryAgain(t *testing.T) {
 	done := make(chan error, 1)
 	controllertest.Start(t, env, func(ctx context.Context, mgr ctrl.Manager, _ controller.Options) error {
 		c := behind{mgr.GetClient(), old}
-		books, err := ledger.New(ctx, tampered{Manager: mgr, client: c}, kind)
+		books, err := ledger.New(ctx, tampered{Manager: mgr, client: c}, ledger.Finding)
 		if err != nil {
 			return err
 		}
-		r := &Reconciler{client: c, ledger: books, clock: clock.RealClock{}}
+		r := &Reconciler{Base: reconcile.Base{Client: c, Clock: clock.RealClock{}}, ledger: books}
 		return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 			result, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(old)})
 			if err == nil && result.RequeueAfter == 0 {

@@ -26,10 +26,11 @@ const (
 	viewerRole  = "findings-viewer"
 	triagerRole = "findings-triager"
 	scannerRole = "findings-scanner"
+	adminRole   = "findings-admin"
 )
 
-// Group is the name of the group that has a role in the organization: "viewers", "triagers"
-// or "scanners".
+// Group is the name of the group that has a role in the organization: "viewers", "triagers",
+// "scanners" or "admins".
 func Group(organization, role string) string { return "appsec:" + organization + ":" + role }
 
 // grantAccess makes sure that the organization's roles are bound as they should be.
@@ -37,7 +38,7 @@ func (r *Reconciler) grantAccess(ctx context.Context, s *scope) error {
 	if err := r.ensureServiceAccount(ctx, s); err != nil {
 		return fmt.Errorf("service account %s/%s: %w", s.namespace(), ScannerServiceAccount, err)
 	}
-	for _, binding := range roleBindings(s.organization.Name, s.namespace()) {
+	for _, binding := range roleBindings(s.Object.Name, s.namespace()) {
 		if err := r.ensureRoleBinding(ctx, s, binding); err != nil {
 			return fmt.Errorf("role binding %s/%s: %w", binding.Namespace, binding.Name, err)
 		}
@@ -50,11 +51,15 @@ func roleBindings(organization, namespace string) []*rbacv1.RoleBinding {
 	group := func(role string) rbacv1.Subject {
 		return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: Group(organization, role)}
 	}
-	scanner := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: ScannerServiceAccount}
+	account := func(name string) rbacv1.Subject {
+		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
+	}
 	return []*rbacv1.RoleBinding{
 		roleBinding(namespace, viewerRole, group("viewers")),
 		roleBinding(namespace, triagerRole, group("triagers")),
-		roleBinding(namespace, scannerRole, group("scanners"), scanner),
+		roleBinding(namespace, scannerRole, group("scanners"), account(ScannerServiceAccount),
+			account(v1alpha1.UploadsServiceAccount)),
+		roleBinding(namespace, adminRole, group("admins")),
 	}
 }
 
@@ -86,7 +91,8 @@ func (r *Reconciler) ensureRoleBinding(ctx context.Context, s *scope, want *rbac
 	restored := have.DeepCopy()
 	restored.Subjects = want.Subjects
 	addLabels(restored, want.Labels)
-	if err := r.client.Patch(ctx, restored, client.MergeFromWithOptions(have, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Patch(ctx, restored, client.MergeFromWithOptions(have,
+		client.MergeFromWithOptimisticLock{})); err != nil {
 		return err
 	}
 	r.announceRestored(s, want)
@@ -95,10 +101,10 @@ func (r *Reconciler) ensureRoleBinding(ctx context.Context, s *scope, want *rbac
 
 func (r *Reconciler) replaceRoleBinding(ctx context.Context, s *scope, have, want *rbacv1.RoleBinding) error {
 	same := client.Preconditions{UID: ptr.To(have.UID), ResourceVersion: ptr.To(have.ResourceVersion)}
-	if err := r.client.Delete(ctx, have, same); err != nil {
+	if err := r.Client.Delete(ctx, have, same); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if err := r.client.Create(ctx, want); err != nil {
+	if err := r.Client.Create(ctx, want); err != nil {
 		return err
 	}
 	r.announceRestored(s, want)
@@ -106,7 +112,7 @@ func (r *Reconciler) replaceRoleBinding(ctx context.Context, s *scope, have, wan
 }
 
 func (r *Reconciler) announceRestored(s *scope, binding *rbacv1.RoleBinding) {
-	r.recorder.Eventf(s.organization, nil, corev1.EventTypeWarning, "AccessRestored", "RestoreAccess",
+	r.Recorder.Eventf(s.Object, nil, corev1.EventTypeWarning, "AccessRestored", "RestoreAccess",
 		"RoleBinding %s in %s had been changed; changed it back", binding.Name, binding.Namespace)
 }
 
@@ -126,21 +132,21 @@ func (r *Reconciler) ensureServiceAccount(ctx context.Context, s *scope) error {
 	}
 	restored := have.DeepCopy()
 	addLabels(restored, want.Labels)
-	return r.client.Patch(ctx, restored, client.MergeFromWithOptions(have, client.MergeFromWithOptimisticLock{}))
+	return r.Client.Patch(ctx, restored, client.MergeFromWithOptions(have, client.MergeFromWithOptimisticLock{}))
 }
 
 // getOrCreate reads into have the object that want describes, or creates it. The cache holds
 // only what carries our label, so an object without it shows when it cannot be created.
 func (r *Reconciler) getOrCreate(ctx context.Context, want, have client.Object) (created bool, err error) {
-	err = r.client.Get(ctx, client.ObjectKeyFromObject(want), have)
+	err = r.Client.Get(ctx, client.ObjectKeyFromObject(want), have)
 	if !apierrors.IsNotFound(err) {
 		return false, err
 	}
-	err = r.client.Create(ctx, want)
+	err = r.Client.Create(ctx, want)
 	if !apierrors.IsAlreadyExists(err) {
 		return err == nil, err
 	}
-	return false, r.live.Get(ctx, client.ObjectKeyFromObject(want), have)
+	return false, r.Live.Get(ctx, client.ObjectKeyFromObject(want), have)
 }
 
 func labelled(object client.Object, labels map[string]string) bool {

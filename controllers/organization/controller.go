@@ -4,12 +4,10 @@ package organization
 
 import (
 	"context"
-	"time"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,106 +16,75 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
-	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
 
 // Reconciler reconciles Organizations.
 type Reconciler struct {
-	client client.Client
-	// live asks the API server itself, where a decision must not rest on a cache.
-	live     client.Reader
-	recorder events.EventRecorder
-	clock    clock.PassiveClock
+	reconcile.Base
 }
 
 // SetupWithManager adds the controller of Organizations to the manager.
 func SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Options) error {
 	r := &Reconciler{
-		client:   mgr.GetClient(),
-		live:     mgr.GetAPIReader(),
-		recorder: mgr.GetEventRecorder(v1alpha1.ControllerFieldManager),
-		clock:    clock.RealClock{},
+		Base: reconcile.NewBase(mgr),
 	}
 	// Statuses are ours alone; the annotation lets a removal go on.
-	worthReconciling := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
+	worthReconciling := predicate.Or[client.Object](predicate.GenerationChangedPredicate{},
+		predicate.AnnotationChangedPredicate{})
+	countLater := watch.EnqueueAfter(countDelay, watch.Organization)
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Organization{}, builder.WithPredicates(worthReconciling)).
-		Watches(&corev1.Namespace{}, atOnce(nameOf)).
-		Watches(&rbacv1.RoleBinding{}, atOnce(namespaceOf), builder.WithPredicates(managed)).
-		WatchesMetadata(&corev1.ServiceAccount{}, atOnce(namespaceOf), builder.WithPredicates(managed)).
-		Watches(&corev1.ResourceQuota{}, atOnce(namespaceOf), builder.WithPredicates(managed, quotaMatters)).
-		Watches(&v1alpha1.Repository{}, soon(findingsDiffer)).
-		Watches(&v1alpha1.Project{}, soon(never)).
-		Watches(&v1alpha1.APIKey{}, soon(never)).
+		Watches(&corev1.Namespace{}, watch.Enqueue(ofNamespace)).
+		Watches(&rbacv1.RoleBinding{}, watch.Enqueue(watch.Organization), builder.WithPredicates(managed)).
+		WatchesMetadata(&corev1.ServiceAccount{}, watch.Enqueue(watch.Organization), builder.WithPredicates(managed)).
+		Watches(&corev1.ResourceQuota{}, watch.Enqueue(watch.Organization), builder.WithPredicates(managed,
+			watch.NewSinceStart, quotaMatters)).
+		Watches(&v1alpha1.Repository{}, countLater, builder.WithPredicates(watch.NewSinceStart, findingsDiffer)).
+		Watches(&v1alpha1.Project{}, countLater, builder.WithPredicates(watch.NewSinceStart, watch.CreatedOrDeleted)).
+		Watches(&v1alpha1.APIKey{}, countLater, builder.WithPredicates(watch.NewSinceStart, watch.CreatedOrDeleted)).
 		WithOptions(options).
 		Complete(r)
 }
 
 // scope is what one reconcile works on.
 type scope struct {
-	organization *v1alpha1.Organization
-	// before is the status as it was read; organization.Status becomes what is to be written.
-	before v1alpha1.OrganizationStatus
+	*reconcile.Scope[*v1alpha1.Organization, *v1alpha1.OrganizationStatus]
 	// usedUp are the quotas that leave no room, by the kinds' plural names.
 	usedUp []string
-	now    time.Time
+}
+
+func newScope() *scope { return scopeOf(&v1alpha1.Organization{}) }
+
+func scopeOf(organization *v1alpha1.Organization) *scope {
+	return &scope{Scope: reconcile.NewScope(organization)}
 }
 
 // namespace is the name that the organization's namespace must have.
-func (s *scope) namespace() string { return v1alpha1.NamespacePrefix + s.organization.Name }
+func (s *scope) namespace() string { return v1alpha1.NamespacePrefix + s.Object.Name }
 
-// Reconcile brings one organization's namespace, roles and status up to its spec.
+// Reconcile brings one organization's namespace, roles and status up to its spec, or removes the namespace of an
+// organization that is being deleted.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	organization := &v1alpha1.Organization{}
-	if err := r.client.Get(ctx, req.NamespacedName, organization); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	s := &scope{organization: organization, before: *organization.Status.DeepCopy(), now: r.clock.Now()}
-	if !organization.DeletionTimestamp.IsZero() {
-		return patch.Outcome(r.remove(ctx, s))
-	}
-	// The finalizer comes first: a namespace made without it could outlive its organization.
-	if err := patch.AddFinalizer(ctx, r.client, organization, v1alpha1.CleanupFinalizer); err != nil {
-		return patch.Outcome(ctrl.Result{}, err)
-	}
-	verdict, err := r.run(ctx, s)
-	if err != nil {
-		return patch.Outcome(ctrl.Result{}, err)
-	}
-	return patch.Outcome(ctrl.Result{}, r.conclude(ctx, s, verdict))
+	return reconcile.Loop[*scope]{
+		Base: r.Base, New: newScope,
+		Phases:  []reconcile.Phase[*scope]{r.adoptNamespace, r.grantAccess, r.setQuota, r.count, r.open},
+		Removal: []reconcile.Phase[*scope]{r.remove},
+		Stored:  r.announceQuotas,
+	}.Run(ctx, req)
 }
 
-// run goes through the phases until one has to wait. Every verdict but Ready is on something
-// that a watch reports the end of.
-func (r *Reconciler) run(ctx context.Context, s *scope) (conditions.Verdict, error) {
-	verdict, err := r.adoptNamespace(ctx, s)
-	if err != nil {
-		return verdict, err
-	}
-	if !verdict.Ready {
-		s.organization.Status.Namespace = ""
-		s.organization.Status.Counts = v1alpha1.OrganizationCounts{}
-		return verdict, nil
-	}
-	if err := r.grantAccess(ctx, s); err != nil {
-		return verdict, err
-	}
-	if err := r.setQuota(ctx, s); err != nil {
-		return verdict, err
-	}
-	// Only now: the namespace's name is what opens the REST API for the organization's keys.
-	s.organization.Status.Namespace = s.namespace()
-	return verdict, r.count(ctx, s)
+// open names the namespace in the status, now that all is done: its name is what opens the REST API for the
+// organization's keys.
+func (r *Reconciler) open(_ context.Context, s *scope) error {
+	s.Status.Namespace = s.namespace()
+	s.conclude(conditions.Ready(fmt.Sprintf("Namespace %q is ready.", s.namespace())))
+	return nil
 }
 
-// conclude writes the status, if anything in it differs.
-func (r *Reconciler) conclude(ctx context.Context, s *scope, verdict conditions.Verdict) error {
-	s.organization.Status.ObservedGeneration = s.organization.Generation
-	conditions.Set(&s.organization.Status.Conditions, verdict, s.organization.Generation, s.now)
+func (s *scope) conclude(verdict conditions.Verdict) {
+	s.Status.ObservedGeneration = s.Object.Generation
+	s.Judge(verdict)
 	s.judgeQuotas()
-	written, err := patch.Status(ctx, r.client, s.organization, patch.Stored(s.before.ObservedGeneration, s.before), s.organization.Status)
-	if written {
-		r.announceQuotas(s)
-	}
-	return err
 }

@@ -19,11 +19,11 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 		keys         v1alpha1.APIKeyList
 	)
 	for _, list := range []client.ObjectList{&repositories, &projects, &keys} {
-		if err := r.client.List(ctx, list, client.InNamespace(s.namespace()), client.UnsafeDisableDeepCopy); err != nil {
+		if err := r.Client.List(ctx, list, client.InNamespace(s.namespace()), client.UnsafeDisableDeepCopy); err != nil {
 			return fmt.Errorf("count what is in %s: %w", s.namespace(), err)
 		}
 	}
-	s.organization.Status.Counts = v1alpha1.OrganizationCounts{
+	s.Status.Counts = v1alpha1.OrganizationCounts{
 		Repositories: saturate(len(repositories.Items)),
 		Projects:     saturate(len(projects.Items)),
 		Findings:     sumFindings(repositories.Items),

@@ -14,17 +14,23 @@ import (
 )
 
 // adoptNamespace makes sure that there is a namespace for the organization and that it is
-// ours: made by us for this very Organization. Its name alone proves nothing.
-func (r *Reconciler) adoptNamespace(ctx context.Context, s *scope) (conditions.Verdict, error) {
+// ours: made by us for this very Organization. Its name alone proves nothing. Every verdict but Ready is on something
+// that a watch reports the end of.
+func (r *Reconciler) adoptNamespace(ctx context.Context, s *scope) error {
 	namespace := &corev1.Namespace{}
-	err := r.client.Get(ctx, client.ObjectKey{Name: s.namespace()}, namespace)
+	err := r.Client.Get(ctx, client.ObjectKey{Name: s.namespace()}, namespace)
 	if apierrors.IsNotFound(err) {
 		namespace, err = r.createNamespace(ctx, s)
 	}
 	if err != nil {
-		return conditions.Verdict{}, fmt.Errorf("get namespace %s: %w", s.namespace(), err)
+		return fmt.Errorf("get namespace %s: %w", s.namespace(), err)
 	}
-	return judge(namespace, s.organization), nil
+	if verdict, refused := refuse(namespace, s.Object); refused {
+		s.Status.Namespace, s.Status.Counts = "", v1alpha1.OrganizationCounts{}
+		s.conclude(verdict)
+		s.Stop()
+	}
+	return nil
 }
 
 // createNamespace returns the namespace that is there afterwards, whoever made it.
@@ -32,37 +38,37 @@ func (r *Reconciler) createNamespace(ctx context.Context, s *scope) (*corev1.Nam
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name:        s.namespace(),
 		Labels:      map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedBy},
-		Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: string(s.organization.UID)},
+		Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: string(s.Object.UID)},
 	}}
-	err := r.client.Create(ctx, namespace)
+	err := r.Client.Create(ctx, namespace)
 	if apierrors.IsAlreadyExists(err) {
 		// Ours from a moment ago that the cache has yet to show, or another's.
-		err = r.live.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
+		err = r.Live.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
 	} else if err == nil {
-		r.recorder.Eventf(s.organization, nil, corev1.EventTypeNormal, "NamespaceCreated", "CreateNamespace",
+		r.Recorder.Eventf(s.Object, nil, corev1.EventTypeNormal, "NamespaceCreated", "CreateNamespace",
 			"Created namespace %s", namespace.Name)
 	}
 	return namespace, err
 }
 
-// judge says whether the namespace is the organization's.
-func judge(namespace *corev1.Namespace, organization *v1alpha1.Organization) conditions.Verdict {
+// refuse reports whether the namespace cannot be the organization's, and why.
+func refuse(namespace *corev1.Namespace, organization *v1alpha1.Organization) (conditions.Verdict, bool) {
 	switch {
 	case !namespace.DeletionTimestamp.IsZero():
 		// Whoever's it was: once it has gone, we make our own.
 		return conditions.Verdict{
 			Reason:  v1alpha1.ReasonNamespaceTerminating,
 			Message: fmt.Sprintf("Namespace %q is being removed: it is made anew once it has gone.", namespace.Name),
-		}
+		}, true
 	case !ours(namespace, organization):
 		return conditions.Verdict{
 			Stalled: true,
 			Reason:  v1alpha1.ReasonNamespaceConflict,
 			Message: fmt.Sprintf("Namespace %q is there and does not carry this Organization's UID in the annotation %s: remove the namespace, or give the Organization another name.",
 				namespace.Name, v1alpha1.OrganizationUIDAnnotation),
-		}
+		}, true
 	}
-	return conditions.Ready(fmt.Sprintf("Namespace %q is ready.", namespace.Name))
+	return conditions.Verdict{}, false
 }
 
 // ours reports whether the namespace was made for this very Organization: an earlier one of

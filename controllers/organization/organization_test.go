@@ -44,7 +44,12 @@ func TestOrganizationGetsItsNamespaceAndRoles(t *testing.T) {
 	for role, subjects := range map[string][]rbacv1.Subject{
 		"findings-viewer":  {group("appsec:granted:viewers")},
 		"findings-triager": {group("appsec:granted:triagers")},
-		"findings-scanner": {group("appsec:granted:scanners"), {Kind: "ServiceAccount", Namespace: "org-granted", Name: "scanner"}},
+		"findings-scanner": {
+			group("appsec:granted:scanners"),
+			{Kind: "ServiceAccount", Namespace: "org-granted", Name: "scanner"},
+			{Kind: "ServiceAccount", Namespace: "org-granted", Name: "findings-uploads"},
+		},
+		"findings-admin": {group("appsec:granted:admins")},
 	} {
 		b := testenv.Get(t, g, env, binding("org-granted", role))
 		g.Expect(b.RoleRef).To(Equal(rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: role}))
@@ -58,6 +63,7 @@ func TestRolesReachNoFurtherThanTheirOrganization(t *testing.T) {
 	waitUntilReady(t, newOrganization(t, "mine"))
 	waitUntilReady(t, newOrganization(t, "theirs"))
 	account := testenv.ServiceAccountUsername("org-mine", ScannerServiceAccount)
+	uploads := testenv.ServiceAccountUsername("org-mine", v1alpha1.UploadsServiceAccount)
 	cases := []struct {
 		reason, user, group, namespace, verb string
 		want                                 bool
@@ -70,6 +76,9 @@ func TestRolesReachNoFurtherThanTheirOrganization(t *testing.T) {
 		{"a scanner does not triage", "ci", "appsec:mine:scanners", "org-mine", "triage", false},
 		{"the scanner's account reports", account, "", "org-mine", "report", true},
 		{"the scanner's account is no one elsewhere", account, "", "org-theirs", "report", false},
+		{"uploads report", uploads, "", "org-mine", "report", true},
+		{"uploads do not triage", uploads, "", "org-mine", "triage", false},
+		{"uploads are no one elsewhere", uploads, "", "org-theirs", "report", false},
 		{"a viewer is no one elsewhere", "jane", "appsec:mine:viewers", "org-theirs", "get", false},
 	}
 	for _, tc := range cases {

@@ -12,10 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
 
 // QuotaName is the name of the ResourceQuota in each organization's namespace that has one.
@@ -53,7 +52,7 @@ func hardLimits(quotas *v1alpha1.OrganizationQuotas) corev1.ResourceList {
 // setQuota makes the ResourceQuota say what the spec does, and notes what is used up. How much
 // is used is counted and enforced by Kubernetes itself.
 func (r *Reconciler) setQuota(ctx context.Context, s *scope) error {
-	limits := hardLimits(s.organization.Spec.Quotas)
+	limits := hardLimits(s.Object.Spec.Quotas)
 	if len(limits) == 0 {
 		return r.dropQuota(ctx, s)
 	}
@@ -76,7 +75,7 @@ func (r *Reconciler) setQuota(ctx context.Context, s *scope) error {
 		addLabels(changed, want.Labels)
 		// Without the resourceVersion, which moves with each finding of an import: the spec is ours
 		// alone, and whatever else becomes of it wakes us again.
-		if err := r.client.Patch(ctx, changed, client.MergeFrom(have)); err != nil {
+		if err := r.Client.Patch(ctx, changed, client.MergeFrom(have)); err != nil {
 			return wrapQuota(s, err)
 		}
 		have = changed
@@ -89,9 +88,9 @@ func (r *Reconciler) setQuota(ctx context.Context, s *scope) error {
 // ours.
 func (r *Reconciler) dropQuota(ctx context.Context, s *scope) error {
 	have := &corev1.ResourceQuota{}
-	err := r.client.Get(ctx, client.ObjectKey{Namespace: s.namespace(), Name: QuotaName}, have)
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace(), Name: QuotaName}, have)
 	if err == nil {
-		err = r.client.Delete(ctx, have, client.Preconditions{UID: ptr.To(have.UID)})
+		err = r.Client.Delete(ctx, have, client.Preconditions{UID: ptr.To(have.UID)})
 	}
 	return wrapQuota(s, client.IgnoreNotFound(err))
 }
@@ -118,7 +117,7 @@ func usedUp(quota *corev1.ResourceQuota) []string {
 // judgeQuotas says in a condition what is used up. How much of the rest is used is not
 // repeated in the status: it would be written for every finding of an import.
 func (s *scope) judgeQuotas() {
-	list := &s.organization.Status.Conditions
+	list := &s.Status.Conditions
 	if len(s.usedUp) == 0 {
 		v1alpha1.RemoveCondition(list, v1alpha1.ConditionQuotaExceeded)
 		return
@@ -126,8 +125,8 @@ func (s *scope) judgeQuotas() {
 	v1alpha1.SetCondition(list, v1alpha1.Condition{
 		Type:               v1alpha1.ConditionQuotaExceeded,
 		Status:             metav1.ConditionTrue,
-		ObservedGeneration: s.organization.Generation,
-		LastTransitionTime: v1alpha1.NewTime(s.now),
+		ObservedGeneration: s.Object.Generation,
+		LastTransitionTime: v1alpha1.NewTime(s.Now),
 		Reason:             v1alpha1.ReasonQuotaReached,
 		Message: fmt.Sprintf("No more can be made of: %s. Delete what is no longer needed, have spec.retention do it, or raise spec.quotas.",
 			strings.Join(s.usedUp, ", ")),
@@ -136,20 +135,16 @@ func (s *scope) judgeQuotas() {
 
 // announceQuotas says once that something has been used up.
 func (r *Reconciler) announceQuotas(s *scope) {
-	before := v1alpha1.FindCondition(s.before.Conditions, v1alpha1.ConditionQuotaExceeded)
-	after := v1alpha1.FindCondition(s.organization.Status.Conditions, v1alpha1.ConditionQuotaExceeded)
+	before := v1alpha1.FindCondition(s.Before.Conditions, v1alpha1.ConditionQuotaExceeded)
+	after := v1alpha1.FindCondition(s.Status.Conditions, v1alpha1.ConditionQuotaExceeded)
 	if after != nil && (before == nil || before.Message != after.Message) {
-		r.recorder.Eventf(s.organization, nil, corev1.EventTypeWarning, v1alpha1.ReasonQuotaReached, "CountUsage", "%s", after.Message)
+		r.Recorder.Eventf(s.Object, nil, corev1.EventTypeWarning, v1alpha1.ReasonQuotaReached, "CountUsage", "%s",
+			after.Message)
 	}
 }
 
 // quotaMatters leaves out what is counted with every object that comes or goes.
-var quotaMatters = predicate.Funcs{
-	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		before, isQuota := e.ObjectOld.(*corev1.ResourceQuota)
-		after, isToo := e.ObjectNew.(*corev1.ResourceQuota)
-		return isQuota && isToo && (!equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
-			isManaged(before) != isManaged(after) || !slices.Equal(usedUp(before), usedUp(after)))
-	},
-}
+var quotaMatters = watch.Updates(func(before, after *corev1.ResourceQuota) bool {
+	return !equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
+		isManaged(before) != isManaged(after) || !slices.Equal(usedUp(before), usedUp(after))
+})

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -200,7 +201,7 @@ func TestCountingWakesNobodyWhileThereIsRoom(t *testing.T) {
 }
 
 func TestEachKindOfValueHoldsAnOrganization(t *testing.T) {
-	r := &Reconciler{live: env.AsController(t)}
+	r := &Reconciler{Base: reconcile.Base{Live: env.AsController(t)}}
 	at := time.Now().Truncate(time.Second)
 	values := map[string]func(namespace string) client.Object{
 		"Repository":      func(n string) client.Object { return builder.Repository("x").In(n).Build() },
@@ -221,7 +222,7 @@ func TestEachKindOfValueHoldsAnOrganization(t *testing.T) {
 	}
 	for kind, value := range values {
 		name := "holds-" + strings.ToLower(kind)
-		s := &scope{organization: builder.Organization(name).Build()}
+		s := scopeOf(builder.Organization(name).Build())
 		newNamespace(t, s.namespace(), nil)
 		if held, err := r.holds(t.Context(), s); err != nil || held != "" {
 			t.Errorf("%s: an empty namespace holds %q (%v)", kind, held, err)
@@ -234,7 +235,7 @@ func TestEachKindOfValueHoldsAnOrganization(t *testing.T) {
 		if held, err := r.holds(t.Context(), s); err != nil || held != want {
 			t.Errorf("%s: holds %q (%v), want %q", kind, held, err, want)
 		}
-		s.organization.Annotations = map[string]string{v1alpha1.RemoveContentsAnnotation: "true"}
+		s.Object.Annotations = map[string]string{v1alpha1.RemoveContentsAnnotation: "true"}
 		if held, err := r.holds(t.Context(), s); err != nil || held != "" {
 			t.Errorf("%s: holds %q (%v), though it may take everything along", kind, held, err)
 		}
@@ -242,8 +243,8 @@ func TestEachKindOfValueHoldsAnOrganization(t *testing.T) {
 }
 
 func TestHowManyAreHeldIsToldByOneObject(t *testing.T) {
-	r := &Reconciler{live: env.AsController(t)}
-	s := &scope{organization: builder.Organization("many").Build()}
+	r := &Reconciler{Base: reconcile.Base{Live: env.AsController(t)}}
+	s := scopeOf(builder.Organization("many").Build())
 	newNamespace(t, s.namespace(), nil)
 	for i := range 12 {
 		env.Create(t, builder.Repository(fmt.Sprintf("repo-%d", i)).In(s.namespace()).Build())

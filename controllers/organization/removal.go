@@ -10,13 +10,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
-	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
 )
 
 // lookAgain is how often a removal that waits for the organization to be emptied looks: this
@@ -25,38 +22,39 @@ const lookAgain = 15 * time.Second
 
 // remove takes the organization's namespace away and then lets the Organization go. A
 // namespace that is not ours stays, whatever its name is.
-func (r *Reconciler) remove(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if !controllerutil.ContainsFinalizer(s.organization, v1alpha1.CleanupFinalizer) {
-		return ctrl.Result{}, nil
-	}
+func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 	namespace := &corev1.Namespace{}
 	// Not the cache: what it does not show yet would be left behind for good.
-	err := r.live.Get(ctx, client.ObjectKey{Name: s.namespace()}, namespace)
+	err := r.Live.Get(ctx, client.ObjectKey{Name: s.namespace()}, namespace)
 	if client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("get namespace %s: %w", s.namespace(), err)
+		return fmt.Errorf("get namespace %s: %w", s.namespace(), err)
 	}
-	if apierrors.IsNotFound(err) || !ours(namespace, s.organization) {
-		return ctrl.Result{}, patch.RemoveFinalizer(ctx, r.client, s.organization, v1alpha1.CleanupFinalizer)
+	if apierrors.IsNotFound(err) || !ours(namespace, s.Object) {
+		s.Release()
+		return nil
 	}
 	if namespace.DeletionTimestamp.IsZero() {
 		held, err := r.holds(ctx, s)
 		if err != nil {
-			return ctrl.Result{}, err
+			return err
 		}
 		if held != "" {
-			return ctrl.Result{RequeueAfter: lookAgain}, r.conclude(ctx, s, notEmpty(s.namespace(), held))
+			s.RequeueAfter(lookAgain)
+			s.conclude(notEmpty(s.namespace(), held))
+			return nil
 		}
 		same := client.Preconditions{UID: ptr.To(namespace.UID), ResourceVersion: ptr.To(namespace.ResourceVersion)}
-		if err := r.client.Delete(ctx, namespace, same); err != nil {
-			return ctrl.Result{}, fmt.Errorf("delete namespace %s: %w", namespace.Name, err)
+		if err := r.Client.Delete(ctx, namespace, same); err != nil {
+			return fmt.Errorf("delete namespace %s: %w", namespace.Name, err)
 		}
 	}
 	// The watch on namespaces reports when it has gone.
-	s.organization.Status.Namespace = ""
-	return ctrl.Result{}, r.conclude(ctx, s, conditions.Verdict{
+	s.Status.Namespace = ""
+	s.conclude(conditions.Verdict{
 		Reason:  v1alpha1.ReasonDeleting,
 		Message: fmt.Sprintf("Namespace %q is being removed.", namespace.Name),
 	})
+	return nil
 }
 
 // ofValue are the kinds that an organization holds on to. Its API keys and its webhook
@@ -66,14 +64,14 @@ var ofValue = []string{"Repository", "Project", "Finding", "Scan", "Review", "Re
 // holds says what the organization still has, and returns "" where that is nothing or it may
 // take it along. A list of one object says how many more there are.
 func (r *Reconciler) holds(ctx context.Context, s *scope) (string, error) {
-	if s.organization.Annotations[v1alpha1.RemoveContentsAnnotation] == "true" {
+	if s.Object.Annotations[v1alpha1.RemoveContentsAnnotation] == "true" {
 		return "", nil
 	}
 	var held []string
 	for _, kind := range ofValue {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind + "List"))
-		if err := r.live.List(ctx, list, client.InNamespace(s.namespace()), client.Limit(1)); err != nil {
+		if err := r.Live.List(ctx, list, client.InNamespace(s.namespace()), client.Limit(1)); err != nil {
 			return "", fmt.Errorf("look for a %s in %s: %w", kind, s.namespace(), err)
 		}
 		if n := int64(len(list.Items)) + ptr.Deref(list.RemainingItemCount, 0); n > 0 {

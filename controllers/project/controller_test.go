@@ -82,7 +82,8 @@ func TestLastScan(t *testing.T) {
 	env.Create(t, builder.Repository("repo").In(ns).Build(), project, succeeded,
 		builder.Scan("s-1", noon.Add(-time.Hour)).In(ns).Ended(noon.Add(-time.Minute), v1alpha1.ScanSucceeded).Build(),
 		builder.Scan("s-3", noon.Add(time.Hour)).In(ns).Ended(noon.Add(2*time.Hour), v1alpha1.ScanFailed).Build(),
-		builder.Scan("s-4", noon.Add(9*time.Hour)).In(ns).Project("repo", "other").Build())
+		builder.Scan("s-4", noon.Add(9*time.Hour)).In(ns).Project("repo", "other").Build(),
+		builder.Scan("s-5", noon.Add(9*time.Hour)).In(ns).OfPullRequest("r-1", 7).Ended(noon.Add(10*time.Hour), v1alpha1.ScanSucceeded).Build())
 	recorded := func(reason string) {
 		t.Helper()
 		harness.Eventually(t, func(g Gomega) {

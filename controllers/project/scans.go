@@ -3,39 +3,26 @@ package project
 import (
 	"cmp"
 	"context"
-	"fmt"
-
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/scans"
 )
 
 // observeScans records the last scan and the last that succeeded. Scans are retired, so what
 // was once recorded stands where no scan is left that says otherwise.
-func (r *Reconciler) observeScans(ctx context.Context, s *scope) (ctrl.Result, error) {
-	known, err := r.scansOf(ctx, s)
+func (r *Reconciler) observeScans(ctx context.Context, s *scope) error {
+	known, err := scans.OfBranch(ctx, r.Client, s.Object, index.Project)
 	if err != nil {
-		return ctrl.Result{}, err
+		return err
 	}
 	if last := asLastScan(scans.LastStarted(known)); last != nil {
-		s.project.Status.LastScan = last
+		s.Status.LastScan = last
 	}
 	if at := scans.LastSuccess(known); at != nil {
-		s.project.Status.LastScannedAt = at
+		s.Status.LastScannedAt = at
 	}
-	return ctrl.Result{}, nil
-}
-
-// scansOf are the project's scans in the cache, not to be changed.
-func (r *Reconciler) scansOf(ctx context.Context, s *scope) ([]v1alpha1.Scan, error) {
-	known := &v1alpha1.ScanList{}
-	if err := r.client.List(ctx, known, client.InNamespace(s.project.Namespace),
-		client.MatchingFields{projectField: s.project.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the project's scans: %w", err)
-	}
-	return known.Items, nil
+	return nil
 }
 
 // asLastScan is nil for no scan. A scan that its own controller has yet to see is running as

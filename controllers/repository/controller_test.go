@@ -36,7 +36,8 @@ func TestCountsByCategory(t *testing.T) {
 		builder.Finding("f-6").In(ns).Tool("x", v1alpha1.CategoryCode).Closed(noon, "s").Build(),
 		builder.Finding("f-7").In(ns).Tool("x", v1alpha1.CategoryCode).Project("other", "proj").Build(),
 		builder.Scan("s-1", noon).In(ns).Ended(noon.Add(time.Minute), v1alpha1.ScanSucceeded).Build(),
-		builder.Scan("s-2", noon).In(ns).Ended(noon.Add(time.Hour), v1alpha1.ScanFailed).Build())
+		builder.Scan("s-2", noon).In(ns).Ended(noon.Add(time.Hour), v1alpha1.ScanFailed).Build(),
+		builder.Scan("s-3", noon).In(ns).OfPullRequest("r-1", 7).Ended(noon.Add(time.Hour), v1alpha1.ScanSucceeded).Build())
 
 	counted := func(want v1alpha1.RepositoryCounts) {
 		t.Helper()

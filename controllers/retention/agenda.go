@@ -4,19 +4,15 @@ import (
 	"cmp"
 	"context"
 	"math"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/tidwall/btree"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
 
 // agenda holds what has finished, the oldest first. It is fed by the watch: a change costs a
@@ -156,24 +152,10 @@ func entryOf(object client.Object) (standing, bool) {
 // Each kind must have one handler on one watch, without predicates. The controller waits until
 // the handler has seen everything that was there at the start before it reconciles anything.
 func (a *agenda) handler(delay time.Duration) handler.EventHandler {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	wake := func(object client.Object, q queue) {
-		if name, ours := strings.CutPrefix(object.GetNamespace(), v1alpha1.NamespacePrefix); ours {
-			q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, delay)
+	return watch.Changes(func(_ context.Context, change watch.Change, q watch.Queue) {
+		// At the start every organization is reconciled on its own account.
+		if a.change(change.Before, change.After) && !change.Initial {
+			watch.AddAfter(q, delay, watch.Organization(change.After))
 		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
-			// At the start every organization is reconciled on its own account.
-			if a.change(nil, e.Object) && !e.IsInInitialList {
-				wake(e.Object, q)
-			}
-		},
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			if a.change(e.ObjectOld, e.ObjectNew) {
-				wake(e.ObjectNew, q)
-			}
-		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { a.change(e.Object, nil) },
-	}
+	})
 }

@@ -1,5 +1,5 @@
 // Package retention removes what an organization keeps no longer: closed findings, finished
-// scans and finished webhook deliveries.
+// scans, finished webhook deliveries, and the Leases that imports leave behind.
 //
 // An object goes only as it was when that was decided, by its UID and resource version: one that
 // was reopened or triaged since stays. Nothing goes that has still something to tell, nor what
@@ -8,10 +8,11 @@ package retention
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
@@ -19,10 +20,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
+	"github.com/appsec-dev/findings-operator/controllers/internal/index"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
 
 const (
@@ -55,9 +57,7 @@ type Settings struct {
 
 // Reconciler retires what the organizations keep no longer.
 type Reconciler struct {
-	client   client.Client
-	recorder events.EventRecorder
-	clock    clock.PassiveClock
+	reconcile.Base
 	interval time.Duration
 	agenda   *agenda
 	// limiter is shared by all organizations, batch what it lets through in one's turn.
@@ -68,22 +68,23 @@ type Reconciler struct {
 	// passes that are under way, by organization. They hold nothing but how far they are: after a
 	// restart each begins anew, and finds what is left.
 	passes map[string]*pass
+	leases leases
 }
 
 // SetupWithManager adds the controller of retention to the manager.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options, settings Settings) error {
 	r := newReconciler(mgr.GetClient(), mgr.GetEventRecorder(v1alpha1.ControllerFieldManager), settings)
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Scan{}, scanSeries, seriesOf); err != nil {
-		return fmt.Errorf("index scans by their series: %w", err)
-	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Finding{}, owedScans, owedScansOf); err != nil {
-		return fmt.Errorf("index findings by the scans that they have still to tell of: %w", err)
+	r.Live = mgr.GetAPIReader()
+	if err := errors.Join(
+		index.Add(ctx, mgr, &v1alpha1.Scan{}, scanSeries, seriesOf),
+		index.Add(ctx, mgr, &v1alpha1.Finding{}, owedScans, owedScansOf),
+	); err != nil {
+		return err
 	}
 	feed := r.agenda.handler(r.interval)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("retention").
-		For(&v1alpha1.Organization{}, builder.WithPredicates(predicate.Or[client.Object](
-			predicate.GenerationChangedPredicate{}, namespaceChanged))).
+		For(&v1alpha1.Organization{}, builder.WithPredicates(watch.SpecOr(namespaceChanged))).
 		Watches(&v1alpha1.Finding{}, feed).
 		Watches(&v1alpha1.Scan{}, feed).
 		Watches(&v1alpha1.WebhookDelivery{}, feed).
@@ -103,36 +104,50 @@ func newReconciler(c client.Client, recorder events.EventRecorder, settings Sett
 	}
 	batch := max(1, int(settings.Rate*float32(turn.Seconds())))
 	return &Reconciler{
-		client: c, recorder: recorder, clock: settings.Clock, interval: settings.Interval,
+		Base: reconcile.Base{Client: c, Recorder: recorder, Clock: settings.Clock}, interval: settings.Interval,
 		agenda: newAgenda(), limiter: flowcontrol.NewTokenBucketRateLimiter(settings.Rate, 1), batch: batch,
-		passes: map[string]*pass{},
+		passes: map[string]*pass{}, leases: leases{seen: map[string]sighting{}},
 	}
 }
+
+type scope = reconcile.Scope[*v1alpha1.Organization, *v1alpha1.OrganizationStatus]
+
+func newScope() *scope { return reconcile.NewScope(&v1alpha1.Organization{}) }
 
 // Reconcile removes a batch of what is due of one organization, and comes back: at once while
 // more is due, else when the next is.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	organization := &v1alpha1.Organization{}
-	err := r.client.Get(ctx, req.NamespacedName, organization)
-	if client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, err
+	return reconcile.Loop[*scope]{
+		Base: r.Base, New: newScope,
+		Phases: []reconcile.Phase[*scope]{r.retireDue, r.retireLeases},
+		Gone: func(organization types.NamespacedName) {
+			r.drop(organization.Name)
+			r.leases.drop(organization.Name)
+		},
+	}.Run(ctx, req)
+}
+
+func (r *Reconciler) retireDue(ctx context.Context, s *scope) error {
+	s.LeaveStatus() // it is another controller's
+	organization := s.Object
+	if organization.Status.Namespace == "" {
+		// Without its namespace there is nothing of its own; the watch reports when it has one.
+		r.drop(organization.Name)
+		return nil
 	}
-	// Without its namespace there is nothing of its own; the watch reports when it has one.
-	if err != nil || !organization.DeletionTimestamp.IsZero() || organization.Status.Namespace == "" {
-		r.drop(req.Name)
-		return ctrl.Result{}, nil
-	}
-	p := r.under(req.Name)
+	p := r.under(organization.Name)
 	done, err := r.work(ctx, organization, p)
-	switch {
-	case err != nil:
-		return patch.Outcome(ctrl.Result{}, err)
-	case !done:
-		return ctrl.Result{RequeueAfter: handOver}, nil
+	if err != nil {
+		return err
 	}
-	r.drop(req.Name)
+	if !done {
+		s.RequeueAfter(handOver)
+		return nil
+	}
+	r.drop(organization.Name)
 	r.announce(ctx, organization, p)
-	return ctrl.Result{RequeueAfter: r.sleep(organization, p)}, nil
+	s.RequeueAfter(r.sleep(organization, p))
+	return nil
 }
 
 // under returns the organization's pass, a new one where none is under way.
@@ -170,7 +185,7 @@ func (r *Reconciler) sleep(organization *v1alpha1.Organization, p *pass) time.Du
 	}
 	for _, t := range termsOf(organization.Spec.Retention) {
 		if next, found := r.agenda.next(place{organization.Status.Namespace, t.shelf}, p.upTo(t.shelf)); found {
-			sooner(next.Add(t.keep).Sub(r.clock.Now()))
+			sooner(next.Add(t.keep).Sub(r.Clock.Now()))
 		}
 	}
 	return wait

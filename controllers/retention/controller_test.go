@@ -388,6 +388,7 @@ func TestALookAtNothingDueCostsNothing(t *testing.T) {
 			f.Spec.Closed.At = v1alpha1.NewTime(noon.Add(time.Duration(i+1) * time.Minute))
 		}))
 	}
+	r.leases.keep("x", sighting{at: noon.Add(time.Hour)}) // nor are the Leases due
 	result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "x"}})
 	g := NewWithT(t)
 	g.Expect(err).NotTo(HaveOccurred())

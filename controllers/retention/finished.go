@@ -66,7 +66,7 @@ func findingFinished(finding *v1alpha1.Finding) (time.Time, shelf, bool) {
 // isTriaged reports whether a person has said something that would be lost: the finding could
 // come back, and would then be as new.
 func isTriaged(spec *v1alpha1.FindingSpec) bool {
-	return findingstate.UserStatus(spec) == v1alpha1.UserStatusMuted || spec.Triage.Comments != ""
+	return findingstate.Declared(spec) == v1alpha1.UserStatusMuted || spec.Triage.Comments != ""
 }
 
 func scanFinished(scan *v1alpha1.Scan) (time.Time, shelf, bool) {
@@ -104,13 +104,17 @@ func caughtUp(object client.Object) bool {
 	var history transitions.History
 	switch o := object.(type) {
 	case *v1alpha1.Finding:
-		observed, history = o.Status.ObservedGeneration, transitions.History{Transitions: o.Status.Transitions, EmittedSeq: o.Status.EmittedSeq}
+		observed = o.Status.ObservedGeneration
+		history = transitions.History{Transitions: o.Status.Transitions, EmittedSeq: o.Status.EmittedSeq}
 	case *v1alpha1.Scan:
-		observed, history = o.Status.ObservedGeneration, transitions.History{Transitions: o.Status.Transitions, EmittedSeq: o.Status.EmittedSeq}
+		observed = o.Status.ObservedGeneration
+		history = transitions.History{Transitions: o.Status.Transitions, EmittedSeq: o.Status.EmittedSeq}
 	case *v1alpha1.Review:
-		observed, history = o.Status.ObservedGeneration, transitions.History{Transitions: o.Status.Transitions, EmittedSeq: o.Status.EmittedSeq}
+		observed = o.Status.ObservedGeneration
+		history = transitions.History{Transitions: o.Status.Transitions, EmittedSeq: o.Status.EmittedSeq}
 	case *v1alpha1.ReviewIssue:
-		observed, history = o.Status.ObservedGeneration, transitions.History{Transitions: o.Status.Transitions, EmittedSeq: o.Status.EmittedSeq}
+		observed = o.Status.ObservedGeneration
+		history = transitions.History{Transitions: o.Status.Transitions, EmittedSeq: o.Status.EmittedSeq}
 	default:
 		return true
 	}

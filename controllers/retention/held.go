@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/scans"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
@@ -21,19 +23,23 @@ const (
 	owedScans = "retention.owed"
 )
 
-// seriesOf is the repository, project, tool and category of a scan: what the importer goes by.
-func seriesOf(object client.Object) []string {
-	spec := &object.(*v1alpha1.Scan).Spec
-	// The tool comes last: it alone may hold any character.
+// seriesOf is the repository, project, tool, category and analysis of a scan: what the importer goes by. The scans of
+// pull requests, by which nobody goes, have none.
+func seriesOf(scan *v1alpha1.Scan) []string {
+	spec := &scan.Spec
+	if scan.IsOfReview() {
+		return nil
+	}
+	// Tool and analysis may hold any character.
 	return []string{strings.Join([]string{
-		string(spec.RepositoryRef.Name), string(spec.ProjectRef.Name), string(spec.Category), spec.Tool,
+		string(spec.RepositoryRef.Name), string(spec.ProjectRef.Name), string(spec.Category),
+		strconv.Quote(spec.Tool), spec.Analysis,
 	}, "/")}
 }
 
 // owedScansOf are the scans that the finding has transitions of which are not emitted, or that
 // have written what its controller has yet to see.
-func owedScansOf(object client.Object) []string {
-	finding := object.(*v1alpha1.Finding)
+func owedScansOf(finding *v1alpha1.Finding) []string {
 	var out []string
 	add := func(scan string) {
 		if scan != "" && !slices.Contains(out, scan) {
@@ -71,20 +77,17 @@ func (r *Reconciler) held(ctx context.Context, object client.Object) (bool, erro
 // still to tell of it. By the last scan the importer knows an older one, and projects and
 // repositories say when they were last scanned.
 func (r *Reconciler) scanHeld(ctx context.Context, scan *v1alpha1.Scan) (bool, error) {
+	if scan.IsOfReview() {
+		return false, nil
+	}
 	series := &v1alpha1.ScanList{}
-	if err := r.client.List(ctx, series, client.InNamespace(scan.Namespace),
-		client.MatchingFields{scanSeries: seriesOf(scan)[0]}, client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("list the scans like %s: %w", scan.Name, err)
+	if err := index.List(ctx, r.Client, series, scan.Namespace, scanSeries, seriesOf(scan)[0]); err != nil {
+		return false, err
 	}
 	if scans.IsLast(scan, series.Items) {
 		return true, nil
 	}
-	owing := &v1alpha1.FindingList{}
-	if err := r.client.List(ctx, owing, client.InNamespace(scan.Namespace),
-		client.MatchingFields{owedScans: scan.Name}, client.Limit(1), client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("look for findings that have still to tell of scan %s: %w", scan.Name, err)
-	}
-	return len(owing.Items) > 0, nil
+	return index.Any(ctx, r.Client, &v1alpha1.FindingList{}, scan.Namespace, owedScans, scan.Name)
 }
 
 // deliveryHeld reports whether what the delivery tells of has not caught up. Until it has, the
@@ -95,10 +98,12 @@ func (r *Reconciler) deliveryHeld(ctx context.Context, delivery *v1alpha1.Webhoo
 		if object == nil {
 			continue
 		}
-		err := r.client.Get(ctx, client.ObjectKey{Namespace: delivery.Namespace, Name: string(subject.Name)}, object, client.UnsafeDisableDeepCopy)
+		err := r.Client.Get(ctx, client.ObjectKey{Namespace: delivery.Namespace, Name: string(subject.Name)}, object,
+			client.UnsafeDisableDeepCopy)
 		switch {
 		case client.IgnoreNotFound(err) != nil:
-			return false, fmt.Errorf("look at %s %s, which delivery %s tells of: %w", subject.Kind, subject.Name, delivery.Name, err)
+			return false, fmt.Errorf("look at %s %s, which delivery %s tells of: %w", subject.Kind, subject.Name, delivery.Name,
+				err)
 		case err == nil && !caughtUp(object):
 			return true, nil
 		}

@@ -17,4 +17,5 @@ func init() {
 	for _, s := range []shelf{closedFindings, finishedScans, finishedDeliveries} {
 		retired.WithLabelValues(s.kind()) // shown as 0 rather than as missing
 	}
+	retired.WithLabelValues(leaseKind)
 }

@@ -9,8 +9,6 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
@@ -43,7 +41,7 @@ func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organizati
 	left, looks := r.batch, mostLooked
 	for _, t := range termsOf(organization.Spec.Retention) {
 		from := place{organization.Status.Namespace, t.shelf}
-		for _, e := range r.agenda.due(from, p.upTo(t.shelf), t.cutoff(r.clock.Now()), looks) {
+		for _, e := range r.agenda.due(from, p.upTo(t.shelf), t.cutoff(r.Clock.Now()), looks) {
 			if left == 0 {
 				return false, nil
 			}
@@ -88,7 +86,8 @@ func (p *pass) note(on shelf, e entry, outcome fate) {
 // retire removes the object of the entry, if it is still as the entry says and nothing holds it.
 func (r *Reconciler) retire(ctx context.Context, from place, e entry, t term) (fate, error) {
 	object := newObject(t.shelf)
-	if err := r.client.Get(ctx, client.ObjectKey{Namespace: from.namespace, Name: e.name}, object, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: from.namespace, Name: e.name}, object,
+		client.UnsafeDisableDeepCopy); err != nil {
 		return fateGone, client.IgnoreNotFound(err)
 	}
 	if is, ok := entryOf(object); !ok || is != (standing{from, e}) {
@@ -102,7 +101,7 @@ func (r *Reconciler) retire(ctx context.Context, from place, e entry, t term) (f
 	}
 	// As it was when that was decided: it may have been reopened or triaged since.
 	asSeen := client.Preconditions{UID: ptr.To(object.GetUID()), ResourceVersion: ptr.To(object.GetResourceVersion())}
-	err := r.client.Delete(ctx, object, asSeen)
+	err := r.Client.Delete(ctx, object, asSeen)
 	switch {
 	case apierrors.IsNotFound(err):
 		return fateGone, nil
@@ -134,17 +133,13 @@ func (r *Reconciler) announce(ctx context.Context, organization *v1alpha1.Organi
 	if findings+scans+deliveries == 0 {
 		return
 	}
-	ctrl.LoggerFrom(ctx).Info("retired", "closedFindings", findings, "finishedScans", scans, "finishedDeliveries", deliveries)
-	r.recorder.Eventf(organization, nil, corev1.EventTypeNormal, "Retired", "Retire",
+	ctrl.LoggerFrom(ctx).Info("retired", "closedFindings", findings, "finishedScans", scans,
+		"finishedDeliveries", deliveries)
+	r.Recorder.Eventf(organization, nil, corev1.EventTypeNormal, "Retired", "Retire",
 		"Removed by spec.retention: closed findings %d, finished scans %d, finished deliveries %d.", findings, scans, deliveries)
 }
 
-// namespaceChanged lets through that an organization has got its namespace, or lost it.
-var namespaceChanged = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.(*v1alpha1.Organization).Status.Namespace != e.ObjectNew.(*v1alpha1.Organization).Status.Namespace
-	},
-	// Create and Delete are the other predicate's to judge.
-	CreateFunc: func(event.CreateEvent) bool { return false },
-	DeleteFunc: func(event.DeleteEvent) bool { return false },
+// namespaceChanged reports whether an organization has got its namespace, or lost it.
+func namespaceChanged(before, after *v1alpha1.Organization) bool {
+	return before.Status.Namespace != after.Status.Namespace
 }

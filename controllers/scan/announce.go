@@ -9,19 +9,28 @@ import (
 )
 
 // announce tells people that a scan has ended, and with what.
-func (r *Reconciler) announce(scan *v1alpha1.Scan, p progress) {
-	switch p.phase {
+func (r *Reconciler) announce(s *scope) {
+	if s.Before.Phase == s.Status.Phase {
+		return
+	}
+	switch s.Status.Phase {
 	case v1alpha1.ScanPhaseCompleted:
-		r.recorder.Eventf(scan, nil, corev1.EventTypeNormal, "Completed", "Scan", "%s", countsNote(scan.Spec.Counts))
+		r.Recorder.Eventf(s.Object, nil, corev1.EventTypeNormal, "Completed", "Scan", "%s", endNote(&s.Object.Spec))
 	case v1alpha1.ScanPhaseFailed:
-		r.recorder.Eventf(scan, nil, corev1.EventTypeWarning, p.verdict.Reason, "Scan", "%s", p.verdict.Message)
+		ready := v1alpha1.FindCondition(s.Status.Conditions, v1alpha1.ConditionReady)
+		r.Recorder.Eventf(s.Object, nil, corev1.EventTypeWarning, ready.Reason, "Scan", "%s", ready.Message)
 	case v1alpha1.ScanPhaseRunning:
 	}
 }
 
-func countsNote(counts *v1alpha1.ScanCounts) string {
-	if counts == nil {
+func endNote(spec *v1alpha1.ScanSpec) string {
+	counts := spec.Counts
+	switch {
+	case counts == nil:
 		return "The scan succeeded."
+	case spec.Review != nil:
+		return fmt.Sprintf("Issues of pull request %d created: %d, seen again: %d, reopened: %d, unchanged: %d; results skipped: %d.",
+			spec.Review.PRNumber, counts.Created, counts.Updated, counts.Reopened, counts.Unchanged, counts.Skipped)
 	}
 	return fmt.Sprintf("Findings created: %d, updated: %d, closed: %d, reopened: %d, unchanged: %d; results skipped: %d.",
 		counts.Created, counts.Updated, counts.Closed, counts.Reopened, counts.Unchanged, counts.Skipped)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 )
@@ -18,19 +16,20 @@ const pagePatience = 10 * time.Minute
 //
 // That it has just ended is no reason to be quick: each finding that it has changed wakes it
 // again, and together they make fewer pages.
-func (r *Reconciler) makePages(ctx context.Context, scan *v1alpha1.Scan, before v1alpha1.ScanPhase) (ctrl.Result, error) {
+func (r *Reconciler) makePages(ctx context.Context, s *scope) error {
 	switch {
-	case !ended(scan.Status.Phase):
-		return ctrl.Result{}, nil
-	case !ended(before):
-		return ctrl.Result{RequeueAfter: ledger.PageDelay}, nil
+	case !ended(s.Status.Phase), s.Object.IsOfReview():
+		return nil
+	case !ended(s.Before.Phase):
+		s.RequeueAfter(ledger.PageDelay)
+		return nil
 	}
-	end := scan.Spec.CompletedAt
-	again, err := r.pager.Make(ctx, scan, end != nil && r.clock.Now().Before(end.Add(pagePatience)))
+	end := s.Object.Spec.CompletedAt
+	again, err := r.pager.Make(ctx, s.Object, end != nil && s.Now.Before(end.Add(pagePatience)))
 	if again {
-		return ctrl.Result{RequeueAfter: ledger.PageDelay}, err
+		s.RequeueAfter(ledger.PageDelay)
 	}
-	return ctrl.Result{}, err
+	return err
 }
 
 func ended(phase v1alpha1.ScanPhase) bool {

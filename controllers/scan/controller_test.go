@@ -1,9 +1,10 @@
 package scan
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	eventsv1 "k8s.io/api/events/v1"
@@ -51,6 +52,24 @@ func TestPhaseFollowsTheImporter(t *testing.T) {
 	})
 }
 
+// The Review's events tell what the scan of a pull request did; its end is recorded all the same.
+func TestAScanOfAPullRequestIsNoEvent(t *testing.T) {
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
+	ended := builder.Scan("s-1", time.Now()).In(ns).OfPullRequest("r-1", 7).Ended(time.Now(), v1alpha1.ScanSucceeded).Build()
+	dead := builder.Scan("s-2", time.Now()).In(ns).OfPullRequest("r-1", 7).Mutate(func(s *v1alpha1.Scan) {
+		s.Spec.Lease = &v1alpha1.ScanLease{Name: "review-none", Holder: "nobody"}
+	}).Build()
+	env.Create(t, ended, dead)
+	phase(t, ended, v1alpha1.ScanPhaseCompleted, v1alpha1.ReasonReconciled)
+	phase(t, dead, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned)
+	for _, scan := range []*v1alpha1.Scan{ended, dead} {
+		if got := testenv.Get(t, NewWithT(t), env, scan).Status.Transitions; len(got) != 0 {
+			t.Errorf("scan %s has the transitions %+v", scan.Name, got)
+		}
+	}
+}
+
 func TestScanWithNoEndIsAbandonedByTheClockAlone(t *testing.T) {
 	controllertest.Start(t, env, SetupWithManager)
 	ns := env.Namespace(t)
@@ -78,25 +97,36 @@ func TestProgressOf(t *testing.T) {
 		scan.Spec.Outcome = outcome
 		return scan
 	}
+	beating := func(scan *v1alpha1.Scan) *v1alpha1.Scan {
+		scan.Spec.Lease = &v1alpha1.ScanLease{Name: "import-1", Holder: "runner-1"}
+		return scan
+	}
 	cases := []struct {
 		reason    string
 		scan      *v1alpha1.Scan
+		heard     pulse
 		now       time.Duration
 		phase     v1alpha1.ScanPhase
 		condition string
 		changesIn time.Duration
 	}{
-		{"a fresh scan runs and is looked at when its hour is over", at(0), 0, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning, time.Hour},
-		{"the look comes at the exact moment", at(-time.Minute), time.Minute, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning, 58 * time.Minute},
-		{"a moment before the hour it still runs", at(0), time.Hour - 1, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning, 1},
-		{"at the hour it is abandoned, and not looked at again", at(0), time.Hour, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned, 0},
-		{"a start in the future counts as the creation", at(48 * time.Hour), time.Hour, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned, 0},
-		{"an end needs no clock", ended(at(0), v1alpha1.ScanSucceeded), 0, v1alpha1.ScanPhaseCompleted, v1alpha1.ReasonReconciled, 0},
-		{"an end that comes late counts", ended(at(0), v1alpha1.ScanSucceeded), 9 * time.Hour, v1alpha1.ScanPhaseCompleted, v1alpha1.ReasonReconciled, 0},
-		{"a failure is the importer's word", ended(at(0), v1alpha1.ScanFailed), 9 * time.Hour, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonScanFailed, 0},
+		{"a fresh scan runs and is looked at when its hour is over", at(0), pulse{}, 0, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning, time.Hour},
+		{"the look comes at the exact moment", at(-time.Minute), pulse{}, time.Minute, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning, 58 * time.Minute},
+		{"a moment before the hour it still runs", at(0), pulse{}, time.Hour - 1, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning, 1},
+		{"at the hour it is abandoned, and not looked at again", at(0), pulse{}, time.Hour, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned, 0},
+		{"a start in the future counts as the creation", at(48 * time.Hour), pulse{}, time.Hour, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned, 0},
+		{"an end needs no clock", ended(at(0), v1alpha1.ScanSucceeded), pulse{}, 0, v1alpha1.ScanPhaseCompleted, v1alpha1.ReasonReconciled, 0},
+		{"an end that comes late counts", ended(at(0), v1alpha1.ScanSucceeded), pulse{}, 9 * time.Hour, v1alpha1.ScanPhaseCompleted, v1alpha1.ReasonReconciled, 0},
+		{"a failure is the importer's word", ended(at(0), v1alpha1.ScanFailed), pulse{}, 9 * time.Hour, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonScanFailed, 0},
+		{"while its heartbeat is heard a scan runs, for hours too", beating(at(-9 * time.Hour)), pulse{lookIn: time.Second}, time.Hour,
+			v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning, time.Second},
+		{"without its heartbeat it is abandoned", beating(at(0)), pulse{dead: givenUp("its Lease does not exist")}, time.Minute,
+			v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned, 0},
+		{"an end counts more than the heartbeat", ended(beating(at(0)), v1alpha1.ScanSucceeded), pulse{dead: givenUp("its Lease does not exist")}, time.Minute,
+			v1alpha1.ScanPhaseCompleted, v1alpha1.ReasonReconciled, 0},
 	}
 	for _, c := range cases {
-		got := progressOf(c.scan, created.Add(c.now))
+		got := progressOf(c.scan, c.heard, created.Add(c.now))
 		if got.phase != c.phase || got.verdict.Reason != c.condition || got.changesIn != c.changesIn {
 			t.Errorf("%s: got %s, %s, %s; want %s, %s, %s", c.reason,
 				got.phase, got.verdict.Reason, got.changesIn, c.phase, c.condition, c.changesIn)

@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -15,9 +16,9 @@ type progress struct {
 	changesIn time.Duration
 }
 
-// progressOf decides from what the importer recorded and the time. An end that is recorded
+// progressOf decides from what the importer recorded, its heartbeat and the time. An end that is recorded
 // late still counts: it takes back the verdict that the scan was abandoned.
-func progressOf(scan *v1alpha1.Scan, now time.Time) progress {
+func progressOf(scan *v1alpha1.Scan, heard pulse, now time.Time) progress {
 	switch scan.Spec.Outcome {
 	case v1alpha1.ScanSucceeded:
 		return progress{phase: v1alpha1.ScanPhaseCompleted, verdict: conditions.Ready("The scan succeeded.")}
@@ -26,20 +27,37 @@ func progressOf(scan *v1alpha1.Scan, now time.Time) progress {
 			Reason: v1alpha1.ReasonScanFailed, Message: "The scan failed: see spec.message, then scan again.",
 		}}
 	}
-	left := abandonedAt(scan).Sub(now)
 	// Once given, the verdict stands until an end is recorded: a clock that goes back is none.
-	if left <= 0 || isAbandoned(&scan.Status) {
-		return progress{phase: v1alpha1.ScanPhaseFailed, verdict: conditions.Verdict{
-			Stalled: true, Reason: v1alpha1.ReasonAbandoned,
-			Message: "No end was recorded within an hour of the start: the import has died. Scan again.",
-		}}
+	if given := abandoned(&scan.Status); given != nil {
+		verdict := givenUp("Scan again.")
+		verdict.Message = given.Message
+		return progress{phase: v1alpha1.ScanPhaseFailed, verdict: *verdict}
 	}
-	return progress{phase: v1alpha1.ScanPhaseRunning, changesIn: left, verdict: conditions.Verdict{
+	verdict, changesIn := heard.dead, heard.lookIn
+	if scan.Spec.Lease == nil {
+		verdict, changesIn = overdue(scan, now)
+	}
+	if verdict != nil {
+		return progress{phase: v1alpha1.ScanPhaseFailed, verdict: *verdict}
+	}
+	return progress{phase: v1alpha1.ScanPhaseRunning, changesIn: changesIn, verdict: conditions.Verdict{
 		Reason: v1alpha1.ReasonScanRunning, Message: "The scan is running.",
 	}}
 }
 
-// abandonedAt is when a scan with no end counts as abandoned. A scan cannot have started after
+func givenUp(message string) *conditions.Verdict {
+	return &conditions.Verdict{Stalled: true, Reason: v1alpha1.ReasonAbandoned, Message: message}
+}
+
+// overdue is the verdict on a scan that nothing but the clock can judge, or nil and when it will be overdue.
+func overdue(scan *v1alpha1.Scan, now time.Time) (verdict *conditions.Verdict, in time.Duration) {
+	if left := abandonedAt(scan).Sub(now); left > 0 {
+		return nil, left
+	}
+	return givenUp("No end was recorded within an hour of the start: the import has died. Scan again."), 0
+}
+
+// abandonedAt is when a scan with neither an end nor a Lease counts as abandoned. A scan cannot have started after
 // it was recorded, so a start in the future is the importer's clock running ahead, and must
 // not keep the scan running for as long as the clock is wrong.
 func abandonedAt(scan *v1alpha1.Scan) time.Time {
@@ -51,7 +69,21 @@ func abandonedAt(scan *v1alpha1.Scan) time.Time {
 }
 
 // isAbandoned says that the status holds the verdict that the scan was abandoned.
-func isAbandoned(status *v1alpha1.ScanStatus) bool {
+func isAbandoned(status *v1alpha1.ScanStatus) bool { return abandoned(status) != nil }
+
+// abandoned returns that verdict, or nil.
+func abandoned(status *v1alpha1.ScanStatus) *v1alpha1.Condition {
 	ready := v1alpha1.FindCondition(status.Conditions, v1alpha1.ConditionReady)
-	return ready != nil && ready.Reason == v1alpha1.ReasonAbandoned
+	if ready == nil || ready.Reason != v1alpha1.ReasonAbandoned {
+		return nil
+	}
+	return ready
+}
+
+// progressText is how far the import is, as a column shows it: a column shows one path alone.
+func progressText(p *v1alpha1.ScanProgress) string {
+	if p == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", p.Done, p.Total)
 }

@@ -1,30 +1,12 @@
 package scan
 
 import (
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/internal/lastwrite"
 	"github.com/appsec-dev/findings-operator/internal/transitions"
-	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
-
-// kind is what the ledger of deliveries must know of scans.
-var kind = ledger.Kind{
-	Name:   "Scan",
-	Prefix: webhooks.ScanEventPrefix,
-	Object: &v1alpha1.Scan{},
-	List:   &v1alpha1.ScanList{},
-	Book: func(object client.Object) ledger.Book {
-		status := &object.(*v1alpha1.Scan).Status
-		return ledger.Book{Transitions: &status.Transitions, EmittedSeq: &status.EmittedSeq}
-	},
-	Data: func(object client.Object, t v1alpha1.Transition) any {
-		return webhooks.DataOfScan(object.(*v1alpha1.Scan), t)
-	},
-}
 
 // ending is how a scan ended; the zero value: it has not.
 type ending struct {
@@ -59,9 +41,13 @@ func endingBefore(status *v1alpha1.ScanStatus, importer string) ending {
 }
 
 // transitionsOf are the scan's with its end, where that is new. An end that comes after the
-// scan was given up is one more, a failure too: the first was our guess, and without counts.
+// scan was given up is one more, a failure too: the first was our guess, and without counts. The scan of a pull request
+// has none: its Review's events report what it did.
 func transitionsOf(scan *v1alpha1.Scan, p progress, now time.Time) []v1alpha1.Transition {
 	status := &scan.Status
+	if scan.IsOfReview() {
+		return status.Transitions
+	}
 	history := transitions.History{Transitions: status.Transitions, EmittedSeq: status.EmittedSeq}
 	is := endingOf(scan, p)
 	was := endingBefore(status, v1alpha1.ScannerFieldManagerPrefix+scan.Spec.Tool)
@@ -74,13 +60,16 @@ func transitionsOf(scan *v1alpha1.Scan, p progress, now time.Time) []v1alpha1.Tr
 }
 
 // endedAt is when the end came about: when the importer wrote it, by the API server's clock,
-// or when the scan's time was over. completedAt is the importer's clock, and an endpoint gets
-// nothing older than itself.
+// when its heartbeat was missed, or when the scan's time was over. completedAt is the importer's clock, and an endpoint
+// gets nothing older than itself.
 func endedAt(scan *v1alpha1.Scan, is ending, now time.Time) v1alpha1.Time {
 	if is.by != v1alpha1.ControllerFieldManager {
 		return lastwrite.UpdatedAt(scan, lastwrite.Observed{}, now)
 	}
 	at := abandonedAt(scan)
+	if scan.Spec.Lease != nil {
+		at = now
+	}
 	if recorded := scan.CreationTimestamp.Time; at.Before(recorded) {
 		at = recorded
 	}

@@ -38,7 +38,7 @@ func end(scan *v1alpha1.Scan, at time.Time, outcome v1alpha1.ScanOutcome) {
 
 // look does with the status what the controller does.
 func look(scan *v1alpha1.Scan, now time.Time) {
-	observe(scan, progressOf(scan, now), now)
+	observe(scan, progressOf(scan, pulse{}, now), now)
 }
 
 func told(scan *v1alpha1.Scan) []string {
@@ -60,6 +60,11 @@ func TestWhatIsRecordedOfAScan(t *testing.T) {
 		return func(scan *v1alpha1.Scan) { end(scan, made.Add(after), outcome) }
 	}
 	nothing := func(*v1alpha1.Scan) {}
+	missed := func(scan *v1alpha1.Scan) {
+		scan.Spec.Lease = &v1alpha1.ScanLease{Name: "import-1", Holder: "runner-1"}
+		now := made.Add(time.Minute)
+		observe(scan, progressOf(scan, pulse{dead: givenUp("its Lease is gone")}, now), now)
+	}
 	abandoned := "1 completed >Failed " + v1alpha1.ControllerFieldManager + " +1h0m0s"
 	cases := []struct {
 		reason string
@@ -88,6 +93,10 @@ func TestWhatIsRecordedOfAScan(t *testing.T) {
 			look(scan, made)
 			scan.Status.Transitions = nil
 		}, time.Minute}, {nothing, day}}, nil},
+		{"missed by its heartbeat, dated when that was found", []step{{nothing, 0}, {missed, time.Minute}, {nothing, day}},
+			[]string{"1 completed >Failed " + v1alpha1.ControllerFieldManager + " +1m0s"}},
+		{"an end after a missed heartbeat is the truth", []step{{missed, time.Minute}, {ends(2*time.Minute, v1alpha1.ScanSucceeded), 2 * time.Minute}},
+			[]string{"1 completed >Failed " + v1alpha1.ControllerFieldManager + " +1m0s", "2 completed Failed>Succeeded scanner/gosec +2m0s"}},
 		{"a scan recorded long after its start was not given up before it was there", []step{{func(scan *v1alpha1.Scan) {
 			scan.Spec.StartedAt = v1alpha1.NewTime(made.Add(-day))
 		}, time.Minute}}, []string{"1 completed >Failed " + v1alpha1.ControllerFieldManager + " +0s"}},

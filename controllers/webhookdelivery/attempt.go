@@ -26,29 +26,29 @@ var errSecretMoved = errors.New("the endpoint's status does not yet name the sig
 // stands after it.
 func (r *Reconciler) attempt(ctx context.Context, key types.NamespacedName) (standing, error) {
 	// Not from the cache: what is decided here leaves the house.
-	s, err := r.load(ctx, r.live, key)
+	s, err := r.load(ctx, key)
 	if err != nil || s == nil {
 		return standingUnknown, err
 	}
-	if unfinished(s.delivery.Status.Attempts) {
+	if unfinished(s.Status.Attempts) {
 		return standingUnknown, nil // the cache is behind; once it is not, the attempt is closed
 	}
-	webhooks.TakeUpRedelivery(s.delivery, s.now)
+	webhooks.TakeUpRedelivery(s.Object, s.Now)
 	followSecrets(s)
 	next := decide(s)
 	if next.outlook != outlookDue {
 		return standingUnknown, nil // the reconcile that follows sees to it
 	}
-	at := s.now.UTC().Truncate(time.Second)
+	at := s.Now.UTC().Truncate(time.Second)
 	signed, err := r.sign(ctx, s, at)
 	if err != nil {
 		return standingUnknown, err
 	}
-	webhooks.AddAttempt(&s.delivery.Status, begin(at, signed))
+	webhooks.AddAttempt(s.Status, begin(at, signed))
 	if err := r.conclude(ctx, s, next); err != nil {
 		return standingUnknown, ignoreMoved(err)
 	}
-	got := r.sender.send(ctx, s.endpoint.Spec.URL, s.delivery.Spec.Event, s.delivery.Spec.Payload, at, signed)
+	got := r.sender.send(ctx, s.endpoint.Spec.URL, s.Object.Spec.Event, s.Object.Spec.Payload, at, signed)
 	return got.standing(), r.record(ctx, s, got)
 }
 
@@ -65,7 +65,7 @@ func ignoreMoved(err error) error {
 func (r *Reconciler) sign(ctx context.Context, s *scope, at time.Time) ([]signatures.Signature, error) {
 	name := string(s.endpoint.Status.SecretRef.Name)
 	secret := &corev1.Secret{}
-	if err := r.live.Get(ctx, client.ObjectKey{Namespace: s.delivery.Namespace, Name: name}, secret); err != nil {
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: name}, secret); err != nil {
 		return nil, fmt.Errorf("get secret %s: %w", name, err)
 	}
 	secrets, err := signatures.ParseSecrets(secret.Data)
@@ -76,13 +76,13 @@ func (r *Reconciler) sign(ctx context.Context, s *scope, at time.Time) ([]signat
 	for _, entry := range s.endpoint.Status.Secrets {
 		known[entry.ID] = true
 	}
-	valid := secrets.Valid(s.now)
+	valid := secrets.Valid(s.Now)
 	for _, v := range valid {
 		if !known[v.ID()] {
 			return nil, errSecretMoved
 		}
 	}
-	return signatures.Sign(s.delivery.Spec.Event.ID, at, s.delivery.Spec.Payload, valid)
+	return signatures.Sign(s.Object.Spec.Event.ID, at, s.Object.Spec.Payload, valid)
 }
 
 // begin is the record of an attempt before its request leaves.
@@ -105,7 +105,7 @@ func begin(at time.Time, signed []signatures.Signature) v1alpha1.WebhookAttempt 
 // counted first: it is tried again anyhow, and a crash in between loses no failure, nor that the
 // receiver is gone.
 func (r *Reconciler) record(ctx context.Context, s *scope, got result) error {
-	made := attempted{result: got, at: s.now, ended: r.clock.Now(), generation: s.endpoint.Generation}
+	made := attempted{result: got, at: s.Now, ended: r.Clock.Now(), generation: s.endpoint.Generation}
 	if got.outcome == v1alpha1.WebhookAttemptSucceeded {
 		return errors.Join(r.recordEnd(ctx, s, made), r.tellEndpoint(ctx, s.endpoint, made))
 	}
@@ -115,17 +115,17 @@ func (r *Reconciler) record(ctx context.Context, s *scope, got result) error {
 // recordEnd writes how the attempt ended into the delivery, again and again until it is written.
 func (r *Reconciler) recordEnd(ctx context.Context, s *scope, made attempted) error {
 	attemptsMade.count(made.outcome)
-	index := len(s.delivery.Status.Attempts) - 1
+	index := len(s.Status.Attempts) - 1
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, recordInterval, recordTimeout, true, func(ctx context.Context) (bool, error) {
 		if last = r.recordOnce(ctx, s, index, made); last == nil || apierrors.IsNotFound(last) {
 			return true, nil
 		}
-		fresh, err := r.load(ctx, r.live, client.ObjectKeyFromObject(s.delivery))
+		fresh, err := r.load(ctx, client.ObjectKeyFromObject(s.Object))
 		if err != nil {
 			return false, nil //nolint:nilerr // tried again, until the time is over
 		}
-		if fresh == nil || fresh.delivery.UID != s.delivery.UID {
+		if fresh == nil || fresh.Object.UID != s.Object.UID {
 			return true, nil // deleted meanwhile
 		}
 		s = fresh
@@ -138,11 +138,11 @@ func (r *Reconciler) recordEnd(ctx context.Context, s *scope, made attempted) er
 }
 
 func (r *Reconciler) recordOnce(ctx context.Context, s *scope, index int, made attempted) error {
-	status := &s.delivery.Status
+	status := s.Status
 	if index >= len(status.Attempts) || status.Attempts[index].Outcome != v1alpha1.WebhookAttemptStarted {
 		return nil // another controller has given this one up, and closed the attempt
 	}
-	s.before, s.now = *status.DeepCopy(), r.clock.Now()
+	s.Begin(r.Clock.Now())
 	attempt := &status.Attempts[index]
 	attempt.Outcome, attempt.Code, attempt.Message = made.outcome, made.code, made.message
 	attempt.EndedAt = ptr.To(v1alpha1.NewTime(made.ended.UTC().Truncate(time.Second)))

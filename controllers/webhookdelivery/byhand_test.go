@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -39,7 +40,7 @@ func newByHand(t *testing.T, settings Settings) *byHand {
 	}
 	c, clock := env.AsController(t), clocktesting.NewFakeClock(time.Now())
 	return &byHand{t: t, clock: clock, Reconciler: &Reconciler{
-		client: c, live: c, recorder: events.NewFakeRecorder(1000), clock: clock,
+		Base:       reconcile.Base{Client: c, Live: c, Recorder: events.NewFakeRecorder(1000), Clock: clock},
 		sender:     newSender(settings.Timeout, settings.Allowed),
 		dispatcher: newDispatcher(standardLimits, clock),
 	}}
@@ -349,7 +350,7 @@ func TestACrashBetweenTheRecordsOfAnAttemptLosesTheLesserOne(t *testing.T) {
 			defer kill()
 			// The first write says that the attempt begins, the second how it ended; the third is lost.
 			writes := 0
-			h.client = &dying{Client: h.client, kill: kill, dies: func(client.Object) bool { writes++; return writes > 2 }}
+			h.Client = &dying{Client: h.Client, kill: kill, dies: func(client.Object) bool { writes++; return writes > 2 }}
 			_, err := h.attempt(ctx, client.ObjectKeyFromObject(d))
 			g.Expect(err).To(HaveOccurred())
 

@@ -14,19 +14,19 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
+	"github.com/appsec-dev/findings-operator/controllers/internal/index"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
@@ -73,12 +73,7 @@ const DefaultTimeout = 15 * time.Second
 
 // Reconciler reconciles WebhookDeliveries.
 type Reconciler struct {
-	client client.Client
-	// live asks the API server itself. Secrets are read with it alone, so that none is kept in a
-	// cache.
-	live       client.Reader
-	recorder   events.EventRecorder
-	clock      clock.WithDelayedExecution
+	reconcile.Base
 	sender     *sender
 	dispatcher *dispatcher
 	ended      chan event.TypedGenericEvent[ended]
@@ -96,10 +91,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		settings.Timeout = DefaultTimeout
 	}
 	r := &Reconciler{
-		client:     mgr.GetClient(),
-		live:       mgr.GetAPIReader(),
-		recorder:   mgr.GetEventRecorder(v1alpha1.ControllerFieldManager),
-		clock:      clock.RealClock{},
+		Base:       reconcile.NewBase(mgr),
 		sender:     newSender(settings.Timeout, settings.Allowed),
 		dispatcher: newDispatcher(standardLimits, clock.RealClock{}),
 		ended:      make(chan event.TypedGenericEvent[ended], doneBuffer),
@@ -108,13 +100,16 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	if err := mgr.Add(r.dispatcher); err != nil {
 		return fmt.Errorf("add the sender of webhooks: %w", err)
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.WebhookDelivery{}, endpointIndex, endpointOf); err != nil {
-		return fmt.Errorf("index webhook deliveries by endpoint: %w", err)
+	if err := index.AddReference(ctx, mgr, &v1alpha1.WebhookDelivery{}, endpointIndex, endpointOf); err != nil {
+		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		// Statuses are ours alone, and whoever writes one sees to what follows from it.
-		For(&v1alpha1.WebhookDelivery{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, redeliveryAsked))).
-		Watches(&v1alpha1.WebhookEndpoint{}, handler.EnqueueRequestsFromMapFunc(r.deliveriesOf), builder.WithPredicates(concernsDeliveries)).
+		For(&v1alpha1.WebhookDelivery{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{},
+			redeliveryAsked))).
+		// The finished ones too, for whose signatures a secret's end is of interest.
+		Watches(&v1alpha1.WebhookEndpoint{}, watch.EnqueueIndexed(r.Client, &v1alpha1.WebhookDeliveryList{}, endpointIndex),
+			builder.WithPredicates(watch.NewSinceStart, concernsDeliveries)).
 		WatchesRawSource(source.TypedChannel(r.ended, enqueueEnded)).
 		WithOptions(options).
 		Complete(r)
@@ -122,12 +117,13 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 
 // scope is what one reconcile works on.
 type scope struct {
-	delivery *v1alpha1.WebhookDelivery
-	// before is the status as it was read; delivery.Status becomes what is to be written.
-	before v1alpha1.WebhookDeliveryStatus
+	*reconcile.Scope[*v1alpha1.WebhookDelivery, *v1alpha1.WebhookDeliveryStatus]
 	// endpoint that the delivery is for; nil where there is none.
 	endpoint *v1alpha1.WebhookEndpoint
-	now      time.Time
+}
+
+func newScope() *scope {
+	return &scope{Scope: reconcile.NewScope(&v1alpha1.WebhookDelivery{})}
 }
 
 // Reconcile closes what an earlier controller left open, and has an attempt made when one is
@@ -136,40 +132,42 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if r.dispatcher.isBusy(req.NamespacedName) {
 		return ctrl.Result{}, nil // the end of the attempt brings the delivery back
 	}
-	s, err := r.load(ctx, r.client, req.NamespacedName)
-	if err != nil || s == nil {
-		return ctrl.Result{}, err
-	}
-	return patch.Outcome(r.run(ctx, s))
+	return reconcile.Loop[*scope]{
+		Base: r.Base, New: newScope,
+		Phases: []reconcile.Phase[*scope]{r.findEndpoint, r.schedule},
+	}.Run(ctx, req)
 }
 
-func (r *Reconciler) run(ctx context.Context, s *scope) (ctrl.Result, error) {
+// schedule hands a delivery that is due to the dispatcher, and records what is known of any other.
+func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
+	s.LeaveStatus()
 	// Nobody is at work on it: what was begun was begun by a controller that is no more.
-	abandoned := closeUnfinished(&s.delivery.Status)
-	webhooks.TakeUpRedelivery(s.delivery, s.now)
+	abandoned := closeUnfinished(s.Status)
+	webhooks.TakeUpRedelivery(s.Object, s.Now)
 	followSecrets(s)
 	step := decide(s)
 	if s.endpoint == nil && step.outlook == outlookGone {
 		var err error
 		if step, err = r.confirmGone(ctx, s, step); err != nil {
-			return ctrl.Result{}, err
+			return err
 		}
 	}
-	endpoint := types.NamespacedName{Namespace: s.delivery.Namespace, Name: string(s.delivery.Spec.EndpointRef.Name)}
+	endpoint := types.NamespacedName{Namespace: s.Object.Namespace, Name: string(s.Object.Spec.EndpointRef.Name)}
 	due, known := step.outlook == outlookDue, standingOf(s.endpoint)
 	if !due || abandoned || !r.dispatcher.hasRoom(endpoint, known) {
 		// An attempt that can begin at once writes all this itself.
 		if err := r.conclude(ctx, s, step); err != nil {
-			return ctrl.Result{}, err
+			return err
 		}
 	}
 	if abandoned {
 		attemptsMade.count(v1alpha1.WebhookAttemptUnknown)
 	}
 	if due {
-		r.dispatcher.submit(client.ObjectKeyFromObject(s.delivery), endpoint, known)
+		r.dispatcher.submit(client.ObjectKeyFromObject(s.Object), endpoint, known)
 	}
-	return ctrl.Result{RequeueAfter: step.wait}, nil
+	s.RequeueAfter(step.wait)
+	return nil
 }
 
 // standingOf is what the endpoint's status says of it.
@@ -185,25 +183,29 @@ func standingOf(endpoint *v1alpha1.WebhookEndpoint) standing {
 	return standingUnknown
 }
 
-// load reads the delivery and its endpoint. It returns nil where there is nothing to be done.
-func (r *Reconciler) load(ctx context.Context, from client.Reader, key types.NamespacedName) (*scope, error) {
-	delivery := &v1alpha1.WebhookDelivery{}
-	if err := from.Get(ctx, key, delivery); err != nil {
+// load reads the delivery and its endpoint from the API server. It returns nil where there is nothing to be done.
+func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope, error) {
+	s := newScope()
+	if err := r.Live.Get(ctx, key, s.Object); err != nil || !s.Object.DeletionTimestamp.IsZero() {
 		return nil, client.IgnoreNotFound(err)
 	}
-	if !delivery.DeletionTimestamp.IsZero() {
-		return nil, nil
-	}
-	s := &scope{delivery: delivery, before: *delivery.Status.DeepCopy(), now: r.clock.Now()}
-	ref := delivery.Spec.EndpointRef
-	endpoint := &v1alpha1.WebhookEndpoint{}
-	err := from.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: string(ref.Name)}, endpoint)
+	s.Begin(r.Clock.Now())
+	return s, s.readEndpoint(ctx, r.Live)
+}
+
+func (r *Reconciler) findEndpoint(ctx context.Context, s *scope) error {
+	return s.readEndpoint(ctx, r.Client)
+}
+
+func (s *scope) readEndpoint(ctx context.Context, from client.Reader) error {
+	ref, endpoint := s.Object.Spec.EndpointRef, &v1alpha1.WebhookEndpoint{}
+	err := from.Get(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: string(ref.Name)}, endpoint)
 	switch {
 	case apierrors.IsNotFound(err):
 	case err != nil:
-		return nil, fmt.Errorf("get webhook endpoint %s: %w", ref.Name, err)
+		return fmt.Errorf("get webhook endpoint %s: %w", ref.Name, err)
 	case ref.UID == "" || ref.UID == string(endpoint.UID):
 		s.endpoint = endpoint
 	}
-	return s, nil
+	return nil
 }

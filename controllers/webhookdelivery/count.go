@@ -49,7 +49,7 @@ func (r *Reconciler) tellEndpoint(ctx context.Context, sent *v1alpha1.WebhookEnd
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, recordInterval, recordTimeout, true, func(ctx context.Context) (bool, error) {
 		endpoint := &v1alpha1.WebhookEndpoint{}
-		if last = r.live.Get(ctx, client.ObjectKeyFromObject(sent), endpoint); last != nil {
+		if last = r.Live.Get(ctx, client.ObjectKeyFromObject(sent), endpoint); last != nil {
 			return apierrors.IsNotFound(last), nil
 		}
 		if endpoint.UID != sent.UID {
@@ -59,7 +59,7 @@ func (r *Reconciler) tellEndpoint(ctx context.Context, sent *v1alpha1.WebhookEnd
 		if !count(endpoint, made) {
 			return true, nil
 		}
-		_, last = patch.Status(ctx, r.client, endpoint, before, endpoint.Status)
+		_, last = patch.Status(ctx, r.Client, endpoint, before, endpoint.Status)
 		return last == nil || apierrors.IsNotFound(last), nil
 	})
 	if err != nil {
@@ -93,7 +93,8 @@ func countFailure(endpoint *v1alpha1.WebhookEndpoint, made attempted) bool {
 	status := &endpoint.Status
 	// What an attempt met that was made for another spec, or began before a success, says nothing
 	// of the endpoint as it is.
-	if made.generation != endpoint.Generation || (status.LastSuccessAt != nil && made.at.Before(status.LastSuccessAt.Time)) {
+	if made.generation != endpoint.Generation || (status.LastSuccessAt != nil &&
+		made.at.Before(status.LastSuccessAt.Time)) {
 		return false
 	}
 	changed := false

@@ -2,8 +2,9 @@ package webhookdelivery
 
 import (
 	"fmt"
-	"k8s.io/utils/ptr"
 	"time"
+
+	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
@@ -35,37 +36,41 @@ type step struct {
 
 // decide says what is to be done about the delivery now. Every attempt of it has ended.
 func decide(s *scope) step {
-	status := &s.delivery.Status
+	status := s.Status
 	round := webhooks.Round(status)
 	if n := len(round); n > 0 && round[n-1].Outcome == v1alpha1.WebhookAttemptSucceeded {
 		return step{phase: v1alpha1.WebhookDeliveryDelivered, verdict: conditions.Verdict{
 			Ready: true, Reason: v1alpha1.ReasonDelivered, Message: "The receiver has it.",
 		}}
 	}
-	at, due := webhooks.NextAttempt(s.delivery)
+	at, due := webhooks.NextAttempt(s.Object)
 	switch {
 	case !due:
 		return finallyFailed(v1alpha1.ReasonDeliveryFailed, failedMessage)
-	case s.endpoint == nil && s.delivery.Spec.EndpointRef.UID != "" && status.Phase == v1alpha1.WebhookDeliveryFailed:
+	case s.endpoint == nil && s.Object.Spec.EndpointRef.UID != "" && status.Phase == v1alpha1.WebhookDeliveryFailed:
 		// Found to be gone before, and it cannot come back.
 		return endpointGone(s)
-	case s.endpoint == nil && s.delivery.Spec.EndpointRef.UID != "":
+	case s.endpoint == nil && s.Object.Spec.EndpointRef.UID != "":
 		gone := endpointGone(s)
 		gone.outlook = outlookGone
 		return gone
 	case s.endpoint == nil:
 		return waiting(v1alpha1.ReasonEndpointNotFound,
-			fmt.Sprintf("There is no WebhookEndpoint %q in this namespace: create it, or delete the delivery.", s.delivery.Spec.EndpointRef.Name))
+			fmt.Sprintf("There is no WebhookEndpoint %q in this namespace: create it, or delete the delivery.",
+				s.Object.Spec.EndpointRef.Name))
 	case s.endpoint.Spec.Disabled:
-		return waiting(v1alpha1.ReasonEndpointDisabled, "The endpoint is disabled: take its spec.disabled back to have this sent.")
+		return waiting(v1alpha1.ReasonEndpointDisabled,
+			"The endpoint is disabled: take its spec.disabled back to have this sent.")
 	case s.endpoint.DisabledByControllers() != nil:
 		return waiting(v1alpha1.ReasonEndpointDisabled,
-			fmt.Sprintf("The endpoint is disabled, for %s: its conditions say what to do to have this sent.", s.endpoint.DisabledByControllers().Message))
+			fmt.Sprintf("The endpoint is disabled, for %s: its conditions say what to do to have this sent.",
+				s.endpoint.DisabledByControllers().Message))
 	case s.endpoint.Status.SecretRef == nil:
-		return waiting(v1alpha1.ReasonSecretNotFound, "The endpoint has no usable signing secret: its conditions say what to do.")
-	case at.After(s.now):
+		return waiting(v1alpha1.ReasonSecretNotFound,
+			"The endpoint has no usable signing secret: its conditions say what to do.")
+	case at.After(s.Now):
 		later := waiting(v1alpha1.ReasonProgressing, "The next attempt is made at status.nextAttemptAt.")
-		later.next, later.wait = ptr.To(v1alpha1.NewTime(at)), at.Sub(s.now)
+		later.next, later.wait = ptr.To(v1alpha1.NewTime(at)), at.Sub(s.Now)
 		return later
 	}
 	now := waiting(v1alpha1.ReasonProgressing, "An attempt is on its way, or about to be.")
@@ -94,7 +99,7 @@ func finallyFailed(reason, message string) step {
 
 func endpointGone(s *scope) step {
 	return finallyFailed(v1alpha1.ReasonEndpointNotFound,
-		fmt.Sprintf("The WebhookEndpoint %q that this was for is gone, and another of that name gets nothing older than itself: delete the delivery, or leave it to retention.", s.delivery.Spec.EndpointRef.Name))
+		fmt.Sprintf("The WebhookEndpoint %q that this was for is gone, and another of that name gets nothing older than itself: delete the delivery, or leave it to retention.", s.Object.Spec.EndpointRef.Name))
 }
 
 // unfinishedMessage is that of an attempt whose end was never recorded.
@@ -128,8 +133,8 @@ func followSecrets(s *scope) {
 	for _, secret := range s.endpoint.Status.Secrets {
 		known[secret.ID] = secret.ExpiresAt
 	}
-	for i := range s.delivery.Status.Attempts {
-		signed := s.delivery.Status.Attempts[i].Signatures
+	for i := range s.Status.Attempts {
+		signed := s.Status.Attempts[i].Signatures
 		for j := range signed {
 			if end, found := known[signed[j].SecretID]; found {
 				signed[j].ExpiresAt = end.DeepCopy()

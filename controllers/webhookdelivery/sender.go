@@ -93,7 +93,8 @@ func (r result) standing() standing {
 }
 
 // send makes one request and says how it ended.
-func (s *sender) send(ctx context.Context, url string, event v1alpha1.WebhookEvent, payload string, at time.Time, signed []signatures.Signature) result {
+func (s *sender) send(ctx context.Context, url string, event v1alpha1.WebhookEvent, payload string, at time.Time,
+	signed []signatures.Signature) result {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(payload))
@@ -151,7 +152,8 @@ func (s *sender) explain(err error) string {
 		return "the host cannot be reached"
 	case isTLS(err):
 		return "no TLS connection came about; look at the receiver's certificate"
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err,
+		syscall.EPIPE):
 		return "the receiver closed the connection without an answer"
 	}
 	return "the receiver's answer could not be read"

@@ -11,26 +11,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
-	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
 )
 
 // conclude writes the status, if anything in it differs.
 func (r *Reconciler) conclude(ctx context.Context, s *scope, next step) error {
-	status := &s.delivery.Status
-	status.ObservedGeneration = s.delivery.Generation
+	status := s.Status
+	status.ObservedGeneration = s.Object.Generation
 	status.Phase, status.NextAttemptAt = next.phase, next.next
 	switch {
 	case next.phase == v1alpha1.WebhookDeliveryPending:
 		status.FinishedAt = nil
 	case status.FinishedAt == nil:
-		status.FinishedAt = ptr.To(v1alpha1.NewTime(s.now.UTC().Truncate(time.Second)))
+		status.FinishedAt = ptr.To(v1alpha1.NewTime(s.Now.UTC().Truncate(time.Second)))
 	}
-	conditions.Set(&status.Conditions, next.verdict, s.delivery.Generation, s.now)
-	written, err := patch.Status(ctx, r.client, s.delivery, s.before, *status)
-	if written && s.before.Phase != next.phase && next.phase == v1alpha1.WebhookDeliveryFailed {
-		r.recorder.Eventf(s.delivery, nil, corev1.EventTypeWarning, next.verdict.Reason, "Deliver",
-			"Not delivered to WebhookEndpoint %s", s.delivery.Spec.EndpointRef.Name)
+	s.Judge(next.verdict)
+	before := s.Before.Phase
+	written, err := s.Store(ctx, r.Client)
+	if written && before != next.phase && next.phase == v1alpha1.WebhookDeliveryFailed {
+		r.Recorder.Eventf(s.Object, nil, corev1.EventTypeWarning, next.verdict.Reason, "Deliver",
+			"Not delivered to WebhookEndpoint %s", s.Object.Spec.EndpointRef.Name)
 	}
 	return err
 }
@@ -38,9 +37,9 @@ func (r *Reconciler) conclude(ctx context.Context, s *scope, next step) error {
 // confirmGone asks the API server itself whether the endpoint is there: the cache of endpoints
 // may be behind that of deliveries, and what is given up is not taken up again.
 func (r *Reconciler) confirmGone(ctx context.Context, s *scope, gone step) (step, error) {
-	ref := s.delivery.Spec.EndpointRef
+	ref := s.Object.Spec.EndpointRef
 	endpoint := &v1alpha1.WebhookEndpoint{}
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: s.delivery.Namespace, Name: string(ref.Name)}, endpoint)
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: string(ref.Name)}, endpoint)
 	if client.IgnoreNotFound(err) != nil {
 		return gone, fmt.Errorf("get webhook endpoint %s: %w", ref.Name, err)
 	}

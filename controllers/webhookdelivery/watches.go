@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -16,29 +15,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
 // endpointIndex is the cache index of deliveries by the name of their endpoint.
 const endpointIndex = "endpoint"
 
-func endpointOf(object client.Object) []string {
-	return []string{string(object.(*v1alpha1.WebhookDelivery).Spec.EndpointRef.Name)}
+func endpointOf(delivery *v1alpha1.WebhookDelivery) v1alpha1.ResourceName {
+	return delivery.Spec.EndpointRef.Name
 }
 
 // concernsDeliveries lets through what changes whether an endpoint can be sent to, and which
 // secrets are valid. How its deliveries fared is no news to them.
-var concernsDeliveries = predicate.Funcs{
-	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		before, isEndpoint := e.ObjectOld.(*v1alpha1.WebhookEndpoint)
-		after, isToo := e.ObjectNew.(*v1alpha1.WebhookEndpoint)
-		return isEndpoint && isToo && (before.Generation != after.Generation || before.UID != after.UID ||
-			(before.DisabledByControllers() == nil) != (after.DisabledByControllers() == nil) ||
-			!equality.Semantic.DeepEqual(before.Status.SecretRef, after.Status.SecretRef) ||
-			!slices.EqualFunc(before.Status.Secrets, after.Status.Secrets, sameSecret))
-	},
-}
+var concernsDeliveries = watch.Updates(func(before, after *v1alpha1.WebhookEndpoint) bool {
+	return before.Generation != after.Generation || before.UID != after.UID ||
+		(before.DisabledByControllers() == nil) != (after.DisabledByControllers() == nil) ||
+		!equality.Semantic.DeepEqual(before.Status.SecretRef, after.Status.SecretRef) ||
+		!slices.EqualFunc(before.Status.Secrets, after.Status.Secrets, sameSecret)
+})
 
 // sameSecret compares field by field: equality.Semantic panics at the unexported fields of an instant.
 func sameSecret(a, b v1alpha1.WebhookSecretStatus) bool {
@@ -51,28 +46,12 @@ var redeliveryAsked = predicate.NewPredicateFuncs(func(object client.Object) boo
 	return isDelivery && webhooks.RedeliveryAsked(delivery) != ""
 })
 
-// deliveriesOf wakes the deliveries to an endpoint that has come, gone or changed; the finished
-// ones too, for whose signatures a secret's end is of interest.
-func (r *Reconciler) deliveriesOf(ctx context.Context, endpoint client.Object) []reconcile.Request {
-	deliveries := &v1alpha1.WebhookDeliveryList{}
-	if err := r.client.List(ctx, deliveries, client.InNamespace(endpoint.GetNamespace()),
-		client.MatchingFields{endpointIndex: endpoint.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
-		// The cache answers or the manager is on its way out; there is nobody to give an error to.
-		logf.FromContext(ctx).Error(err, "list the deliveries of an endpoint that has changed", "endpoint", endpoint.GetName())
-		return nil
-	}
-	requests := make([]reconcile.Request, len(deliveries.Items))
-	for i := range deliveries.Items {
-		requests[i].NamespacedName = client.ObjectKeyFromObject(&deliveries.Items[i])
-	}
-	return requests
-}
-
 // reportEnd has the delivery reconciled: it may be due again, or wait for something else. The
 // context is that of the queue.
 func (r *Reconciler) reportEnd(ctx context.Context, delivery types.NamespacedName, err error) {
 	if err != nil {
-		logf.FromContext(ctx).Error(err, "attempt to deliver a webhook", "namespace", delivery.Namespace, "delivery", delivery.Name)
+		logf.FromContext(ctx).Error(err, "attempt to deliver a webhook", "namespace", delivery.Namespace,
+			"delivery", delivery.Name)
 	}
 	select {
 	case r.ended <- event.TypedGenericEvent[ended]{Object: ended{delivery: delivery, trouble: err != nil}}:
@@ -82,7 +61,7 @@ func (r *Reconciler) reportEnd(ctx context.Context, delivery types.NamespacedNam
 
 // enqueueEnded puts a delivery back into the queue, after a longer rest where there was trouble.
 var enqueueEnded = handler.TypedFuncs[ended, reconcile.Request]{
-	GenericFunc: func(_ context.Context, e event.TypedGenericEvent[ended], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	GenericFunc: func(_ context.Context, e event.TypedGenericEvent[ended], q watch.Queue) {
 		request := reconcile.Request{NamespacedName: e.Object.delivery}
 		rest := settleDelay
 		if e.Object.trouble {

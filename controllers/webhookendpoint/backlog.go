@@ -2,30 +2,24 @@ package webhookendpoint
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 )
 
-// backlogDelay gathers what happens to an endpoint's deliveries: the queue keeps one entry of an
-// endpoint, so that there is one look for all that happens meanwhile.
+// backlogDelay gathers what happens to an endpoint's deliveries.
 const backlogDelay = time.Second
 
 // pendingIndex is the cache index of the deliveries that wait by the name of their endpoint.
 const pendingIndex = "pending"
 
-func pendingFor(object client.Object) []string {
-	delivery := object.(*v1alpha1.WebhookDelivery)
+func pendingFor(delivery *v1alpha1.WebhookDelivery) []string {
 	if !isPending(delivery) {
 		return nil
 	}
@@ -39,7 +33,7 @@ func isPending(delivery *v1alpha1.WebhookDelivery) bool {
 
 // changesBacklog lets through the deliveries that begin to wait or cease to.
 var changesBacklog = predicate.Funcs{
-	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList && pends(e.Object) },
+	CreateFunc: func(e event.CreateEvent) bool { return pends(e.Object) },
 	UpdateFunc: func(e event.UpdateEvent) bool { return pends(e.ObjectOld) != pends(e.ObjectNew) },
 	DeleteFunc: func(e event.DeleteEvent) bool { return pends(e.Object) },
 }
@@ -49,24 +43,8 @@ func pends(object client.Object) bool {
 	return isDelivery && isPending(delivery)
 }
 
-// endpointsOf wakes the endpoint of a delivery, a little later.
-var endpointsOf = handler.Funcs{
-	CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		lookLater(e.Object, q)
-	},
-	UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		lookLater(e.ObjectNew, q)
-	},
-	DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		lookLater(e.Object, q)
-	},
-}
-
-func lookLater(object client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	if delivery, isDelivery := object.(*v1alpha1.WebhookDelivery); isDelivery {
-		name := string(delivery.Spec.EndpointRef.Name)
-		q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: delivery.Namespace, Name: name}}, backlogDelay)
-	}
+func endpointOf(delivery *v1alpha1.WebhookDelivery) v1alpha1.ResourceName {
+	return delivery.Spec.EndpointRef.Name
 }
 
 // backlog is what waits for an endpoint.
@@ -76,16 +54,15 @@ type backlog struct {
 	oldest time.Time
 }
 
-// lookAtBacklog takes from the deliveries that wait what the status says of them.
-func (r *Reconciler) lookAtBacklog(ctx context.Context, s *scope) error {
+// observeBacklog takes from the deliveries that wait what the status says of them.
+func (r *Reconciler) observeBacklog(ctx context.Context, s *scope) error {
 	waiting := &v1alpha1.WebhookDeliveryList{}
-	if err := r.client.List(ctx, waiting, client.InNamespace(s.endpoint.Namespace),
-		client.MatchingFields{pendingIndex: s.endpoint.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list the deliveries that wait: %w", err)
+	if err := index.List(ctx, r.Client, waiting, s.Object.Namespace, pendingIndex, s.Object.Name); err != nil {
+		return err
 	}
-	b := measure(s.endpoint, waiting.Items)
-	theBacklog.note(client.ObjectKeyFromObject(s.endpoint), b, s.endpoint.IsDisabled())
-	setBacklogged(s.endpoint, b.pending, r.settings.MaxPending, s.now)
+	b := measure(s.Object, waiting.Items)
+	theBacklog.note(client.ObjectKeyFromObject(s.Object), b, s.Object.IsDisabled())
+	setBacklogged(s.Object, b.pending, r.settings.MaxPending, s.Now)
 	return nil
 }
 

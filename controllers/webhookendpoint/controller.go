@@ -10,8 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -20,8 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
-	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
+	"github.com/appsec-dev/findings-operator/controllers/internal/index"
+	"github.com/appsec-dev/findings-operator/controllers/internal/ownsecret"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
@@ -40,12 +40,8 @@ type Settings struct {
 
 // Reconciler reconciles WebhookEndpoints.
 type Reconciler struct {
-	client client.Client
-	// live asks the API server itself. Secrets are read with it alone, so that none is kept in a
-	// cache.
-	live     client.Reader
-	recorder events.EventRecorder
-	clock    clock.PassiveClock
+	reconcile.Base
+	secrets  ownsecret.Store
 	settings Settings
 }
 
@@ -55,135 +51,104 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		settings.MaxPending = DefaultMaxPending
 	}
 	r := &Reconciler{
-		client:   mgr.GetClient(),
-		live:     mgr.GetAPIReader(),
-		recorder: mgr.GetEventRecorder(v1alpha1.ControllerFieldManager),
-		clock:    clock.RealClock{},
+		Base:     reconcile.NewBase(mgr),
+		secrets:  ownsecret.NewStore(mgr),
 		settings: settings,
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.WebhookDelivery{}, pendingIndex, pendingFor); err != nil {
-		return fmt.Errorf("index webhook deliveries that wait by endpoint: %w", err)
+	if err := index.Add(ctx, mgr, &v1alpha1.WebhookDelivery{}, pendingIndex, pendingFor); err != nil {
+		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		// The status too: the sender of deliveries notes successes and failures there.
 		For(&v1alpha1.WebhookEndpoint{}).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1alpha1.WebhookEndpoint{}, handler.OnlyControllerOwner())).
-		Watches(&v1alpha1.WebhookDelivery{}, endpointsOf, builder.WithPredicates(changesBacklog)).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(),
+			&v1alpha1.WebhookEndpoint{}, handler.OnlyControllerOwner())).
+		Watches(&v1alpha1.WebhookDelivery{}, watch.EnqueueAfter(backlogDelay, watch.Reference(endpointOf)),
+			builder.WithPredicates(watch.NewSinceStart, changesBacklog)).
 		WithOptions(options).
 		Complete(r)
 }
 
 // scope is what one reconcile works on.
-type scope struct {
-	endpoint *v1alpha1.WebhookEndpoint
-	// before is the status as it was read; endpoint.Status becomes what is to be written.
-	before v1alpha1.WebhookEndpointStatus
-	now    time.Time
-	// secretMade says that this reconcile made the Secret, secretRotated that it put a new signing
-	// secret there.
-	secretMade, secretRotated bool
-}
+type scope = reconcile.Scope[*v1alpha1.WebhookEndpoint, *v1alpha1.WebhookEndpointStatus]
 
-// Reconcile brings one endpoint's Secret, ping and status up to its spec, with at most one write each.
+func newScope() *scope { return reconcile.NewScope(&v1alpha1.WebhookEndpoint{}) }
+
+// Reconcile brings one endpoint's Secret, ping and status up to its spec. The Secret goes with the endpoint, by its
+// owner reference.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	endpoint := &v1alpha1.WebhookEndpoint{}
-	if err := r.client.Get(ctx, req.NamespacedName, endpoint); err != nil {
-		if apierrors.IsNotFound(err) {
-			theBacklog.forget(req.NamespacedName)
-		}
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	if !endpoint.DeletionTimestamp.IsZero() {
-		// The Secret goes with the endpoint, by its owner reference.
-		return ctrl.Result{}, nil
-	}
-	s := &scope{endpoint: endpoint, before: *endpoint.Status.DeepCopy(), now: r.clock.Now()}
-	return patch.Outcome(r.run(ctx, s))
+	return reconcile.Loop[*scope]{
+		Base: r.Base, New: newScope,
+		Phases: []reconcile.Phase[*scope]{r.observeSpec, r.observeBacklog, r.ensureSecret},
+		Stored: r.announce,
+		Gone:   theBacklog.forget,
+	}.Run(ctx, req)
 }
 
-func (r *Reconciler) run(ctx context.Context, s *scope) (ctrl.Result, error) {
-	beginAnew(s.endpoint)
-	if err := r.lookAtBacklog(ctx, s); err != nil {
-		return ctrl.Result{}, err
-	}
+// ensureSecret sees to the signing secret, and pings the endpoint once it has one.
+func (r *Reconciler) ensureSecret(ctx context.Context, s *scope) error {
 	found, err := r.secret(ctx, s)
 	if err != nil {
-		return ctrl.Result{}, err
+		return err
 	}
-	var result ctrl.Result
 	if found.polled {
-		result.RequeueAfter = secretPoll
+		s.RequeueAfter(secretPoll)
 	}
-	s.endpoint.Status.SecretRef = nil
+	s.Status.SecretRef = nil
 	if found.usable() {
-		s.endpoint.Status.SecretRef = &v1alpha1.SecretReference{Name: v1alpha1.ResourceName(found.name)}
-		if s.endpoint.Spec.SecretRef == nil {
-			s.endpoint.Status.RotationSerial = found.serial
+		s.Status.SecretRef = &v1alpha1.SecretReference{Name: v1alpha1.ResourceName(found.name)}
+		if s.Object.Spec.SecretRef == nil {
+			s.Status.RotationSerial = found.serial
 		}
-		s.endpoint.Status.Secrets = remember(s.before.Secrets, found.secrets.All(), s.now)
+		s.Status.Secrets = remember(s.Before.Secrets, found.secrets.All(), s.Now)
 		if err := r.ping(ctx, s); err != nil {
-			return ctrl.Result{}, err
+			return err
 		}
 	}
-	return result, r.conclude(ctx, s, judge(s.endpoint, found))
-}
-
-// conclude writes the status, if anything in it differs.
-func (r *Reconciler) conclude(ctx context.Context, s *scope, verdict conditions.Verdict) error {
-	s.endpoint.Status.ObservedGeneration = s.endpoint.Generation
-	conditions.Set(&s.endpoint.Status.Conditions, verdict, s.endpoint.Generation, s.now)
-	after := s.endpoint.Status
-	written, err := patch.Status(ctx, r.client, s.endpoint, patch.Stored(s.before.ObservedGeneration, s.before), after)
-	if s.secretMade {
-		r.recorder.Eventf(s.endpoint, nil, corev1.EventTypeNormal, "SecretMade", "MakeSecret",
-			"Made Secret %s with a fresh signing secret", SecretName(s.endpoint.Name))
-	}
-	if s.secretRotated {
-		r.recorder.Eventf(s.endpoint, nil, corev1.EventTypeNormal, "SecretRotated", "RotateSecret",
-			"Put a fresh signing secret into Secret %s", SecretName(s.endpoint.Name))
-	}
-	if written {
-		r.announce(s.endpoint, s.before.Conditions, after.Conditions)
-	}
-	return err
+	s.Status.ObservedGeneration = s.Object.Generation
+	s.Judge(judge(s.Object, found))
+	return nil
 }
 
 // announce records what a person should hear of without asking.
-func (r *Reconciler) announce(endpoint *v1alpha1.WebhookEndpoint, before, after []v1alpha1.Condition) {
+func (r *Reconciler) announce(s *scope) {
+	endpoint, before, after := s.Object, s.Before.Conditions, s.Status.Conditions
 	stalled := v1alpha1.FindCondition(after, v1alpha1.ConditionStalled)
-	if was := v1alpha1.FindCondition(before, v1alpha1.ConditionStalled); stalled != nil && (was == nil || was.Reason != stalled.Reason) {
-		r.recorder.Eventf(endpoint, nil, corev1.EventTypeWarning, stalled.Reason, "Deliver", "%s", stalled.Message)
+	if was := v1alpha1.FindCondition(before, v1alpha1.ConditionStalled); stalled != nil &&
+		(was == nil || was.Reason != stalled.Reason) {
+		r.Recorder.Eventf(endpoint, nil, corev1.EventTypeWarning, stalled.Reason, "Deliver", "%s", stalled.Message)
 	}
-	was, is := v1alpha1.IsConditionTrue(before, v1alpha1.ConditionBacklogged), v1alpha1.FindCondition(after, v1alpha1.ConditionBacklogged)
+	was, is := v1alpha1.IsConditionTrue(before, v1alpha1.ConditionBacklogged), v1alpha1.FindCondition(after,
+		v1alpha1.ConditionBacklogged)
 	switch {
 	case !was && is != nil:
-		r.recorder.Eventf(endpoint, nil, corev1.EventTypeWarning, is.Reason, "Deliver", "%s", is.Message)
+		r.Recorder.Eventf(endpoint, nil, corev1.EventTypeWarning, is.Reason, "Deliver", "%s", is.Message)
 	case was && is == nil:
-		r.recorder.Eventf(endpoint, nil, corev1.EventTypeNormal, "BacklogCleared", "Deliver", "Deliveries are made again")
+		r.Recorder.Eventf(endpoint, nil, corev1.EventTypeNormal, "BacklogCleared", "Deliver", "Deliveries are made again")
 	}
 }
 
 // ping makes the endpoint's one webhook.ping, as soon as it could be sent.
 func (r *Reconciler) ping(ctx context.Context, s *scope) error {
-	if s.endpoint.IsDisabled() || s.endpoint.Status.PingedAt != nil {
+	if s.Object.IsDisabled() || s.Status.PingedAt != nil {
 		return nil
 	}
 	// The cache may be behind a status that says so, and the delivery retired since.
 	current := &v1alpha1.WebhookEndpoint{}
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(s.endpoint), current); err != nil {
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.Object), current); err != nil {
 		return fmt.Errorf("look whether the endpoint was pinged: %w", err)
 	}
-	if current.UID != s.endpoint.UID || current.Status.PingedAt != nil {
+	if current.UID != s.Object.UID || current.Status.PingedAt != nil {
 		return nil // the watch brings what the cache is behind of
 	}
-	delivery, err := webhooks.NewDelivery(webhooks.Ping(s.endpoint, s.now), s.endpoint)
+	delivery, err := webhooks.NewDelivery(webhooks.Ping(s.Object, s.Now), s.Object)
 	if err != nil {
 		return err
 	}
 	// Its name follows from the endpoint: after a crash before the status was written it is there.
-	if err := r.client.Create(ctx, delivery); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := r.Client.Create(ctx, delivery); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create the ping's delivery: %w", err)
 	}
-	s.endpoint.Status.PingedAt = ptr.To(v1alpha1.NewTime(s.now))
+	s.Status.PingedAt = ptr.To(v1alpha1.NewTime(s.Now))
 	return nil
 }

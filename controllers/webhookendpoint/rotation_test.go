@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/ownsecret"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -70,7 +71,7 @@ func TestARotationKeepsTheSecretBeforeForTheOverlap(t *testing.T) {
 	testenv.Change(t, env, endpoint, rotate(2, 0))
 	secret = rotatedTo(t, endpoint, 2)
 	g.Expect(secret.Data).To(HaveLen(1))
-	g.Expect(secret.Annotations[serialAnnotation]).To(Equal("2"))
+	g.Expect(secret.Annotations[ownsecret.SerialAnnotation]).To(Equal("2"))
 	for _, ended := range endpoint.Status.Secrets[1:] {
 		g.Expect(ended.ExpiresAt.Time).NotTo(BeTemporally(">", time.Now()))
 	}
@@ -91,7 +92,7 @@ func TestARotationIsCarriedOutOnceOverACrash(t *testing.T) {
 	secret := secretNamed(ns, "team-webhook", nil)
 	testenv.Change(t, env, secret, func(s *corev1.Secret) {
 		s.Data = rotated(s.Data, endpoint.Spec.Rotation, time.Now())
-		mark(s, 3)
+		ownsecret.SetSerial(s, 3)
 	})
 	start(t)
 	g.Expect(rotatedTo(t, endpoint, 3).Data).To(Equal(secret.Data))
@@ -134,11 +135,12 @@ func TestSerialOf(t *testing.T) {
 		{"less is asked for than was done", 3, "3", 2, 3},
 	}
 	for _, c := range cases {
-		s := &scope{endpoint: &v1alpha1.WebhookEndpoint{}, before: v1alpha1.WebhookEndpointStatus{RotationSerial: c.done}}
-		rotate(c.wanted, 0)(s.endpoint)
+		s := newScope()
+		s.Before.RotationSerial = c.done
+		rotate(c.wanted, 0)(s.Object)
 		secret := &corev1.Secret{}
 		if c.marked != "" {
-			secret.Annotations = map[string]string{serialAnnotation: c.marked}
+			secret.Annotations = map[string]string{ownsecret.SerialAnnotation: c.marked}
 		}
 		if got := serialOf(s, secret); got != c.want {
 			t.Errorf("%s: got %d, want %d", c.reason, got, c.want)

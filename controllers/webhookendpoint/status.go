@@ -1,7 +1,7 @@
 package webhookendpoint
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -36,7 +36,8 @@ func judge(endpoint *v1alpha1.WebhookEndpoint, f found) conditions.Verdict {
 			Message: "The last attempts failed: those of the endpoint's WebhookDeliveries say why.",
 		}
 	}
-	return conditions.Ready(fmt.Sprintf("Events are signed with the secret in Secret %q under the key %q.", f.name, v1alpha1.WebhookSecretKey))
+	return conditions.Ready(fmt.Sprintf("Events are signed with the secret in Secret %q under the key %q.", f.name,
+		v1alpha1.WebhookSecretKey))
 }
 
 func disabledVerdict(disabled *v1alpha1.WebhookDisabled) conditions.Verdict {
@@ -56,7 +57,7 @@ func secretVerdict(f found) conditions.Verdict {
 			Reason:  v1alpha1.ReasonSecretNotFound,
 			Message: fmt.Sprintf("There is no Secret %q in this namespace: create it with a signing secret under the key %q, or remove spec.secretRef to have one made.", f.name, v1alpha1.WebhookSecretKey),
 		}
-	case errors.Is(f.problem, errConflict):
+	case apierrors.IsAlreadyExists(f.problem):
 		return conditions.Verdict{
 			Stalled: true,
 			Reason:  v1alpha1.ReasonSecretConflict,
@@ -77,15 +78,14 @@ func failing(status v1alpha1.WebhookEndpointStatus) bool {
 	return status.ConsecutiveFailures >= failuresBeforeFailing
 }
 
-// beginAnew forgets what was counted, and why nothing more was sent, when the spec has changed:
-// that was of the former one.
-func beginAnew(endpoint *v1alpha1.WebhookEndpoint) {
-	status := &endpoint.Status
-	if status.ObservedGeneration == endpoint.Generation {
-		return
+// observeSpec forgets what was counted, and why nothing more was sent, when the spec has changed:
+// that was about the former spec.
+func (*Reconciler) observeSpec(_ context.Context, s *scope) error {
+	if s.Status.ObservedGeneration != s.Object.Generation {
+		s.Status.ConsecutiveFailures, s.Status.FailingSince = 0, nil
+		s.Status.Disabled = s.Object.DisabledByControllers()
 	}
-	status.ConsecutiveFailures, status.FailingSince = 0, nil
-	status.Disabled = endpoint.DisabledByControllers()
+	return nil
 }
 
 // remember puts the secrets in use in front of those remembered so far. One that is no longer in
@@ -93,7 +93,8 @@ func beginAnew(endpoint *v1alpha1.WebhookEndpoint) {
 //
 // Those that have ended are kept for a while, so that the records of what they signed can be
 // closed. Nothing is concluded of a secret that is not on the list.
-func remember(before []v1alpha1.WebhookSecretStatus, inUse []signatures.Expiring, now time.Time) []v1alpha1.WebhookSecretStatus {
+func remember(before []v1alpha1.WebhookSecretStatus, inUse []signatures.Expiring,
+	now time.Time) []v1alpha1.WebhookSecretStatus {
 	var out []v1alpha1.WebhookSecretStatus
 	known := map[string]bool{}
 	for _, secret := range inUse {

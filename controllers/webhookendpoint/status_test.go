@@ -1,12 +1,10 @@
 package webhookendpoint
 
 import (
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
@@ -59,20 +57,5 @@ func TestRemember(t *testing.T) {
 		if diff := cmp.Diff(c.want, remember(c.before, c.inUse, noon)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 		}
-	}
-}
-
-func TestSecretNameIsAlwaysAName(t *testing.T) {
-	long := strings.Repeat("a", 240) + strings.Repeat(".b", 6)
-	seen := map[string]string{}
-	for _, name := range []string{"team", long, long + "c", strings.Repeat("a", 253), strings.Repeat("a", 252) + "b"} {
-		got := SecretName(name)
-		if problems := validation.IsDNS1123Subdomain(got); len(problems) > 0 {
-			t.Errorf("%s gives %s: %v", name, got, problems)
-		}
-		if other, twice := seen[got]; twice {
-			t.Errorf("%s and %s share %s", name, other, got)
-		}
-		seen[got] = name
 	}
 }

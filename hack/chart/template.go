@@ -12,12 +12,13 @@ const (
 	prefix    = `{{ include "findings.fullname" . }}`
 )
 
-// names are what is replaced, in this order. The roles findings-viewer, -triager and -scanner
+// names are what is replaced, in this order. The roles findings-viewer, -triager, -scanner and -admin
 // keep their names: the Organization controller binds them by those.
 var names = strings.NewReplacer(
 	// Manifests are no templates: whatever looks like one is text.
 	"{{", `{{ "{{" }}`,
 
+	"'findings-operator/devel'", "'findings-operator/{{ .Chart.AppVersion }}'",
 	"system:serviceaccount:findings-system:findings-controller", "system:serviceaccount:"+namespace+":"+prefix+"-controller",
 	"system:serviceaccount:findings-system:findings-api", "system:serviceaccount:"+namespace+":"+prefix+"-api",
 	"namespace: findings-system\n", "namespace: "+namespace+"\n",
@@ -53,6 +54,9 @@ func template(manifest string) (string, error) {
 	return out.String(), nil
 }
 
+// aggregated begins the label of what a role of Kubernetes' own is to reach.
+const aggregated = "rbac.authorization.k8s.io/aggregate-to-"
+
 // begin and end say in which releases a document is: the service accounts in all of them,
 // what the controllers use where they run only there, the rest where the kinds live.
 func begin(document string) string {
@@ -61,6 +65,8 @@ func begin(document string) string {
 		return ""
 	case strings.Contains(document, "findings-controller-local"):
 		return `{{- if include "findings.workloads" . }}` + "\n"
+	case strings.Contains(document, aggregated):
+		return `{{- if and .Values.aggregateRoles (include "findings.plane" .) }}` + "\n"
 	default:
 		return `{{- if include "findings.plane" . }}` + "\n"
 	}
@@ -85,7 +91,8 @@ func check(document, text string) error {
 		}
 		for _, name := range fixed {
 			if strings.Contains(managers.Replace(line), name) {
-				return fmt.Errorf("%s: the line %q keeps the name %s, which follows the release", kind, strings.TrimSpace(line), name)
+				return fmt.Errorf("%s: the line %q keeps the name %s, which follows the release", kind, strings.TrimSpace(line),
+					name)
 			}
 		}
 	}

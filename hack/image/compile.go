@@ -9,6 +9,9 @@ import (
 	"strings"
 )
 
+// stamp comes before the version that the binary tells.
+const stamp = "-X " + modulePath + "/internal/version.stamped="
+
 // compile builds the operator so that the bytes depend on sources and Go alone: neither on the
 // folder, nor on git, nor on what the environment asks of the compiler.
 func compile(o options, architecture, out string) error {
@@ -16,7 +19,8 @@ func compile(o options, architecture, out string) error {
 	if err != nil {
 		return err
 	}
-	command := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", out, "./cmd/findings-operator") //nolint:gosec // our own build
+	command := exec.Command("go", "build", "-trimpath", "-buildvcs=false", //nolint:gosec // our own build
+		"-ldflags=-s -w -buildid= "+stamp+strings.TrimPrefix(o.version, "v"), "-o", out, "./cmd/findings-operator")
 	command.Dir = o.root
 	command.Env = append(slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")

@@ -38,7 +38,8 @@ func run(arguments []string) error {
 	flags := flag.NewFlagSet("image", flag.ContinueOnError)
 	flags.StringVar(&o.root, "root", "../..", "the repository's root")
 	flags.StringVar(&o.out, "out", "", "folder that the files are written to")
-	flags.StringVar(&o.repository, "repository", "ghcr.io/appsec-dev/findings-operator", "name of the image without its tag")
+	flags.StringVar(&o.repository, "repository", "ghcr.io/appsec-dev/findings-operator",
+		"name of the image without its tag")
 	flags.StringVar(&o.version, "version", "", "tag of the image, and its version in labels")
 	flags.StringVar(&o.revision, "revision", "", "commit that it is built from, for labels")
 	flags.Int64Var(&o.created, "created", 0, "time of all that is in the image, in seconds since 1970")

@@ -26,7 +26,8 @@ func sbom(o options, binary string, content []byte) ([]byte, error) {
 	sum := sha256.Sum256(content)
 	components := []cdx.Component{{
 		Type: cdx.ComponentTypeLibrary, Name: "std", Version: info.GoVersion,
-		BOMRef: purl("std", strings.TrimPrefix(info.GoVersion, "go")), PackageURL: purl("std", strings.TrimPrefix(info.GoVersion, "go")),
+		BOMRef: purl("std", strings.TrimPrefix(info.GoVersion, "go")), PackageURL: purl("std",
+			strings.TrimPrefix(info.GoVersion, "go")),
 	}}
 	for _, module := range info.Deps {
 		component, err := component(module)

@@ -23,7 +23,8 @@ import (
 
 // permissive are the licences that ask for no more than to be named, and MPL-2.0, which asks for
 // the changed files of the module alone: no module here is changed.
-var permissive = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT", "MPL-2.0", "Unlicense", "Zlib"}
+var permissive = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT", "MPL-2.0", "Unlicense",
+	"Zlib"}
 
 // licenseFile is what such files are called at the root of a module.
 var licenseFile = regexp.MustCompile(`(?i)^(licen[sc]e|copying|unlicense)([.-].*)?$`)

@@ -24,7 +24,8 @@ type plane struct {
 
 // startPlane starts both and returns when the API server is ready. They are started again when they die.
 func startPlane(ctx context.Context, o options, keys *pki, say reporter) (*plane, error) {
-	described, err := harness.NewControlPlane(harness.ControlPlaneOptions{Folder: o.runDir, Credentials: &keys.Credentials})
+	described, err := harness.NewControlPlane(harness.ControlPlaneOptions{Folder: o.runDir,
+		Credentials: &keys.Credentials})
 	if err != nil {
 		return nil, err
 	}

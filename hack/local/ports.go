@@ -14,7 +14,8 @@ const loopback = "127.0.0.1"
 func checkPort(ctx context.Context, port int) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address(port))
 	if err != nil {
-		return fmt.Errorf("port %d cannot be used (%w): stop what listens there, or give another: PORT=%d make run", port, err, port+1)
+		return fmt.Errorf("port %d cannot be used (%w): stop what listens there, or give another: PORT=%d make run", port,
+			err, port+1)
 	}
 	return listener.Close()
 }

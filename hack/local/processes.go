@@ -71,7 +71,8 @@ func (s *supervisor) spawn(ctx context.Context, c *child) (*exec.Cmd, error) {
 		return nil, fmt.Errorf("start %s: %w", c.command.name, err)
 	}
 	if err := writePID(s.options.state("pids"), c.command.name, process.Process.Pid); err != nil {
-		return nil, errors.Join(fmt.Errorf("record the pid of %s: %w", c.command.name, err), process.Process.Kill(), process.Wait())
+		return nil, errors.Join(fmt.Errorf("record the pid of %s: %w", c.command.name, err), process.Process.Kill(),
+			process.Wait())
 	}
 	return process, nil
 }

@@ -24,11 +24,13 @@ type sampleReview struct {
 // sampleReviews bring a review into every state that the REST API can be asked for. Pull
 // request 7 is in config/samples/review.yaml.
 var sampleReviews = []sampleReview{
-	{pullRequest: 8, folder: "first", commit: firstCommit, arguments: []string{"--title=Cache exchange rates", "--author=jo"}},
+	{pullRequest: 8, folder: "first", commit: firstCommit, arguments: []string{"--title=Cache exchange rates",
+		"--author=jo"}},
 	{pullRequest: 8, folder: "second", commit: secondCommit},
 	{pullRequest: 6, folder: "first", commit: firstCommit,
 		arguments: []string{"--title=Try a cache", "--author=sam", "--status=merged"}},
-	{pullRequest: 5, folder: "first", commit: firstCommit, arguments: []string{"--title=A cache, first attempt", "--author=sam"}},
+	{pullRequest: 5, folder: "first", commit: firstCommit, arguments: []string{"--title=A cache, first attempt",
+		"--author=sam"}},
 	{pullRequest: 5, commit: secondCommit, arguments: []string{"--clean", "--status=closed"}},
 	{pullRequest: 9, arguments: []string{"--title=Round totals", "--author=jo", "--status=open"}},
 }
@@ -37,7 +39,8 @@ var sampleReviews = []sampleReview{
 // changes nothing.
 func (s *scanner) reviewPullRequests(ctx context.Context) error {
 	for _, folder := range []string{"first", "second"} {
-		if err := s.scan(ctx, s.options.config("samples", "pull-request"), s.reviewReport(folder), "./"+folder+"/..."); err != nil {
+		if err := s.scan(ctx, s.options.config("samples", "pull-request"), s.reviewReport(folder),
+			"./"+folder+"/..."); err != nil {
 			return err
 		}
 	}

@@ -64,7 +64,8 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 
 // bringUp starts and installs what works on the control plane. It returns the REST API's
 // address and the samples, nil where none are wanted.
-func bringUp(ctx context.Context, o options, p *plane, keys *pki, children *supervisor, say reporter) (string, *samples, error) {
+func bringUp(ctx context.Context, o options, p *plane, keys *pki, children *supervisor,
+	say reporter) (string, *samples, error) {
 	if err := startControllerManager(ctx, o, children, p, keys); err != nil {
 		return "", nil, err
 	}

@@ -18,7 +18,8 @@ type scanner struct {
 
 func newScanner(ctx context.Context, o options, p *plane) (*scanner, error) {
 	// Built from the pinned module the first time; afterwards the go command's cache has it.
-	gosec, err := output(ctx, o.root, "go", "tool", "-modfile="+filepath.Join(o.root, "hack", "tools", "go.mod"), "-n", "gosec")
+	gosec, err := output(ctx, o.root, "go", "tool", "-modfile="+filepath.Join(o.root, "hack", "tools", "go.mod"), "-n",
+		"gosec")
 	if err != nil {
 		return nil, fmt.Errorf("build gosec: %w", err)
 	}

@@ -14,12 +14,12 @@ import (
 const digestBytes = 16
 
 // factsDigest stands for what the scanner says is wrong. It leaves out triage, which is not
-// the scanner's, what says only when and by which scan the rest was last written, and what is
-// kept for the next import alone.
+// the scanner's, what says only when and by which scan the rest was last written, what is
+// kept for the next import alone, and what has transitions of its own.
 func factsDigest(spec *v1alpha1.FindingSpec) string {
 	facts := spec.DeepCopy()
 	facts.Triage = v1alpha1.FindingTriage{}
-	facts.Closed, facts.Doubt = nil, nil
+	facts.Closed, facts.Doubt, facts.Suppression = nil, nil, nil
 	facts.Evidence = ""
 	facts.Scan = nil
 	facts.CommitHash = ""
@@ -37,9 +37,27 @@ func clearPermalinks(details *v1alpha1.FindingDetails) {
 	}
 }
 
-// triageDigest stands for what people decided.
+// triageDigest stands for what people decided, why, until when, and upon what: to repeat a decision is one. Of a
+// triage without basis, reason and end it is what it was before there were any.
 func triageDigest(spec *v1alpha1.FindingSpec) string {
-	return digest([]string{string(UserStatus(spec)), spec.Triage.Comments})
+	triage := &spec.Triage
+	decision := []any{Declared(spec), triage.Comments}
+	if triage.Basis != "" && Declared(spec) != v1alpha1.UserStatusOpen {
+		decision = append(decision, triage.Basis)
+	}
+	if triage.Reason != "" || triage.ExpiresAt != nil {
+		// An object, which no text before it can be taken for.
+		decision = append(decision, v1alpha1.FindingTriage{Reason: triage.Reason, ExpiresAt: triage.ExpiresAt})
+	}
+	return digest(decision)
+}
+
+// suppressionDigest stands for how and why the source suppresses the finding; "" where it does not.
+func suppressionDigest(spec *v1alpha1.FindingSpec) string {
+	if spec.Suppression == nil {
+		return ""
+	}
+	return digest(spec.Suppression)
 }
 
 func digest(value any) string {

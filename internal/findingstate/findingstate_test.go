@@ -54,9 +54,17 @@ func TestState(t *testing.T) {
 		{"closed", closure, v1alpha1.UserStatusOpen, v1alpha1.FindingStateClosed},
 	}
 	for _, c := range cases {
-		spec := v1alpha1.FindingSpec{Closed: c.closed, Triage: v1alpha1.FindingTriage{UserStatus: c.user}}
-		if got := findingstate.State(&spec); got != c.want {
+		f := &v1alpha1.Finding{Spec: v1alpha1.FindingSpec{Closed: c.closed, Triage: v1alpha1.FindingTriage{UserStatus: c.user}}}
+		if got := findingstate.State(f); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
+		}
+		want := c.want
+		if want == v1alpha1.FindingStateOpen {
+			want = v1alpha1.FindingStateOpenMuted
+		}
+		f.Spec.Suppression = &v1alpha1.FindingSuppression{Kind: v1alpha1.SuppressionInSource}
+		if got := findingstate.State(f); got != want {
+			t.Errorf("%s, and the source suppresses it: got %q, want %q", c.reason, got, want)
 		}
 	}
 }
@@ -218,6 +226,34 @@ func TestObserveRecordsCreation(t *testing.T) {
 	}
 }
 
+func TestADecisionWaitsUntilTheStatusRecordsIt(t *testing.T) {
+	cases := []struct {
+		reason         string
+		before, change func(*v1alpha1.Finding)
+		want           bool
+	}{
+		{"a scanner created it", nil, func(*v1alpha1.Finding) {}, false},
+		{"it was created with a decision", nil, func(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted }, true},
+		{"it was created with a comment", nil, func(f *v1alpha1.Finding) { f.Spec.Triage.Comments = "why" }, true},
+		{"it is recorded", func(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted }, func(*v1alpha1.Finding) {}, false},
+		{"a scanner changed it", func(*v1alpha1.Finding) {}, func(f *v1alpha1.Finding) { f.Spec.Details.Title = "another" }, false},
+		{"a decision was made", func(*v1alpha1.Finding) {}, func(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = v1alpha1.UserStatusActive }, true},
+		{"a decision was taken back", func(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted },
+			func(f *v1alpha1.Finding) { f.Spec.Triage = v1alpha1.FindingTriage{} }, true},
+	}
+	for _, c := range cases {
+		f := finding()
+		if c.before != nil {
+			c.before(f)
+			reconcile(f, now)
+		}
+		c.change(f)
+		if got := findingstate.DecisionWaits(f); got != c.want {
+			t.Errorf("%s: got %v", c.reason, got)
+		}
+	}
+}
+
 func TestObserveOfUnchangedSpecChangesNothing(t *testing.T) {
 	f := finding()
 	reconcile(f, now)
@@ -263,7 +299,7 @@ func TestHistoryIsGaplessUnderAnyChanges(t *testing.T) {
 					t.Fatalf("gap in the history: %+v", f.Status.Transitions)
 				}
 			}
-			if diff := cmp.Diff(findingstate.State(&f.Spec), f.Status.State); diff != "" {
+			if diff := cmp.Diff(findingstate.State(f), f.Status.State); diff != "" {
 				t.Fatalf("state is not the spec's:\n%s", diff)
 			}
 			stateChanged := before.State != f.Status.State || before.UserStatus != f.Status.UserStatus
@@ -276,7 +312,14 @@ func TestHistoryIsGaplessUnderAnyChanges(t *testing.T) {
 }
 
 func mutate(t *rapid.T, f *v1alpha1.Finding) {
-	switch rapid.IntRange(0, 4).Draw(t, "change") {
+	switch rapid.IntRange(0, 7).Draw(t, "change") {
+	case 7:
+		end := v1alpha1.NewTime(now.Add(time.Duration(rapid.IntRange(-1, 5).Draw(t, "minutes")) * time.Minute))
+		f.Spec.Triage.ExpiresAt = rapid.SampledFrom([]*v1alpha1.Time{nil, &end}).Draw(t, "end")
+	case 5:
+		f.Spec.Suppression = rapid.SampledFrom([]*v1alpha1.FindingSuppression{nil, {Kind: "inSource"}, {Kind: "external"}}).Draw(t, "suppression")
+	case 6:
+		f.Spec.Details.Severity = rapid.SampledFrom([]v1alpha1.Level{"high", "low"}).Draw(t, "severity")
 	case 0:
 		f.Spec.Triage.UserStatus = rapid.SampledFrom([]v1alpha1.UserStatus{"", "open", "active", "muted"}).Draw(t, "user status")
 	case 1:

@@ -9,22 +9,51 @@ import (
 )
 
 // Observe returns the status that follows from the finding's spec and its status so far:
-// state, updatedAt and the transitions since the last reconcile. Conditions and emittedSeq
-// are left as they are. Where the spec has not changed the status comes back equal.
+// state, updatedAt, what a decision rests on and whether it is stale, and the transitions since the last
+// reconcile. The other conditions and emittedSeq are left as they are. Where the spec has not changed the
+// status comes back equal, unless the decision has ended meanwhile, or an earlier version wrote the status and
+// recorded no basis of the decision.
 func Observe(finding *v1alpha1.Finding, now time.Time) v1alpha1.FindingStatus {
 	next := *finding.Status.DeepCopy()
-	if finding.Status.UpdatedAt != nil && finding.Status.ObservedGeneration == finding.Generation {
+	next.EndedAt = endedAt(finding, now)
+	known := finding.Status.UpdatedAt != nil && finding.Status.ObservedGeneration == finding.Generation
+	if known && next.EndedAt.Equal(finding.Status.EndedAt) {
+		if next.Basis == "" && Decided(finding) {
+			next.Transitions = history(&next).Record(*next.UpdatedAt, observeDecision(finding, &next, now)...)
+		}
 		return next
 	}
 	updatedAt := UpdatedAt(finding, now)
+	if known {
+		updatedAt = laterOf(updatedAt, now)
+	}
+	seen := &v1alpha1.Finding{Spec: finding.Spec, Status: next}
 	next.ObservedGeneration = finding.Generation
-	next.State = State(&finding.Spec)
-	next.UserStatus = UserStatus(&finding.Spec)
+	next.State = State(seen)
+	next.UserStatus = UserStatus(seen)
 	next.TriageDigest = triageDigest(&finding.Spec)
 	next.FactsDigest = factsDigest(&finding.Spec)
+	next.SuppressionDigest = suppressionDigest(&finding.Spec)
 	next.UpdatedAt = &updatedAt
-	next.Transitions = history(&next).Record(updatedAt, changes(finding, &next)...)
+	happened := append(changes(finding, &next), observeDecision(finding, &next, now)...)
+	next.Transitions = history(&next).Record(updatedAt, happened...)
 	return next
+}
+
+// laterOf is now, to the second, unless the other time is later.
+func laterOf(at v1alpha1.Time, now time.Time) v1alpha1.Time {
+	if second := now.UTC().Truncate(time.Second); second.After(at.Time) {
+		return v1alpha1.NewTime(second)
+	}
+	return at
+}
+
+// DecisionWaits reports whether people have decided what the finding's status does not record yet.
+func DecisionWaits(finding *v1alpha1.Finding) bool {
+	if finding.Status.UpdatedAt == nil {
+		return isTriaged(&finding.Spec)
+	}
+	return finding.Status.TriageDigest != triageDigest(&finding.Spec)
 }
 
 // LastSeq is the number of the newest transition; 0 where there is none.
@@ -49,25 +78,53 @@ func changes(finding *v1alpha1.Finding, next *v1alpha1.FindingStatus) []v1alpha1
 	if before.FactsDigest != next.FactsDigest {
 		out = append(out, scanned(finding, v1alpha1.TransitionUpdated, next))
 	}
+	out = append(out, suppressions(finding, next)...)
 	if !wasClosed && isClosed {
 		out = append(out, scanned(finding, v1alpha1.TransitionClosed, next))
 	}
 	if before.TriageDigest != next.TriageDigest {
-		out = append(out, triaged(finding, before.UserStatus, next.UserStatus))
+		out = append(out, triaged(finding, before.UserStatus, UserStatus(finding)))
 	}
-	return out
+	return append(out, ends(finding, next)...)
+}
+
+// ends is the transition of a decision that has ended since the last reconcile.
+func ends(finding *v1alpha1.Finding, next *v1alpha1.FindingStatus) []v1alpha1.Transition {
+	if next.EndedAt == nil || Ended(finding) {
+		return nil
+	}
+	return []v1alpha1.Transition{expired(finding)}
 }
 
 func firstChanges(finding *v1alpha1.Finding, next *v1alpha1.FindingStatus) []v1alpha1.Transition {
-	out := []v1alpha1.Transition{scanned(finding, v1alpha1.TransitionCreated, next)}
+	out := append([]v1alpha1.Transition{scanned(finding, v1alpha1.TransitionCreated, next)},
+		suppressions(finding, next)...)
 	if isTriaged(&finding.Spec) {
-		out = append(out, triaged(finding, v1alpha1.UserStatusOpen, next.UserStatus))
+		out = append(out, triaged(finding, v1alpha1.UserStatusOpen, Declared(&finding.Spec)))
 	}
-	return out
+	return append(out, ends(finding, next)...)
+}
+
+// suppressions is the transition that the source makes by suppressing the finding, or no longer.
+func suppressions(finding *v1alpha1.Finding, next *v1alpha1.FindingStatus) []v1alpha1.Transition {
+	if finding.Status.SuppressionDigest == next.SuppressionDigest {
+		return nil
+	}
+	suppression := finding.Spec.Suppression
+	if suppression == nil {
+		return []v1alpha1.Transition{scanned(finding, v1alpha1.TransitionUnsuppressed, next)}
+	}
+	t := scanned(finding, v1alpha1.TransitionSuppressed, next)
+	t.Comment = string(suppression.Kind)
+	if suppression.Justification != "" {
+		t.Comment = cut(t.Comment + ": " + suppression.Justification)
+	}
+	return []v1alpha1.Transition{t}
 }
 
 // scanned is a transition of the scanner's making.
-func scanned(finding *v1alpha1.Finding, kind v1alpha1.TransitionType, next *v1alpha1.FindingStatus) v1alpha1.Transition {
+func scanned(finding *v1alpha1.Finding, kind v1alpha1.TransitionType,
+	next *v1alpha1.FindingStatus) v1alpha1.Transition {
 	return v1alpha1.Transition{
 		Type: kind,
 		From: string(finding.Status.State),
@@ -96,16 +153,18 @@ func scanOf(spec *v1alpha1.FindingSpec, kind v1alpha1.TransitionType) string {
 // triaged is a transition of a person's making.
 func triaged(finding *v1alpha1.Finding, from, to v1alpha1.UserStatus) v1alpha1.Transition {
 	return v1alpha1.Transition{
-		Type:    v1alpha1.TransitionTriaged,
-		From:    string(from),
-		To:      string(to),
-		By:      finding.Spec.Triage.By,
-		Comment: cut(finding.Spec.Triage.Comments),
+		Type:      v1alpha1.TransitionTriaged,
+		From:      string(from),
+		To:        string(to),
+		By:        finding.Spec.Triage.By,
+		Reason:    finding.Spec.Triage.Reason,
+		ExpiresAt: finding.Spec.Triage.ExpiresAt,
+		Comment:   cut(finding.Spec.Triage.Comments),
 	}
 }
 
 func isTriaged(spec *v1alpha1.FindingSpec) bool {
-	return UserStatus(spec) != v1alpha1.UserStatusOpen || spec.Triage.Comments != ""
+	return Declared(spec) != v1alpha1.UserStatusOpen || spec.Triage.Comments != ""
 }
 
 const (
@@ -115,11 +174,13 @@ const (
 	cutMark = " ... [cut]"
 )
 
-// cut shortens a comment to what a transition has room for, in characters as the API server
-// counts them.
-func cut(comment string) string {
-	if utf8.RuneCountInString(comment) <= v1alpha1.MaxTransitionComment {
-		return comment
+// cut shortens a comment to what a transition has room for.
+func cut(comment string) string { return shortened(comment, v1alpha1.MaxTransitionComment) }
+
+// shortened cuts a text to so many characters, as the API server counts them.
+func shortened(text string, limit int) string {
+	if utf8.RuneCountInString(text) <= limit {
+		return text
 	}
-	return string([]rune(comment)[:v1alpha1.MaxTransitionComment-len(cutMark)]) + cutMark
+	return string([]rune(text)[:limit-len(cutMark)]) + cutMark
 }

@@ -11,21 +11,29 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/lastwrite"
 )
 
-// State sums up a finding: closed where the scanner closed it, else open_muted where a
-// person muted it, else open.
-func State(spec *v1alpha1.FindingSpec) v1alpha1.FindingState {
+// State sums up a finding: closed where the scanner closed it, else open_muted where it is muted
+// or the source suppresses it, else open.
+func State(finding *v1alpha1.Finding) v1alpha1.FindingState {
 	switch {
-	case spec.Closed != nil:
+	case finding.Spec.Closed != nil:
 		return v1alpha1.FindingStateClosed
-	case UserStatus(spec) == v1alpha1.UserStatusMuted:
+	case UserStatus(finding) == v1alpha1.UserStatusMuted, finding.Spec.Suppression != nil:
 		return v1alpha1.FindingStateOpenMuted
 	default:
 		return v1alpha1.FindingStateOpen
 	}
 }
 
-// UserStatus is what a person decided; open where nobody has.
-func UserStatus(spec *v1alpha1.FindingSpec) v1alpha1.UserStatus {
+// UserStatus is the decision in force; open where nobody has decided, or the decision has ended.
+func UserStatus(finding *v1alpha1.Finding) v1alpha1.UserStatus {
+	if Ended(finding) {
+		return v1alpha1.UserStatusOpen
+	}
+	return Declared(&finding.Spec)
+}
+
+// Declared is what a person decided, in force or not; open where nobody has.
+func Declared(spec *v1alpha1.FindingSpec) v1alpha1.UserStatus {
 	if spec.Triage.UserStatus == "" {
 		return v1alpha1.UserStatusOpen
 	}

@@ -18,6 +18,8 @@ import (
 type Scope struct {
 	// Project is what within the repository the results belong to.
 	Repository, Project, Tool, Category string
+	// Analysis that tells scans of one tool and category apart; empty: none.
+	Analysis string
 	// Prefix of the names, with its dash; "f-" where empty.
 	Prefix string
 }

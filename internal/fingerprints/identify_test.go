@@ -143,11 +143,12 @@ func TestEveryPartOfTheScopeCounts(t *testing.T) {
 	result := []Result{{Rule: "R", Path: "a.go", Message: "m"}}
 	name := Identify(scope, result)[0].Name
 	for part, other := range map[string]Scope{
-		"repository": {"x", scope.Project, scope.Tool, scope.Category, ""},
-		"project":    {scope.Repository, "x", scope.Tool, scope.Category, ""},
-		"tool":       {scope.Repository, scope.Project, "x", scope.Category, ""},
-		"category":   {scope.Repository, scope.Project, scope.Tool, "x", ""},
-		"prefix":     {scope.Repository, scope.Project, scope.Tool, scope.Category, "i-"},
+		"repository": {"x", scope.Project, scope.Tool, scope.Category, "", ""},
+		"project":    {scope.Repository, "x", scope.Tool, scope.Category, "", ""},
+		"tool":       {scope.Repository, scope.Project, "x", scope.Category, "", ""},
+		"category":   {scope.Repository, scope.Project, scope.Tool, "x", "", ""},
+		"analysis":   {scope.Repository, scope.Project, scope.Tool, scope.Category, "x", ""},
+		"prefix":     {scope.Repository, scope.Project, scope.Tool, scope.Category, "", "i-"},
 	} {
 		if Identify(other, result)[0].Name == name {
 			t.Errorf("another %s gives the same name", part)

@@ -18,8 +18,13 @@ const defaultPrefix = "f-"
 
 // name of the finding, a DNS label.
 func name(scope Scope, r *Result, fingerprint string, ordinal int) string {
-	return cmp.Or(scope.Prefix, defaultPrefix) + Hash(scope.Repository, scope.Project, scope.Tool, scope.Category,
-		r.Rule, r.Path, fingerprint, strconv.Itoa(ordinal))
+	fields := []string{
+		scope.Repository, scope.Project, scope.Tool, scope.Category, r.Rule, r.Path, fingerprint, strconv.Itoa(ordinal),
+	}
+	if scope.Analysis != "" { // names are for ever, and those of no analysis are of before there was one
+		fields = append(fields, scope.Analysis)
+	}
+	return cmp.Or(scope.Prefix, defaultPrefix) + Hash(fields...)
 }
 
 // Next returns the n-th name, from 1, to take in the place of one that another object has.

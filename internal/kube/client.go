@@ -1,6 +1,6 @@
-// Package kube reads and writes this project's kinds at the Kubernetes API, for both halves.
+// Package kube reads and writes this project's kinds through the Kubernetes API, for the controllers and the facade.
 //
-// What lists and watches here goes on whatever it meets: an object that cannot be read costs itself only.
+// Its lists and watches never stop at an object that cannot be read: only that object is missing.
 package kube
 
 import (
@@ -27,8 +27,8 @@ func NewClient(config *rest.Config) (rest.Interface, error) {
 	return newClient(config, serializer)
 }
 
-// NewReader returns a client to list and watch with, whose watches pass an object on that cannot be decoded
-// as an Unreadable.
+// NewReader returns a client for lists and watches. Its watches return an object that cannot be decoded as an
+// Unreadable.
 func NewReader(config *rest.Config) (*Reader, error) {
 	scheme, serializer, err := decoding()
 	if err != nil {

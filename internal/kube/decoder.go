@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// tolerant makes decoders that return an Unreadable in place of an object that cannot be decoded. An error
-// of a decoder ends a watch, with all that it would have said of other objects.
+// tolerant makes decoders that return an Unreadable instead of an object that cannot be decoded. A decoding
+// error would end the watch for all other objects too.
 type tolerant struct {
 	runtime.NegotiatedSerializer
 	scheme *runtime.Scheme
@@ -21,7 +21,8 @@ type tolerantDecoder struct {
 	scheme *runtime.Scheme
 }
 
-func (d tolerantDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (d tolerantDecoder) Decode(data []byte, defaults *schema.GroupVersionKind,
+	into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	object, kind, err := d.Decoder.Decode(data, defaults, into)
 	if err == nil || kind == nil || !d.scheme.Recognizes(*kind) {
 		return object, kind, err

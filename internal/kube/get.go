@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -27,4 +28,17 @@ func Get(ctx context.Context, client rest.Interface, namespace, name string, obj
 		return apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource(kind.Resource).GroupResource(), name)
 	}
 	return nil
+}
+
+// Read reads the object of a name, or an *Unreadable in its place.
+func (r *Reader) Read(ctx context.Context, namespace, name string, kind Kind) (runtime.Object, error) {
+	content, err := r.client.Get().Namespace(namespace).Resource(kind.Resource).Name(name).Do(ctx).Raw()
+	if err != nil {
+		return nil, err
+	}
+	object := kind.New()
+	if err := json.Unmarshal(content, object); err != nil {
+		return result(unreadable(kind.Name, content, err))
+	}
+	return object, nil
 }

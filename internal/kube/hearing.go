@@ -1,52 +1,78 @@
 package kube
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
 )
 
-// Hearing knows when the API server last sent anything of each kind: a list, the start of a watch, an event or
-// a bookmark, which comes about once a minute where nothing changes. It is safe for concurrent use.
+// Hearing records when the API server last sent anything about each kind: a list, the start of a watch, an event or
+// a bookmark, which comes at least every two minutes where nothing changes. It is safe for concurrent use.
 type Hearing struct {
-	began time.Time
-	last  map[string]*atomic.Pointer[time.Time]
+	clock clock.PassiveClock
+	desc  *prometheus.Desc
+	kinds map[string]*heard
 }
 
-// NewHearing returns one that has heard nothing.
-func NewHearing() *Hearing {
-	h := &Hearing{began: time.Now(), last: map[string]*atomic.Pointer[time.Time]{}}
+// heard is when something last came in of a kind; nil before the first. A kind is watched from its first Watch.
+type heard struct {
+	watched atomic.Bool
+	last    atomic.Pointer[time.Time]
+}
+
+// NewHearing returns an empty Hearing. As a collector it exposes the silence of each kind as the metric name.
+func NewHearing(metric string, clock clock.PassiveClock) *Hearing {
+	h := &Hearing{clock: clock, kinds: map[string]*heard{}, desc: prometheus.NewDesc(metric,
+		"Time since the API server last sent anything of a kind: a list, the start of a watch, a change or a bookmark; very large before the first.",
+		[]string{"kind"}, nil)}
 	for _, kind := range kinds {
-		h.last[kind.Resource] = &atomic.Pointer[time.Time]{}
+		h.kinds[kind.Resource] = &heard{}
 	}
 	return h
 }
 
-// Of returns the Heard of a kind's ListWatch.
-func (h *Hearing) Of(kind Kind) func() {
-	last := h.last[kind.Resource]
-	last.Store(&h.began)
-	return func() {
-		now := time.Now()
-		last.Store(&now)
+// Watch records that a kind is watched from now on. Call the returned function whenever something about it arrives.
+func (h *Hearing) Watch(resource string) (hear func() time.Time) {
+	kind := h.kinds[resource]
+	kind.watched.Store(true)
+	return func() time.Time {
+		now := h.clock.Now()
+		kind.last.Store(&now)
+		return now
 	}
 }
 
-var heardSeconds = prometheus.NewDesc("findings_controller_heard_seconds",
-	"Time since the API server last sent anything of a kind that is watched: a list, the start of a watch, a change or a bookmark.",
-	[]string{"kind"}, nil)
+// Silence returns the kind that has been silent for the longest, and for how long.
+func (h *Hearing) Silence(resources ...string) (resource string, silence time.Duration) {
+	for _, r := range resources {
+		if its := h.kinds[r].silence(h.clock); its >= silence {
+			resource, silence = r, its
+		}
+	}
+	return resource, silence
+}
+
+func (k *heard) silence(clock clock.PassiveClock) time.Duration {
+	at := k.last.Load()
+	if at == nil {
+		return math.MaxInt64
+	}
+	return max(0, clock.Since(*at))
+}
 
 var _ prometheus.Collector = (*Hearing)(nil)
 
 // Describe implements prometheus.Collector.
-func (h *Hearing) Describe(to chan<- *prometheus.Desc) { to <- heardSeconds }
+func (h *Hearing) Describe(to chan<- *prometheus.Desc) { to <- h.desc }
 
 // Collect implements prometheus.Collector. A kind that nobody watches is left out.
 func (h *Hearing) Collect(to chan<- prometheus.Metric) {
-	for resource, last := range h.last {
-		if at := last.Load(); at != nil {
-			to <- prometheus.MustNewConstMetric(heardSeconds, prometheus.GaugeValue, max(0, time.Since(*at).Seconds()), resource)
+	for resource, kind := range h.kinds {
+		if kind.watched.Load() {
+			to <- prometheus.MustNewConstMetric(h.desc, prometheus.GaugeValue, kind.silence(h.clock).Seconds(), resource)
 		}
 	}
 }

@@ -38,10 +38,7 @@ var kinds = []Kind{
 	{"WebhookEndpoint", "webhookendpoints", func() Object { return &v1alpha1.WebhookEndpoint{} }},
 }
 
-// Kinds returns this project's kinds, by name.
-func Kinds() []Kind { return kinds }
-
-// KindOf returns the kind of an object by its Go type. ok is false where it is not one of this project's.
+// KindOf returns the kind of an object by its Go type. ok is false for kinds of others.
 func KindOf(object any) (kind Kind, ok bool) {
 	for _, kind := range kinds {
 		if reflect.TypeOf(kind.New()) == reflect.TypeOf(object) {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// decodeList reads a list of the Kubernetes API in JSON to its end, and calls each with its objects. A
-// list that ends too early is an error.
+// decodeList reads a JSON list of the Kubernetes API to its end, and calls each with every object. A
+// truncated list is an error.
 func decodeList(from io.Reader, kind Kind, each func(runtime.Object) error) (said metav1.ListMeta, err error) {
 	decoder := newListDecoder(from, kind)
 	if err := decoder.expect(json.Delim('{')); err != nil {
@@ -38,7 +38,7 @@ func decodeList(from io.Reader, kind Kind, each func(runtime.Object) error) (sai
 	return said, decoder.expect(json.Delim('}'))
 }
 
-// listDecoder decodes a list, and can look again at the bytes of the value that it decoded last.
+// listDecoder decodes a list, and keeps the bytes of the last decoded value.
 type listDecoder struct {
 	*json.Decoder
 	kind Kind
@@ -70,7 +70,7 @@ func (d *listDecoder) items(each func(runtime.Object) error) error {
 	return d.expect(json.Delim(']'))
 }
 
-// item decodes the next object, or what stands for it where its Go type cannot hold it.
+// item decodes the next object, or returns an Unreadable if its Go type cannot hold it.
 func (d *listDecoder) item() (runtime.Object, error) {
 	begin := d.InputOffset()
 	d.read.forget(begin)
@@ -100,7 +100,7 @@ func (d *listDecoder) expect(want json.Delim) error {
 	return nil
 }
 
-// recorder keeps what was read from a reader until it is told to forget it.
+// recorder keeps the bytes read from a reader until it is told to forget them.
 type recorder struct {
 	from io.Reader
 	// kept begins at this offset of all that was read.
@@ -108,8 +108,8 @@ type recorder struct {
 	kept  []byte
 }
 
-// forgetAt is how many bytes that are needed no more are kept at the most: moving what follows them at
-// each object would cost more than decoding it.
+// forgetAt is how many unneeded bytes are kept at most: discarding them after each object would cost more than
+// decoding it.
 const forgetAt = 1 << 20
 
 // Read implements io.Reader.
@@ -119,7 +119,7 @@ func (r *recorder) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// forget lets go of what comes before an offset, now or later.
+// forget discards the bytes before an offset, now or later.
 func (r *recorder) forget(before int64) {
 	if done := before - r.start; done > forgetAt {
 		r.kept = append(r.kept[:0], r.kept[done:]...)

@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -11,39 +12,40 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// pageSize is how many objects of a list are asked for at a time where it did not come whole: some 2 MB of
-// findings.
+// pageSize is the number of objects per page once a list did not arrive in one response: about 2 MB of findings.
 const pageSize = 500
 
 // ListWatch is what a reflector lists and watches.
 //
-// It trims each object of a list as it comes. It asks for a list whole and as it is now, but from the API
-// server's cache alone: pages after the first come from etcd once that has been compacted since the last
-// change, which costs the API server three times as much, and so would a whole list that its cache is not
-// ready for. A list that does not come whole, as one that takes longer than the API server gives a request,
-// is asked for in pages from then on. A list as one watch, which reflectors prefer, has each object decoded
-// twice and takes twice as long.
+// It trims each object as it arrives. It requests the current list in one response, but only from the API
+// server's cache. Pages after the first would come from etcd if etcd was compacted since the last change, which
+// costs the API server three times as much; so would a list that its cache is not ready for. If the list does not
+// arrive in one response, for example because it exceeds the API server's request timeout, it is requested in pages
+// from then on. A streaming list, which reflectors prefer, decodes each object twice and takes twice as long.
 //
-// An object that cannot be read is left out of lists, and is deleted for who watches: reflectors and
-// informers hold what can be read, and nothing old in place of what cannot.
+// An object that cannot be read is left out of lists, and watchers see it as deleted: reflectors and informers hold
+// only what can be read, and no outdated version of the rest.
 type ListWatch struct {
-	// ListWatch is what reflectors know: list and watch.
+	// ListWatch holds the list and watch functions that reflectors call.
 	*cache.ListWatch
 	ListWatchOptions
-	// inPages says that a list did not come whole. Reflectors list one at a time.
+	// inPages is set once a list did not arrive in one response. Reflectors run one list at a time.
 	inPages bool
 }
 
-// ListWatchOptions of a ListWatch; all but Trim and Heard are needed.
+// ListWatchOptions of a ListWatch; Kind, From and Unreadables are needed.
 type ListWatchOptions struct {
 	Kind Kind
 	From Source
-	// Unreadables takes note of objects that cannot be read.
+	// Unreadables records objects that cannot be read.
 	Unreadables *Unreadables
-	// Trim returns what is kept of an object of a list; nil keeps all.
+	// Trim returns the part of a listed object that is kept; nil keeps all of it.
 	Trim func(Object) runtime.Object
-	// Heard is called whenever the API server sends something of the kind, be it that nothing has changed.
-	Heard func()
+	// Heard is called whenever the API server sends something about the kind, even if nothing has changed.
+	Heard func() time.Time
+	// Last returns an object as it was last read, or nil if it never was. Watchers see this version as deleted
+	// when the object becomes unreadable. Last may be nil.
+	Last func(types.NamespacedName) Object
 }
 
 // NewListWatch returns a ListWatch.
@@ -53,7 +55,7 @@ func NewListWatch(options ListWatchOptions) *ListWatch {
 		l.Trim = func(object Object) runtime.Object { return object }
 	}
 	if l.Heard == nil {
-		l.Heard = func() {}
+		l.Heard = func() time.Time { return time.Time{} }
 	}
 	l.ListWatch = &cache.ListWatch{ListWithContextFunc: l.list, WatchFuncWithContext: l.watch}
 	return l
@@ -62,7 +64,7 @@ func NewListWatch(options ListWatchOptions) *ListWatch {
 // IsWatchListSemanticsUnSupported keeps reflectors from listing by a watch.
 func (*ListWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
-// list lists all objects of the kind as they are now, whichever part or age is asked for.
+// list lists all current objects of the kind, whatever limit or version is requested.
 func (l *ListWatch) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 	if l.inPages {
 		return result(l.all(ctx, metav1.ListOptions{Limit: pageSize}))
@@ -71,20 +73,21 @@ func (l *ListWatch) list(ctx context.Context, _ metav1.ListOptions) (runtime.Obj
 	if err != nil {
 		return nil, err
 	}
-	listed, err := l.all(ctx, metav1.ListOptions{ResourceVersion: now, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
+	listed, err := l.all(ctx,
+		metav1.ListOptions{ResourceVersion: now, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
 	l.inPages = err != nil
 	return result(listed, err)
 }
 
-// result keeps a list that is none from being an object.
-func result(listed *List, err error) (runtime.Object, error) {
+// result returns an untyped nil with an error: a nil *List in an interface would not equal nil.
+func result[T runtime.Object](object T, err error) (runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return listed, nil
+	return object, nil
 }
 
-// Now lists all objects of the kind as etcd holds them at that moment.
+// Now lists all objects of the kind as etcd holds them at this moment.
 func (l *ListWatch) Now(ctx context.Context) (*List, error) { return l.all(ctx, metav1.ListOptions{}) }
 
 // version is that of what is stored now.
@@ -96,7 +99,7 @@ func (l *ListWatch) version(ctx context.Context) (string, error) {
 	return said.ResourceVersion, nil
 }
 
-// all lists the objects, and what follows where the list has a limit.
+// all lists the objects, and the further pages if the list has a limit.
 func (l *ListWatch) all(ctx context.Context, options metav1.ListOptions) (*List, error) {
 	listed, left := &List{}, map[types.NamespacedName]struct{}{}
 	for {
@@ -140,7 +143,7 @@ func (l *ListWatch) received(event watch.Event) (watch.Event, bool) {
 	l.Heard()
 	switch object := event.Object.(type) {
 	case *Unreadable:
-		gone := object.gone(l.Kind)
+		gone := l.gone(object)
 		if event.Type == watch.Deleted {
 			l.Unreadables.remove(l.Kind, gone)
 		} else {
@@ -155,7 +158,23 @@ func (l *ListWatch) received(event watch.Event) (watch.Event, bool) {
 	return event, true
 }
 
-// List is what a ListWatch has listed.
+// gone returns the object as it was last read, with the version at which it became unreadable. It has no
+// UID: watchers treat a deleted UID as gone forever, and this object may be repaired.
+func (l *ListWatch) gone(u *Unreadable) Object {
+	object := l.Kind.New()
+	if l.Last != nil {
+		if last := l.Last(types.NamespacedName{Namespace: u.Namespace, Name: u.Name}); last != nil {
+			object = last.DeepCopyObject().(Object)
+		}
+	}
+	object.SetNamespace(u.Namespace)
+	object.SetName(u.Name)
+	object.SetResourceVersion(u.ResourceVersion)
+	object.SetUID("")
+	return object
+}
+
+// List is the result of a ListWatch's list.
 type List struct {
 	metav1.TypeMeta
 	metav1.ListMeta

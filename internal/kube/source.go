@@ -9,10 +9,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Source is where a kind is listed and watched, in all namespaces.
+// Source lists and watches one kind.
 type Source interface {
-	// List calls each with the objects of a list, in their order, and returns what is said of the list.
-	// It ends with the first error of each. An object that cannot be read is passed as an *Unreadable.
+	// List calls each with every object of a list, in order, and returns the list's metadata.
+	// It stops at the first error of each. An object that cannot be read is passed as an *Unreadable.
 	List(ctx context.Context, options metav1.ListOptions, each func(runtime.Object) error) (metav1.ListMeta, error)
 	// Watch begins a watch. It sends an object that cannot be read as an *Unreadable.
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
@@ -23,17 +23,22 @@ type Reader struct {
 	client rest.Interface
 }
 
-// Source returns the source of a kind.
-func (r *Reader) Source(kind Kind) Source { return &source{r.client, kind} }
+// Source returns the source of a kind, in all namespaces.
+func (r *Reader) Source(kind Kind) Source { return r.In("", kind) }
 
-// source decodes a list object by object, as it comes: the API server encodes what follows meanwhile, and
-// there is never more than one object that nobody has looked at.
+// In returns the source of a kind in a namespace.
+func (r *Reader) In(namespace string, kind Kind) Source { return &source{r.client, namespace, kind} }
+
+// source decodes a list object by object as it arrives: the API server encodes the rest meanwhile, and never more
+// than one unprocessed object is in memory.
 type source struct {
-	client rest.Interface
-	kind   Kind
+	client    rest.Interface
+	namespace string
+	kind      Kind
 }
 
-func (s *source) List(ctx context.Context, options metav1.ListOptions, each func(runtime.Object) error) (metav1.ListMeta, error) {
+func (s *source) List(ctx context.Context, options metav1.ListOptions,
+	each func(runtime.Object) error) (metav1.ListMeta, error) {
 	body, err := s.request(options).Stream(ctx)
 	if err != nil {
 		return metav1.ListMeta{}, err
@@ -48,5 +53,5 @@ func (s *source) Watch(ctx context.Context, options metav1.ListOptions) (watch.I
 }
 
 func (s *source) request(options metav1.ListOptions) *rest.Request {
-	return s.client.Get().Resource(s.kind.Resource).VersionedParams(&options, metav1.ParameterCodec)
+	return s.client.Get().Namespace(s.namespace).Resource(s.kind.Resource).VersionedParams(&options, metav1.ParameterCodec)
 }

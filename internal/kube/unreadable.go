@@ -3,6 +3,7 @@ package kube
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -15,15 +16,15 @@ import (
 )
 
 // Unreadable stands for an object that kube-apiserver serves and that its Go type cannot hold. A newer
-// version wrote it, or it was stored before its schema was mended.
+// version wrote it, or it was stored before its schema was corrected.
 type Unreadable struct {
-	// PartialObjectMetadata has the object's kind, name, namespace, UID and resourceVersion alone.
+	// PartialObjectMetadata holds only the object's kind, name, namespace, UID and resourceVersion.
 	metav1.PartialObjectMetadata
-	// Err says what could not be read.
+	// Err describes what could not be read.
 	Err error
 }
 
-// unreadable returns what stands for an object of a kind, or an error where its JSON does not name it.
+// unreadable returns an Unreadable for an object of a kind, or an error if the JSON does not hold its name.
 func unreadable(kind string, raw []byte, cause error) (*Unreadable, error) {
 	var named struct {
 		Metadata struct {
@@ -41,16 +42,6 @@ func unreadable(kind string, raw []byte, cause error) (*Unreadable, error) {
 	u.Name, u.Namespace = named.Metadata.Name, named.Metadata.Namespace
 	u.UID, u.ResourceVersion = named.Metadata.UID, named.Metadata.ResourceVersion
 	return u, nil
-}
-
-// gone returns an object of the kind that says under which name, and since which version, nothing can be
-// read. It has no UID: a UID that was deleted never lives again, and this object may be mended.
-func (u *Unreadable) gone(kind Kind) Object {
-	object := kind.New()
-	object.SetNamespace(u.Namespace)
-	object.SetName(u.Name)
-	object.SetResourceVersion(u.ResourceVersion)
-	return object
 }
 
 // maxNamed is how many unreadable objects of a namespace are named: logged, in a metric, and handed to
@@ -74,7 +65,7 @@ type objectKey struct {
 	types.NamespacedName
 }
 
-// NewUnreadables returns one that knows of none. onFound may be nil.
+// NewUnreadables returns an empty Unreadables. onFound may be nil.
 func NewUnreadables(log logr.Logger, onFound func(*Unreadable)) *Unreadables {
 	if onFound == nil {
 		onFound = func(*Unreadable) {}
@@ -106,7 +97,7 @@ func (r *Unreadables) count(key objectKey) (name bool) {
 	return name
 }
 
-// remove forgets an object that can be read, or that does not exist any more.
+// remove forgets an object that can be read again or no longer exists.
 func (r *Unreadables) remove(kind Kind, object metav1.Object) {
 	if r.known.Load() == 0 {
 		return
@@ -116,7 +107,16 @@ func (r *Unreadables) remove(kind Kind, object metav1.Object) {
 	r.forget(keyOf(kind, object))
 }
 
-// keep forgets all objects of a kind but those of a whole list.
+// Knows reports whether the object still cannot be read.
+func (r *Unreadables) Knows(object *Unreadable) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kind := kinds[slices.IndexFunc(kinds, func(kind Kind) bool { return kind.Name == object.Kind })]
+	_, known := r.objects[keyOf(kind, object)]
+	return known
+}
+
+// keep forgets all objects of a kind that a complete list did not contain.
 func (r *Unreadables) keep(kind Kind, listed map[types.NamespacedName]struct{}) {
 	if r.known.Load() == 0 {
 		return
@@ -176,6 +176,7 @@ func (r *Unreadables) Collect(to chan<- prometheus.Metric) {
 		}
 	}
 	for _, kind := range kinds {
-		to <- prometheus.MustNewConstMetric(unreadableCount, prometheus.GaugeValue, float64(count[kind.Resource]), kind.Resource)
+		to <- prometheus.MustNewConstMetric(unreadableCount, prometheus.GaugeValue, float64(count[kind.Resource]),
+			kind.Resource)
 	}
 }

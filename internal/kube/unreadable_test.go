@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
@@ -131,10 +132,13 @@ func TestAnObjectThatCannotBeReadCostsItselfInAWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var named []string
-	unreadables := NewUnreadables(logr.Discard(), func(u *Unreadable) { named = append(named, u.Name) })
-	begun, err := NewListWatch(ListWatchOptions{Kind: findings(), From: reader.Source(findings()), Unreadables: unreadables}).
-		WatchWithContext(t.Context(), metav1.ListOptions{})
+	var named []*Unreadable
+	unreadables := NewUnreadables(logr.Discard(), func(u *Unreadable) { named = append(named, u) })
+	last := func(name types.NamespacedName) Object {
+		return &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: name.Name, UID: "u"}, Spec: v1alpha1.FindingSpec{Tool: "as it was"}}
+	}
+	options := ListWatchOptions{Kind: findings(), From: reader.Source(findings()), Unreadables: unreadables, Last: last}
+	begun, err := NewListWatch(options).WatchWithContext(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,12 +149,18 @@ func TestAnObjectThatCannotBeReadCostsItselfInAWatch(t *testing.T) {
 		if event.Type == watch.Deleted && object.UID != "" {
 			t.Errorf("what cannot be read is deleted for good: %+v", object.ObjectMeta)
 		}
+		if event.Type == watch.Deleted && object.Spec.Tool != "as it was" {
+			t.Errorf("what is deleted is not as it was last read: %+v", object.Spec)
+		}
 	}
 	if all := strings.Join(got, ", "); all != strings.Join(want, ", ") {
 		t.Errorf("got  %s\nwant %s", all, strings.Join(want, ", "))
 	}
 	if len(named) != 2*len(odd) {
 		t.Errorf("named %d times, want anew each time that it was read in between: %d", len(named), 2*len(odd))
+	}
+	if slices.ContainsFunc(named, unreadables.Knows) {
+		t.Error("what was deleted is still known as unreadable")
 	}
 	if n := testutil.CollectAndCount(unreadables, "findings_unreadable_object_info"); n != 0 {
 		t.Errorf("%d are still named after all were deleted", n)
@@ -159,7 +169,8 @@ func TestAnObjectThatCannotBeReadCostsItselfInAWatch(t *testing.T) {
 
 func TestUnreadableObjectsAreCountedAndNamedWithinBounds(t *testing.T) {
 	found := map[string]int{}
-	unreadables := NewUnreadables(logr.Discard(), func(u *Unreadable) { found[u.Namespace]++ })
+	var one *Unreadable
+	unreadables := NewUnreadables(logr.Discard(), func(u *Unreadable) { found[u.Namespace]++; one = u })
 	list := &fakeOdd{}
 	for i := range maxNamed + 50 {
 		list.names = append(list.names, fmt.Sprintf("org-loud/f-%d", i))
@@ -170,6 +181,9 @@ func TestUnreadableObjectsAreCountedAndNamedWithinBounds(t *testing.T) {
 		if _, err := l.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if one.Kind = "Finding"; !unreadables.Knows(one) {
+		t.Errorf("%s is not known any more", one.Name)
 	}
 	if found["org-loud"] != maxNamed || found["org-quiet"] != 1 {
 		t.Errorf("named %v", found)
@@ -239,7 +253,7 @@ func TestEveryKindIsKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := map[string]bool{}
-	for _, kind := range Kinds() {
+	for _, kind := range kinds {
 		known[kind.Name] = true
 		if of, ok := KindOf(kind.New()); !ok || of.Name != kind.Name {
 			t.Errorf("a %s is taken for a %s", kind.Name, of.Name)

@@ -1,10 +1,10 @@
-// Package lastwrite says when a resource's spec was last written: the `updated_at` of REST.
+// Package lastwrite computes when a resource's spec was last written: the `updated_at` of REST.
 //
-// The API server keeps no such time. The nearest thing is the time in managedFields of the
-// last write by each field manager, which has three holes: a field that is removed moves no
-// time, an object of which nobody owns a field has none, and a full replace may carry any time
-// the client likes. What managedFields do not tell, the controllers take from their clock and
-// record in status; the REST facade shows what it knows until they have.
+// The API server records no such time. The closest is the time of each field manager's last write in
+// managedFields, which has three gaps: removing a field changes no time, an object without owned
+// fields has none, and a full replace can carry any time that the client chooses. What managedFields
+// do not tell, the controllers take from their clock and record in status; until then the REST facade
+// shows what it knows.
 package lastwrite
 
 import (
@@ -15,19 +15,19 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// How far ahead of one's own clock a time in managedFields may be and still be believed. The
-// API server made it, unless it is forged, and its clock may be ahead.
+// How far ahead of the local clock a time in managedFields may be and still be trusted. The
+// API server set it, unless it is forged, and its clock may be ahead.
 //
-// The facade believes less than the controllers: what it shows they then record, as long as its
-// clock is not ahead of theirs by more than the difference.
+// The facade trusts less than the controllers, so the controllers also accept every time that it
+// shows, unless its clock is ahead of theirs by more than the difference.
 const (
 	controllersBelieve = 5 * time.Minute
 	facadeBelieves     = 2 * time.Second
 )
 
-// Observed is what is known of a resource's last write from its status.
+// Observed is what a resource's status records about its last write.
 type Observed struct {
-	// Generation that UpdatedAt is of; 0 before the first reconcile.
+	// Generation for which UpdatedAt was recorded; 0 before the first reconcile.
 	Generation int64
 	// UpdatedAt is nil before the first reconcile.
 	UpdatedAt *v1alpha1.Time
@@ -41,11 +41,11 @@ func (o Observed) Covers(object metav1.Object) bool {
 
 // UpdatedAt is the time that a controller records, to the second, in UTC.
 //
-// While nothing has changed since the last reconcile it is the time observed then. After a
-// change it is the newest believable time at which anybody but the controllers wrote something
-// other than status, if that is later than the time observed; else it is now. It is never
-// before the time observed nor before the creation. An object that has not changed since its
-// creation was last written then.
+// If nothing has changed since the last reconcile, it is the observed time. After a
+// change it is the newest trusted time at which anybody but the controllers wrote something
+// other than status, if that is later than the observed time; else it is now. It is never
+// before the observed time or the creation. An object that has not changed since its creation was
+// last written at its creation.
 func UpdatedAt(object metav1.Object, observed Observed, now time.Time) v1alpha1.Time {
 	at, told := tell(object, observed, now.Add(controllersBelieve))
 	if !told && now.After(at) {
@@ -54,20 +54,20 @@ func UpdatedAt(object metav1.Object, observed Observed, now time.Time) v1alpha1.
 	return v1alpha1.NewTime(second(at))
 }
 
-// Shown is the time that the REST facade shows for an object, to the second, in UTC, and whether
-// it is recorded in status. A recorded time holds whatever was shown before, so that all replicas
-// and kubectl agree. Until then it is the time that the controllers will record, as far as the
-// object tells it, and the caller goes on showing the time that it has shown for the object so
-// far where that is later: what the object does not tell waits for the controllers.
+// Shown returns the time that the REST facade shows for an object, to the second, in UTC, and whether
+// it is recorded in status. A recorded time replaces whatever was shown before, so that all replicas
+// and kubectl agree. Before that it is the time that the controllers will record, as far as the
+// object tells it; if the caller has already shown a later time, it keeps showing that one. What the
+// object does not tell waits for the controllers.
 //
-// now is never what is shown. It only tells which times are not believed.
+// now is never shown. It only bounds which times are trusted.
 func Shown(object metav1.Object, observed Observed, now time.Time) (at time.Time, recorded bool) {
 	at, _ = tell(object, observed, now.Add(facadeBelieves))
 	return second(at), observed.Covers(object)
 }
 
-// tell returns what the object itself says of its last write, and whether that is all: if not,
-// the last write was at that time or later. Times after limit are not believed.
+// tell returns the last write that the object itself proves, and whether that is exact: if not,
+// the last write was at that time or later. Times after limit are not trusted.
 func tell(object metav1.Object, observed Observed, limit time.Time) (at time.Time, told bool) {
 	if observed.Covers(object) {
 		return observed.UpdatedAt.Time, true

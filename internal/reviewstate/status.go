@@ -22,7 +22,8 @@ func ReviewStatus(review *v1alpha1.Review, counts Counts, now time.Time) v1alpha
 	next.LastReviewAt = lastReviewAt(review.Spec.ReviewedCommits)
 	next.UpdatedAt = updatedAt(review, before.ObservedGeneration, before.UpdatedAt, CountsOf(before) != counts, now)
 	next.ObservedGeneration = review.Generation
-	next.Transitions = history(before.Transitions, before.EmittedSeq).Record(*next.UpdatedAt, reviewChanges(review, counts)...)
+	next.Transitions = history(before.Transitions, before.EmittedSeq).Record(*next.UpdatedAt,
+		reviewChanges(review, counts)...)
 	return next
 }
 
@@ -57,13 +58,15 @@ func IssueStatus(issue *v1alpha1.ReviewIssue, review *v1alpha1.ReviewSpec, now t
 	}
 	next.UpdatedAt = updatedAt(issue, before.ObservedGeneration, before.UpdatedAt, before.State != next.State, now)
 	next.ObservedGeneration = issue.Generation
-	next.Transitions = history(before.Transitions, before.EmittedSeq).Record(*next.UpdatedAt, issueChanges(before.State, &next)...)
+	next.Transitions = history(before.Transitions, before.EmittedSeq).Record(*next.UpdatedAt,
+		issueChanges(before.State, &next)...)
 	return next
 }
 
 // updatedAt is when the spec was last written or, where something else that counts has
 // changed, now. It never goes back. The first look at an object is no change of it.
-func updatedAt(object metav1.Object, generation int64, before *v1alpha1.Time, changed bool, now time.Time) *v1alpha1.Time {
+func updatedAt(object metav1.Object, generation int64, before *v1alpha1.Time, changed bool,
+	now time.Time) *v1alpha1.Time {
 	at := lastwrite.UpdatedAt(object, lastwrite.Observed{Generation: generation, UpdatedAt: before}, now)
 	if moment := v1alpha1.NewTime(now.UTC().Truncate(time.Second)); changed && before != nil && at.Before(&moment) {
 		at = moment

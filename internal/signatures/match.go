@@ -12,8 +12,8 @@ const (
 	maxTokens       = 16
 )
 
-// Tokens splits a signature or a whole header value. A value over the bounds has none: it is
-// not one that was sent.
+// Tokens splits a signature or a whole header value. It returns nothing for a value that exceeds the bounds,
+// because such a value was never sent.
 func Tokens(header string) []string {
 	if len(header) > maxHeaderLength {
 		return nil
@@ -25,12 +25,12 @@ func Tokens(header string) []string {
 	return tokens
 }
 
-// Match reports for each recorded digest whether it is that of one of the tokens. Each token is
-// compared with each digest, and each comparison takes the same time whatever it finds.
+// Match reports for each recorded digest whether it belongs to one of the tokens. Each token is
+// compared with each digest, in constant time.
 func Match(tokens, digests []string) []bool {
 	recorded := make([][]byte, len(digests))
 	for i, text := range digests {
-		// What is no digest matches nothing: the comparison wants equal lengths.
+		// A value of another length than a digest matches nothing: the comparison needs equal lengths.
 		recorded[i], _ = hex.DecodeString(text)
 	}
 	matched := make([]int, len(digests))

@@ -1,5 +1,5 @@
-// Package signatures signs webhooks by Standard Webhooks 1.0.0, and knows the form of the
-// secrets that sign and of what is kept of a signature.
+// Package signatures signs webhooks as Standard Webhooks 1.0.0 describes, and defines the form of the
+// signing secrets and of the digests that are kept of signatures.
 package signatures
 
 import (
@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// SecretPrefix is what the text of every signing secret begins with.
+// SecretPrefix begins the text of every signing secret.
 const SecretPrefix = "whsec_"
 
 // How long a signing key may be, in bytes, by the standard.
@@ -23,7 +23,7 @@ const (
 	newKeyLength = 32
 )
 
-// idLength is that of a secret's identifier, in hexadecimal digits: 64 bits.
+// idLength is the length of a secret's identifier in hexadecimal digits: 64 bits.
 const idLength = 16
 
 // ErrSecret is in the chain of every error about a secret's form. None of them holds the secret.
@@ -31,13 +31,13 @@ var ErrSecret = errors.New("not a signing secret")
 
 // Secret is a signing secret. It prints as its identifier, in every format.
 type Secret struct {
-	// A function, so that package fmt prints an address where it comes upon the secret in an
-	// unexported member of something else, of which it calls no methods.
+	// A function, so that package fmt prints an address if the secret is in an unexported field of another
+	// struct: for such fields fmt calls no methods.
 	key func() []byte
 	id  string
 }
 
-// NewSecret returns a fresh one, and its text, which is all that a receiver needs.
+// NewSecret returns a new random secret, and its text, which is all that a receiver needs.
 func NewSecret() (Secret, string) {
 	key := make([]byte, newKeyLength)
 	_, _ = rand.Read(key) // never fails: crypto/rand ends the program rather
@@ -51,13 +51,14 @@ func ParseSecret(text string) (Secret, error) {
 	if !found {
 		return Secret{}, fmt.Errorf("%w: it does not begin with %s", ErrSecret, SecretPrefix)
 	}
-	// The decoder would skip line breaks, and a receiver's need not.
+	// Our decoder would skip line breaks; the receiver's might not.
 	key, err := base64.StdEncoding.Strict().DecodeString(encoded)
 	if err != nil || strings.ContainsAny(encoded, "\r\n") {
 		return Secret{}, fmt.Errorf("%w: what follows %s is not base64 with padding", ErrSecret, SecretPrefix)
 	}
 	if len(key) < minKeyLength || len(key) > maxKeyLength {
-		return Secret{}, fmt.Errorf("%w: it stands for %d bytes, and %d to %d are allowed", ErrSecret, len(key), minKeyLength, maxKeyLength)
+		return Secret{}, fmt.Errorf("%w: it stands for %d bytes, and %d to %d are allowed", ErrSecret, len(key), minKeyLength,
+			maxKeyLength)
 	}
 	return newSecret(key), nil
 }
@@ -70,7 +71,7 @@ func newSecret(key []byte) Secret {
 	return Secret{key: func() []byte { return key }, id: hex.EncodeToString(mac.Sum(nil))[:idLength]}
 }
 
-// ID names the secret without giving it away.
+// ID identifies the secret without revealing it.
 func (s Secret) ID() string { return s.id }
 
 // Format keeps the secret out of logs, whatever the verb.

@@ -7,20 +7,20 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Secrets are those of one endpoint: the newest, and the one before while it lasts.
+// Secrets are the signing secrets of one endpoint: the newest, and the previous one until it expires.
 type Secrets struct {
 	current  Secret
 	previous *Expiring
 }
 
-// Expiring is a secret and when it stops being valid; nil: no end is known.
+// Expiring is a secret and when it expires; nil if no end is known.
 type Expiring struct {
 	Secret
 
 	ExpiresAt *time.Time
 }
 
-// ParseSecrets reads the data of an endpoint's Secret. The error says which key is wrong, and
+// ParseSecrets reads the data of an endpoint's Secret. The error names the invalid key, but
 // holds no value.
 func ParseSecrets(data map[string][]byte) (Secrets, error) {
 	text, found := data[v1alpha1.WebhookSecretKey]
@@ -50,7 +50,7 @@ func parsePrevious(data map[string][]byte) (*Expiring, error) {
 	if err != nil {
 		return nil, fmt.Errorf("key %q: %w", v1alpha1.WebhookPreviousSecretKey, err)
 	}
-	// Without an end a leaked secret would be good for ever because someone forgot a key.
+	// Without an end a leaked secret would stay valid forever because somebody forgot a key.
 	end, err := time.Parse(time.RFC3339, string(data[v1alpha1.WebhookPreviousSecretExpiresAtKey]))
 	if err != nil {
 		return nil, fmt.Errorf("key %q: not a time like 2026-01-31T12:00:00Z", v1alpha1.WebhookPreviousSecretExpiresAtKey)
@@ -59,7 +59,7 @@ func parsePrevious(data map[string][]byte) (*Expiring, error) {
 	return &Expiring{Secret: secret, ExpiresAt: &end}, nil
 }
 
-// All returns the newest secret and the one before, expired or not.
+// All returns the newest secret and the previous one, expired or not.
 func (s Secrets) All() []Expiring {
 	all := []Expiring{{Secret: s.current}}
 	if s.previous != nil {
@@ -68,7 +68,7 @@ func (s Secrets) All() []Expiring {
 	return all
 }
 
-// Valid returns those that sign at that time, the newest first.
+// Valid returns the secrets that sign at that time, the newest first.
 func (s Secrets) Valid(now time.Time) []Expiring {
 	all := s.All()
 	if end := all[len(all)-1].ExpiresAt; end != nil && !now.Before(*end) {

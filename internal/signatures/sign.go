@@ -17,13 +17,13 @@ const (
 	HeaderSignature = standardwebhooks.HeaderWebhookSignature
 )
 
-// Signature is one that goes out: "v1,<base64>".
+// Signature is a signature as it is sent: "v1,<base64>".
 type Signature struct {
 	text   func() string // a function for the reason that a Secret's key is one
 	secret Expiring
 }
 
-// Sign signs the payload as a message of that id at that time, to the second, with each secret.
+// Sign signs the payload as a message with that id at that time, to the second, once with each secret.
 func Sign(id string, at time.Time, payload string, secrets []Expiring) ([]Signature, error) {
 	out := make([]Signature, 0, len(secrets))
 	for _, secret := range secrets {
@@ -40,7 +40,7 @@ func Sign(id string, at time.Time, payload string, secrets []Expiring) ([]Signat
 	return out, nil
 }
 
-// Header is the value of the signature header, in the order of the secrets.
+// Header returns the value of the signature header, in the order of the secrets.
 func Header(signatures []Signature) string {
 	texts := make([]string, len(signatures))
 	for i, s := range signatures {
@@ -49,10 +49,10 @@ func Header(signatures []Signature) string {
 	return strings.Join(texts, " ")
 }
 
-// Digest is what is kept of the signature.
+// Digest returns the digest that is stored instead of the signature.
 func (s Signature) Digest() string { return hex.EncodeToString(digest(s.text())) }
 
-// Secret is the secret that made the signature.
+// Secret returns the secret that made the signature.
 func (s Signature) Secret() Expiring { return s.secret }
 
 // Format keeps the signature out of logs: whoever has it can pass a message off as ours.

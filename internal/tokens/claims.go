@@ -11,13 +11,13 @@ import (
 // Issuer is the iss claim of every token.
 const Issuer = "findings-operator"
 
-// Claims are what a token says.
+// Claims are the claims of a token.
 type Claims struct {
 	// KeyUID is the UID of the APIKey that the token belongs to (sub).
 	KeyUID types.UID
 	// Organization is the name of the organization that the token was issued for (org).
 	Organization string
-	// ID names this token among all that its APIKey ever had (jti).
+	// ID identifies this token among all that its APIKey ever had (jti).
 	ID string
 	// IssuedAt is when the token was issued (iat). The resolution is a second.
 	IssuedAt time.Time
@@ -26,7 +26,7 @@ type Claims struct {
 	ExpiresAt time.Time
 }
 
-// ExpiredAt reports whether the token's life is over at that time.
+// ExpiredAt reports whether the token has expired at that time.
 func (c Claims) ExpiredAt(now time.Time) bool { return !now.Before(c.ExpiresAt) }
 
 // wireClaims is the JSON form.

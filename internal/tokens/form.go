@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// Members of a token that are read, or that would limit it in a way that nobody here heeds.
+// Members of a token that are read, or that would restrict it in a way that is not implemented here.
 var (
 	headerMembers = []string{"alg", "kid", "typ", "crit"}
 	claimMembers  = []string{"iss", "sub", "org", "jti", "iat", "exp", "nbf"}
 )
 
-// checkForm refuses what no token of ours looks like although its signature is good: members that
-// two readers could read in two ways, times that are no numbers, and conditions that are not looked
-// at here. RFC 7515, section 4.1.11, has a token with a critical member that is not known refused;
-// one that is not valid yet we never issue.
+// checkForm refuses correctly signed tokens that we never issue: members that
+// two readers could read differently, times that are not numbers, and conditions that are not checked
+// here. RFC 7515, section 4.1.11, requires that a token with an unknown critical member is refused;
+// we never issue a token that is not valid yet.
 func checkForm(token string) error {
 	header, rest, _ := strings.Cut(token, ".")
 	claims, _, _ := strings.Cut(rest, ".")
@@ -42,8 +42,8 @@ func checkForm(token string) error {
 	return nil
 }
 
-// members reads a part of a token. A name that is there twice is refused, and one that
-// encoding/json would take for a known one although its letters are of another case.
+// members reads a part of a token. It refuses a duplicate name, and a name that differs from a known one
+// only in case, which encoding/json would accept as that one.
 func members(part string, known []string) (map[string]json.RawMessage, error) {
 	content, err := base64.RawURLEncoding.DecodeString(part)
 	if err != nil {

@@ -72,11 +72,7 @@ func EncodeSigningKey(key SigningKey) (map[string][]byte, error) {
 	return map[string][]byte{SigningKeyDataKey: pem.EncodeToMemory(&pem.Block{Type: privateKeyBlock, Bytes: der})}, nil
 }
 
-// DecodeSigningKey reads the key from the Secret's data. No error text holds any of it.
-func DecodeSigningKey(data map[string][]byte) (SigningKey, error) {
-	return decodeSigningKey(data, SigningKeyDataKey)
-}
-
+// decodeSigningKey reads a key from the Secret's data. No error text holds any of it.
 func decodeSigningKey(data map[string][]byte, name string) (SigningKey, error) {
 	der, err := decodePEM(data[name], privateKeyBlock)
 	if err != nil {
@@ -90,8 +86,8 @@ func decodeSigningKey(data map[string][]byte, name string) (SigningKey, error) {
 	return newSigningKey(private), nil
 }
 
-// KeySet is the public keys whose tokens are accepted, by identifier. The zero value
-// accepts none. It never changes once made and is safe for concurrent use.
+// KeySet holds the public keys whose tokens are accepted, by identifier. The zero value
+// accepts none. It is immutable and safe for concurrent use.
 type KeySet struct {
 	keys map[string]ed25519.PublicKey
 }
@@ -119,8 +115,8 @@ func EncodeKeySet(set KeySet) (map[string]string, error) {
 	return data, nil
 }
 
-// DecodeKeySet reads the set from the ConfigMap's data. It returns every key that is good,
-// and an error that names those that are not: one bad entry must not lock everybody out.
+// DecodeKeySet reads the set from the ConfigMap's data. It returns every valid key,
+// and an error that names the invalid ones: one bad entry must not lock everybody out.
 func DecodeKeySet(data map[string]string) (KeySet, error) {
 	set := KeySet{keys: make(map[string]ed25519.PublicKey, len(data))}
 	var errs []error

@@ -11,21 +11,21 @@ import (
 
 // The keys of the Secret's data beside SigningKeyDataKey, while the signing key is rotated.
 const (
-	// NextKeyDataKey is of the private key that signs next.
+	// NextKeyDataKey holds the private key that signs next.
 	NextKeyDataKey = "next-ed25519.pem"
-	// PreviousKeyDataKey is of the public half of the key that signed before.
+	// PreviousKeyDataKey holds the public half of the previous signing key.
 	PreviousKeyDataKey = "previous-public.pem"
 )
 
-// Ring is every key that the Secret holds. At rest that is the one that signs. A rotation adds
-// the next, later makes it the one that signs and keeps the public half of the one before, and
-// in the end drops that: there are never more than two keys.
+// Ring holds every key of the Secret. Outside of a rotation that is only the signing key. A rotation adds
+// the next key, later makes it the signing key and keeps the public half of the previous one, and
+// finally drops that: there are never more than two keys.
 type Ring struct {
 	// Signer signs tokens.
 	Signer SigningKey
-	// Next is published and signs nothing yet; the zero value for none.
+	// Next is published but signs nothing yet; the zero value for none.
 	Next SigningKey
-	// Previous signs no more, and what it signed is still accepted; empty for none.
+	// Previous no longer signs, but its tokens are still accepted; empty for none.
 	Previous KeySet
 }
 

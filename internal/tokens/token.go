@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/golang-jwt/jwt/v5"
 )
@@ -15,8 +14,8 @@ const MaxLength = 4096
 // alphabet is every character that a token may hold.
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
 
-// parser decides on form, algorithm, signature and issuer. Time is left to the caller, so
-// that the costly part of a check can be remembered.
+// parser checks form, algorithm, signature and issuer. The caller checks the time, so
+// that the costly part of a check can be cached.
 //
 // Strict decoding and alphabet together give each token exactly one spelling: without them
 // the unused bits of the last base64 character could be changed and line breaks put anywhere,
@@ -39,12 +38,13 @@ func (k SigningKey) Sign(claims Claims) (string, error) {
 		return "", fmt.Errorf("sign a token: %w", err)
 	}
 	if len(signed) > MaxLength {
-		return "", fmt.Errorf("%w: a token of %d bytes is longer than the %d that are accepted", ErrClaims, len(signed), MaxLength)
+		return "", fmt.Errorf("%w: a token of %d bytes is longer than the %d that are accepted", ErrClaims, len(signed),
+			MaxLength)
 	}
 	return signed, nil
 }
 
-// Verified is what a genuine token says, and the key that signed it.
+// Verified holds the claims of a genuine token and the key that signed it.
 type Verified struct {
 	Claims
 
@@ -52,21 +52,8 @@ type Verified struct {
 	KeyID string
 }
 
-// Verify returns what a token says if it is one of ours and valid at that time. The error
-// is one of this package's, wrapped.
-func (s KeySet) Verify(token string, now time.Time) (Verified, error) {
-	verified, err := s.VerifySignature(token)
-	if err != nil {
-		return Verified{}, err
-	}
-	if verified.ExpiredAt(now) {
-		return Verified{}, ErrExpired
-	}
-	return verified, nil
-}
-
-// VerifySignature is Verify at no particular time: a token that it accepts was issued by us
-// and may be long past.
+// VerifySignature returns what a token says if it is one of ours; its life may be over, see ExpiredAt. The error is one
+// of this package's, wrapped.
 func (s KeySet) VerifySignature(token string) (Verified, error) {
 	if len(token) > MaxLength {
 		return Verified{}, fmt.Errorf("%w: longer than %d bytes", ErrMalformed, MaxLength)
@@ -108,7 +95,7 @@ func (s KeySet) lookup(token *jwt.Token) (any, error) {
 	return public, nil
 }
 
-// classify drops the parser's text: parts of it quote the input.
+// classify drops the parser's text, because parts of it quote the input.
 func classify(err error) error {
 	switch {
 	case errors.Is(err, ErrUnknownKey):

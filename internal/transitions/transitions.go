@@ -1,15 +1,15 @@
 // Package transitions numbers the changes of an object and keeps them in its status until
-// their events are made. It is pure, and knows no kind.
+// their events are made. It is pure and works for every kind.
 package transitions
 
 import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// MaxChanges is how many transitions one look at an object may add at most.
-const MaxChanges = 4
+// MaxChanges is the maximum number of transitions that one reconcile adds.
+const MaxChanges = 5
 
-// History is what a status holds of its object's transitions.
+// History holds the transitions in an object's status.
 type History struct {
 	// Transitions in the order of their seq.
 	Transitions []v1alpha1.Transition
@@ -17,7 +17,7 @@ type History struct {
 	EmittedSeq int64
 }
 
-// LastSeq is the number of the newest transition; 0 where there never was one.
+// LastSeq returns the number of the newest transition, or 0 if there is none.
 func (h History) LastSeq() int64 {
 	last := h.EmittedSeq
 	for i := range h.Transitions {
@@ -26,7 +26,7 @@ func (h History) LastSeq() int64 {
 	return last
 }
 
-// Owed are the transitions whose events are still to be made.
+// Owed returns the transitions whose events are still to be made.
 func (h History) Owed() []v1alpha1.Transition {
 	for i := range h.Transitions {
 		if h.Transitions[i].Seq > h.EmittedSeq {
@@ -36,16 +36,15 @@ func (h History) Owed() []v1alpha1.Transition {
 	return nil
 }
 
-// Full says that so many are owed that another look might find more than a status can hold:
-// they must be emitted before anything further is observed.
+// Full reports whether so many transitions are owed that another reconcile could add more than a status can hold.
+// Then they must be emitted before anything else is observed.
 func (h History) Full() bool {
 	return len(h.Owed()) > v1alpha1.MaxStoredTransitions-MaxChanges
 }
 
-// Record numbers what has happened and puts it behind the transitions kept so far, of which
-// the oldest make room, but never one whose event is still to be made. The seq and the time of
-// what is given are filled in. A transition is not dated before the one that it follows,
-// whatever the clocks say.
+// Record numbers the changes and appends them. The oldest transitions are dropped to make room, but
+// never one whose event is still to be made. Record sets the seq and the time of the changes. No
+// transition is dated before the one that it follows, whatever the clocks say.
 func (h History) Record(at v1alpha1.Time, happened ...v1alpha1.Transition) []v1alpha1.Transition {
 	if len(happened) == 0 {
 		return h.Transitions

@@ -1,5 +1,5 @@
-// Package webhooks holds the rules of webhooks that need no I/O: what an event's payload is,
-// when an attempt is due, and what a verification says.
+// Package webhooks holds the rules of webhooks that need no I/O: the payload of an event,
+// when an attempt is due, and the result of a verification.
 package webhooks
 
 import (
@@ -20,18 +20,18 @@ import (
 // EventPing is the event that a new endpoint gets, once.
 const EventPing = "webhook.ping"
 
-// nameLength is that of the hash in a delivery's name, in base32 characters: 130 bits.
+// nameLength is the length of the hash in a delivery's name, in base32 characters: 130 bits.
 const nameLength = 26
 
 // Event is something that happened to a resource.
 type Event struct {
 	// Type, for example "finding.created".
 	Type string
-	// Time of the event; the payload gives it to the second.
+	// Time of the event; the payload has it to the second.
 	Time time.Time
 	// Subject is the resource that the event is about.
 	Subject v1alpha1.WebhookEventSubject
-	// SubjectUID and Sequence tell the event from every other: the Sequence-th of the subject.
+	// SubjectUID and Sequence identify the event: the Sequence-th of the subject.
 	SubjectUID types.UID
 	Sequence   int64
 	// Data is encoded as the payload's data. It holds identifiers and what has changed, never
@@ -39,7 +39,7 @@ type Event struct {
 	Data any
 }
 
-// envelope is a payload, by the advice of Standard Webhooks.
+// envelope is a payload in the form that Standard Webhooks recommends.
 type envelope struct {
 	Type      string `json:"type"`
 	Timestamp string `json:"timestamp"`
@@ -59,12 +59,14 @@ func namedDelivery(name string, event Event, endpoint *v1alpha1.WebhookEndpoint)
 		return nil, fmt.Errorf("encode the payload of a %s event: %w", event.Type, err)
 	}
 	if len(payload) > v1alpha1.MaxWebhookPayloadLength {
-		return nil, fmt.Errorf("the payload of a %s event takes %d bytes, and %d are allowed", event.Type, len(payload), v1alpha1.MaxWebhookPayloadLength)
+		return nil, fmt.Errorf("the payload of a %s event takes %d bytes, and %d are allowed", event.Type, len(payload),
+			v1alpha1.MaxWebhookPayloadLength)
 	}
 	return &v1alpha1.WebhookDelivery{
 		ObjectMeta: metav1.ObjectMeta{Namespace: endpoint.Namespace, Name: name},
 		Spec: v1alpha1.WebhookDeliverySpec{
-			EndpointRef: v1alpha1.WebhookEndpointReference{Name: v1alpha1.ResourceName(endpoint.Name), UID: string(endpoint.UID)},
+			EndpointRef: v1alpha1.WebhookEndpointReference{Name: v1alpha1.ResourceName(endpoint.Name),
+				UID: string(endpoint.UID)},
 			Event: v1alpha1.WebhookEvent{
 				ID: name, Type: event.Type, Time: v1alpha1.NewTime(at), Subject: event.Subject,
 			},
@@ -73,19 +75,19 @@ func namedDelivery(name string, event Event, endpoint *v1alpha1.WebhookEndpoint)
 	}, nil
 }
 
-// DeliveryName is the name of the delivery of a subject's event of that sequence number.
+// DeliveryName returns the name of the delivery of a subject's event with that sequence number.
 func DeliveryName(subject types.UID, sequence int64, endpoint types.UID) string {
 	return hashName(string(subject), strconv.FormatInt(sequence, 10), string(endpoint))
 }
 
-// hashName is a name for the parts, none of which holds a line break: no two lists of them give
-// one text.
+// hashName derives a name from the parts. No part holds a line break, so two different lists never give
+// the same text.
 func hashName(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
 	return "d-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))[:nameLength]
 }
 
-// Ping is the event by which an endpoint learns that it is one.
+// Ping returns the event that a new endpoint gets.
 func Ping(endpoint *v1alpha1.WebhookEndpoint, now time.Time) Event {
 	return Event{
 		Type:       EventPing,

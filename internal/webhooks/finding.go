@@ -9,15 +9,15 @@ import (
 // FindingEventPrefix begins the types of the events of findings.
 const FindingEventPrefix = "finding"
 
-// FindingEvent is the type of the event that tells of a finding's transition.
+// FindingEvent returns the event type for a finding's transition.
 func FindingEvent(t v1alpha1.TransitionType) string { return FindingEventPrefix + "." + string(t) }
 
-// FindingData is the data of an event of a finding. It names things and says what has changed;
-// what a scanner found in the code and what people wrote of it is left to the REST API.
+// FindingData is the data of a finding's event. It holds ids and what changed; the scanner's texts and
+// people's comments are left to the REST API.
 type FindingData struct {
 	FindingID string `json:"finding_id"`
-	// UID tells the finding from another of its id, made after this one was removed. With Seq it
-	// names the transition.
+	// UID distinguishes the finding from a later one with the same id. With Seq it
+	// identifies the transition.
 	UID          string         `json:"uid"`
 	Seq          int64          `json:"seq"`
 	RepositoryID string         `json:"repository_id"`
@@ -25,18 +25,21 @@ type FindingData struct {
 	ScanID       string         `json:"scan_id,omitempty"`
 	Severity     v1alpha1.Level `json:"severity"`
 	By           string         `json:"by,omitempty"`
-	// One of the two: the user status of a triage, else the state.
+	// Reason and ExpiresAt of the decision that was made, or has ended.
+	Reason    v1alpha1.DecisionReason `json:"reason,omitempty"`
+	ExpiresAt string                  `json:"expires_at,omitempty"`
+	// One of the two: the user status of a triage, of its end, or of what is stale about one, else the state.
 	State      *Change `json:"state,omitempty"`
 	UserStatus *Change `json:"user_status,omitempty"`
 }
 
-// Change is what a value was and what it is; it was nothing where it is new.
+// Change holds a value's old and new state; From is empty if the value is new.
 type Change struct {
 	From string `json:"from,omitempty"`
 	To   string `json:"to"`
 }
 
-// DataOfFinding is the data of the event that tells of the finding's transition.
+// DataOfFinding returns the event data for the finding's transition.
 func DataOfFinding(finding *v1alpha1.Finding, t v1alpha1.Transition) FindingData {
 	data := FindingData{
 		FindingID:    finding.Name,
@@ -47,15 +50,20 @@ func DataOfFinding(finding *v1alpha1.Finding, t v1alpha1.Transition) FindingData
 		ScanID:       t.Scan,
 		Severity:     finding.Spec.Details.Severity,
 		By:           t.By,
+		Reason:       t.Reason,
+	}
+	if t.ExpiresAt != nil {
+		data.ExpiresAt = timestamp(t.ExpiresAt.Time)
 	}
 	change := &Change{From: t.From, To: t.To}
-	if t.Type == v1alpha1.TransitionTriaged {
+	switch t.Type {
+	case v1alpha1.TransitionTriaged, v1alpha1.TransitionExpired, v1alpha1.TransitionStale, v1alpha1.TransitionFresh:
 		data.UserStatus = change
-	} else {
+	default:
 		data.State = change
 	}
 	return data
 }
 
-// timestamp is a time as payloads give it.
+// timestamp formats a time as payloads do.
 func timestamp(at time.Time) string { return at.UTC().Truncate(time.Second).Format(time.RFC3339) }

@@ -11,10 +11,10 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// EventFindingBatch is the event that tells of many findings that one scan has changed: a page.
+// EventFindingBatch is the type of an event that holds many findings changed by one scan: a page.
 const EventFindingBatch = "finding.batch"
 
-// MaxPageEntries is how many transitions a page holds at most; long names make it fewer.
+// MaxPageEntries is the maximum number of transitions per page; long names reduce it.
 const MaxPageEntries = 128
 
 // PageEntry is one transition of one finding in a page.
@@ -32,7 +32,7 @@ type pageData struct {
 	Findings     []PageEntry `json:"findings"`
 }
 
-// PageEntryOf is the entry for the finding's transition.
+// PageEntryOf returns the entry for the finding's transition.
 func PageEntryOf(finding *v1alpha1.Finding, t v1alpha1.Transition) PageEntry {
 	return PageEntry{Type: FindingEvent(t.Type), Timestamp: timestamp(t.At.Time), FindingData: DataOfFinding(finding, t)}
 }
@@ -40,10 +40,11 @@ func PageEntryOf(finding *v1alpha1.Finding, t v1alpha1.Transition) PageEntry {
 // Pages puts the entries into deliveries to the endpoint, in their order, as many in each as it
 // may hold.
 //
-// A page is named by the scan, the endpoint and its first entry. An entry is in one page alone, so
-// that name is never given to two, not even when the first of them has been retired; and making
-// the same pages again, after some were made, makes the same names.
-func Pages(scan *v1alpha1.Scan, endpoint *v1alpha1.WebhookEndpoint, entries []PageEntry) ([]*v1alpha1.WebhookDelivery, error) {
+// A page's name follows from the scan, the endpoint and its first entry. An entry is in exactly one page, so
+// no two pages share a name, even after the first was removed by retention. Making the same pages
+// again yields the same names.
+func Pages(scan *v1alpha1.Scan, endpoint *v1alpha1.WebhookEndpoint,
+	entries []PageEntry) ([]*v1alpha1.WebhookDelivery, error) {
 	var out []*v1alpha1.WebhookDelivery
 	for len(entries) > 0 {
 		n, err := fitting(scan, entries)
@@ -59,9 +60,10 @@ func Pages(scan *v1alpha1.Scan, endpoint *v1alpha1.WebhookEndpoint, entries []Pa
 	return out, nil
 }
 
-// fitting is how many of the entries, from the first, make a page.
+// fitting returns how many of the entries, from the first, fit into a page.
 func fitting(scan *v1alpha1.Scan, entries []PageEntry) (int, error) {
-	size, err := encodedSize(envelope{Type: EventFindingBatch, Timestamp: timestamp(time.Time{}), Data: dataOfPage(scan, nil)})
+	size, err := encodedSize(envelope{Type: EventFindingBatch, Timestamp: timestamp(time.Time{}),
+		Data: dataOfPage(scan, nil)})
 	if err != nil {
 		return 0, err
 	}
@@ -90,7 +92,8 @@ func encodedSize(value any) (int, error) {
 	return len(text), nil
 }
 
-func newPage(scan *v1alpha1.Scan, endpoint *v1alpha1.WebhookEndpoint, entries []PageEntry) (*v1alpha1.WebhookDelivery, error) {
+func newPage(scan *v1alpha1.Scan, endpoint *v1alpha1.WebhookEndpoint,
+	entries []PageEntry) (*v1alpha1.WebhookDelivery, error) {
 	at, err := newest(entries)
 	if err != nil {
 		return nil, err
@@ -112,7 +115,7 @@ func dataOfPage(scan *v1alpha1.Scan, entries []PageEntry) pageData {
 	}
 }
 
-// newest is when the last of the entries happened.
+// newest returns the time of the newest entry.
 func newest(entries []PageEntry) (time.Time, error) {
 	var last time.Time
 	for i := range entries {
@@ -132,7 +135,7 @@ func pageName(scan types.UID, first PageEntry, endpoint types.UID) string {
 	return hashName(string(scan), "page", first.UID, strconv.FormatInt(first.Seq, 10), string(endpoint))
 }
 
-// Covered are the transitions that are in the delivery, where it is a page.
+// Covered returns the transitions that the delivery contains, if it is a page.
 func Covered(delivery *v1alpha1.WebhookDelivery) []PageEntry {
 	if delivery.Spec.Event.Type != EventFindingBatch {
 		return nil

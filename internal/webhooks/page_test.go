@@ -65,6 +65,8 @@ func TestTheDataOfAFinding(t *testing.T) {
 	}{
 		{"it was nothing before", transition(v1alpha1.TransitionCreated, "", "open"), `"state":{"to":"open"}}`},
 		{"a state", transition(v1alpha1.TransitionClosed, "open", "closed"), `"state":{"from":"open","to":"closed"}}`},
+		{"a suppression, and not its justification", transition(v1alpha1.TransitionSuppressed, "open", "open_muted"), `"state":{"from":"open","to":"open_muted"}}`},
+		{"a decision that is stale, and not why", transition(v1alpha1.TransitionStale, "muted", "muted"), `"user_status":{"from":"muted","to":"muted"}}`},
 		{"a decision, and not the comment", transition(v1alpha1.TransitionTriaged, "open", "muted"), `"user_status":{"from":"open","to":"muted"}}`},
 	}
 	for _, c := range cases {

@@ -12,8 +12,8 @@ const (
 // event was made, which may be a little after the change.
 type ReviewData struct {
 	ReviewID string `json:"review_id"`
-	// UID tells the review from another of its id, made after this one was removed. With Seq it
-	// names the transition.
+	// UID distinguishes the review from a later one with the same id. With Seq it
+	// identifies the transition.
 	UID          string       `json:"uid"`
 	Seq          int64        `json:"seq"`
 	RepositoryID string       `json:"repository_id"`
@@ -31,7 +31,7 @@ type ReviewCounts struct {
 	OpenLow    int32 `json:"open_low_count"`
 }
 
-// DataOfReview is the data of the event that tells of the review's transition.
+// DataOfReview returns the event data for the review's transition.
 func DataOfReview(review *v1alpha1.Review, t v1alpha1.Transition) ReviewData {
 	status := &review.Status
 	return ReviewData{
@@ -51,8 +51,8 @@ func DataOfReview(review *v1alpha1.Review, t v1alpha1.Transition) ReviewData {
 // ReviewIssueData is the data of an event of a review issue.
 type ReviewIssueData struct {
 	IssueID string `json:"issue_id"`
-	// UID tells the issue from another of its id, made after this one was removed. With Seq it
-	// names the transition.
+	// UID distinguishes the issue from a later one with the same id. With Seq it
+	// identifies the transition.
 	UID      string         `json:"uid"`
 	Seq      int64          `json:"seq"`
 	ReviewID string         `json:"review_id"`
@@ -63,7 +63,7 @@ type ReviewIssueData struct {
 	ResolvedBy string `json:"resolved_by,omitempty"`
 }
 
-// DataOfReviewIssue is the data of the event that tells of the issue's transition.
+// DataOfReviewIssue returns the event data for the issue's transition.
 func DataOfReviewIssue(issue *v1alpha1.ReviewIssue, t v1alpha1.Transition) ReviewIssueData {
 	data := ReviewIssueData{
 		IssueID:  issue.Name,

@@ -8,8 +8,8 @@ const ScanEventPrefix = "scan"
 // ScanData is the data of an event of a scan.
 type ScanData struct {
 	ScanID string `json:"scan_id"`
-	// UID tells the scan from another of its id, made after this one was removed. With Seq it
-	// names the transition.
+	// UID distinguishes the scan from a later one with the same id. With Seq it
+	// identifies the transition.
 	UID          string                   `json:"uid"`
 	Seq          int64                    `json:"seq"`
 	RepositoryID string                   `json:"repository_id"`
@@ -17,14 +17,14 @@ type ScanData struct {
 	Tool         string                   `json:"tool"`
 	Category     v1alpha1.FindingCategory `json:"category"`
 	Outcome      Change                   `json:"outcome"`
-	// Abandoned says that nobody recorded an end, so that the outcome is the operator's guess. An
-	// end that is recorded later is another event.
+	// Abandoned means that nobody recorded an end, so that the outcome is the operator's guess. An
+	// end that is recorded later causes another event.
 	Abandoned bool `json:"abandoned"`
-	// Counts of what the import did; absent where it told none.
+	// Counts of what the import did; absent if it recorded none.
 	Counts *v1alpha1.ScanCounts `json:"counts,omitempty"`
 }
 
-// DataOfScan is the data of the event that tells of the scan's transition.
+// DataOfScan returns the event data for the scan's transition.
 func DataOfScan(scan *v1alpha1.Scan, t v1alpha1.Transition) ScanData {
 	data := ScanData{
 		ScanID:       scan.Name,
@@ -37,7 +37,7 @@ func DataOfScan(scan *v1alpha1.Scan, t v1alpha1.Transition) ScanData {
 		Outcome:      Change{From: t.From, To: t.To},
 		Abandoned:    t.By == v1alpha1.ControllerFieldManager,
 	}
-	// What is there by now may be of an end that came after this one.
+	// The current values may belong to an end that was recorded after this one.
 	if !data.Abandoned {
 		data.Counts = scan.Spec.Counts
 	}

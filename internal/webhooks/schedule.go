@@ -14,7 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// waits are those after each attempt of a round but the last. The first attempt is made at once.
+// waits are the pauses after each attempt of a round except the last. The first attempt is made at once.
 var waits = [...]time.Duration{
 	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 10 * time.Hour,
 }
@@ -22,10 +22,10 @@ var waits = [...]time.Duration{
 const (
 	// AttemptsPerRound is how many attempts a delivery gets, and each redelivery of it.
 	AttemptsPerRound = len(waits) + 1
-	// jitter is the largest part of a wait that is added to it, so that what failed together is
-	// not tried again together.
+	// jitter is the largest share of a wait that is added to it, so that deliveries that failed together are
+	// not retried together.
 	jitter = 0.2
-	// maxRetryAfter is how far a receiver may put off the next attempt.
+	// maxRetryAfter is how long a receiver may delay the next attempt.
 	maxRetryAfter = 24 * time.Hour
 )
 
@@ -39,11 +39,11 @@ func Round(status *v1alpha1.WebhookDeliveryStatus) []v1alpha1.WebhookAttempt {
 	return status.Attempts[len(status.Attempts)-n:]
 }
 
-// NextAttempt is when a delivery is due for its next attempt, the zero time being at once, and
-// whether it gets one at all. Every attempt so far has ended.
+// NextAttempt returns when the delivery's next attempt is due, the zero time meaning at once, and
+// whether there is one. Every attempt so far must have ended.
 //
-// It follows from the delivery alone: whoever asks, and however often, gets the same answer, a
-// controller that has just started too.
+// The result depends only on the delivery, so a controller that has just started computes the same
+// times.
 func NextAttempt(delivery *v1alpha1.WebhookDelivery) (at time.Time, due bool) {
 	round := Round(&delivery.Status)
 	n := len(round)
@@ -60,10 +60,10 @@ func NextAttempt(delivery *v1alpha1.WebhookDelivery) (at time.Time, due bool) {
 	return at.UTC(), true
 }
 
-// waitAfter is the wait after the last attempt of the round, without jitter.
+// waitAfter returns the wait after the last attempt of the round, without jitter.
 //
-// One whose outcome is unknown is repeated soon: the receiver may never have seen it, and tells
-// a repetition by its webhook-id. Where two in a row are unknown the schedule holds, or a payload
+// An attempt with an unknown outcome is repeated soon: the receiver may never have seen it, and recognises
+// a repetition by its webhook-id. After two unknown attempts in a row the schedule applies; otherwise a payload
 // that kills the controller would do so every few seconds.
 func waitAfter(round []v1alpha1.WebhookAttempt) time.Duration {
 	n := len(round)
@@ -74,16 +74,16 @@ func waitAfter(round []v1alpha1.WebhookAttempt) time.Duration {
 	return waits[n-1]
 }
 
-// spread adds the jitter of the event's n-th attempt to the wait. Another event, or another
-// attempt, has another one.
+// spread adds the jitter of the event's n-th attempt to the wait. It differs for each event and
+// attempt.
 func spread(wait time.Duration, event string, n int) time.Duration {
 	sum := sha256.Sum256([]byte(event + "\n" + strconv.Itoa(n)))
 	part := float64(binary.BigEndian.Uint64(sum[:8])) / math.MaxUint64
 	return wait + time.Duration(part*jitter*float64(wait))
 }
 
-// after is that long after the attempt's end, or its beginning where nobody saw the end; to the
-// second, and never sooner: what is stored of a time is its second alone.
+// after returns the time that long after the attempt's end, or after its start if the end is unknown. It is
+// rounded up to a second, because times are stored in whole seconds.
 func after(attempt *v1alpha1.WebhookAttempt, wait time.Duration) time.Time {
 	from := attempt.At.Time
 	if attempt.EndedAt != nil {
@@ -92,8 +92,8 @@ func after(attempt *v1alpha1.WebhookAttempt, wait time.Duration) time.Time {
 	return from.Add(time.Second + wait).Truncate(time.Second)
 }
 
-// RetryAt is the earliest time of another attempt by the header retry-after of an answer that
-// came now: a number of seconds or a date, at most a day ahead. Nil where it asks for nothing.
+// RetryAt returns the earliest time of the next attempt according to the retry-after header of an answer that
+// was just received: a number of seconds or a date, at most a day ahead. Nil if the header requests nothing.
 func RetryAt(header string, now time.Time) *v1alpha1.Time {
 	until, asked := retryAfter(strings.TrimSpace(header), now)
 	if !asked || !until.After(now) {
@@ -119,8 +119,8 @@ func retryAfter(header string, now time.Time) (time.Time, bool) {
 	return date, err == nil
 }
 
-// RedeliveryAsked is the redelivery that the delivery's annotation asks for and that was not
-// taken up yet, as it is recorded; "" for none.
+// RedeliveryAsked returns the redelivery that the delivery's annotation requests and that was not
+// accepted yet, in the form in which it is recorded; "" if there is none.
 func RedeliveryAsked(delivery *v1alpha1.WebhookDelivery) string {
 	value := delivery.Annotations[v1alpha1.RedeliverAnnotation]
 	if value == "" {
@@ -136,15 +136,17 @@ func RedeliveryAsked(delivery *v1alpha1.WebhookDelivery) string {
 	return value
 }
 
-// TakeUpRedelivery begins the round that the delivery's annotation asks for, if it does.
+// TakeUpRedelivery begins the round that the delivery's annotation requests, if any.
 func TakeUpRedelivery(delivery *v1alpha1.WebhookDelivery, now time.Time) {
 	if value := RedeliveryAsked(delivery); value != "" {
-		delivery.Status.Redelivery = &v1alpha1.WebhookRedelivery{Value: value, At: v1alpha1.NewTime(now.UTC().Truncate(time.Second))}
+		delivery.Status.Redelivery = &v1alpha1.WebhookRedelivery{
+			Value: value, At: v1alpha1.NewTime(now.UTC().Truncate(time.Second)),
+		}
 	}
 }
 
-// AddAttempt puts the attempt behind the others. Beyond the bound the oldest makes room, and what
-// it sent can no longer be verified.
+// AddAttempt appends the attempt. Beyond the bound the oldest attempt is dropped, and its signatures
+// can no longer be verified.
 func AddAttempt(status *v1alpha1.WebhookDeliveryStatus, attempt v1alpha1.WebhookAttempt) {
 	status.Attempts = append(status.Attempts, attempt)
 	if over := len(status.Attempts) - v1alpha1.MaxWebhookAttempts; over > 0 {

@@ -2,10 +2,11 @@ package webhooks
 
 import (
 	"fmt"
-	"pgregory.net/rapid"
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )

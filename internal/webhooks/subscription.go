@@ -9,16 +9,16 @@ import (
 
 // Subscribes reports whether the endpoint gets an event of that type and time.
 //
-// What happened before the endpoint was made is none of its business. Both times are kept to
-// the second, and an event of the endpoint's own second is sent.
+// An endpoint gets no events from before its creation. Both times are in whole seconds, and an event in the
+// second of the creation is sent.
 func Subscribes(endpoint *v1alpha1.WebhookEndpoint, eventType string, at time.Time) bool {
 	return Enabled(endpoint) &&
 		!at.Before(endpoint.CreationTimestamp.Truncate(time.Second)) &&
 		asksFor(endpoint.Spec.Events, eventType)
 }
 
-// Enabled reports whether deliveries are made for the endpoint at all. What happens while they are
-// not is not made up for.
+// Enabled reports whether deliveries are made for the endpoint at all. Events from while they are
+// not are not made up for.
 func Enabled(endpoint *v1alpha1.WebhookEndpoint) bool {
 	return endpoint.DeletionTimestamp.IsZero() && !endpoint.IsDisabled()
 }
@@ -28,7 +28,7 @@ func Backlogged(endpoint *v1alpha1.WebhookEndpoint) bool {
 	return v1alpha1.IsConditionTrue(endpoint.Status.Conditions, v1alpha1.ConditionBacklogged)
 }
 
-// asksFor reports whether one of the patterns stands for the type. No patterns ask for all.
+// asksFor reports whether one of the patterns matches the type. Without patterns every type matches.
 func asksFor(patterns []v1alpha1.WebhookEventPattern, eventType string) bool {
 	for _, pattern := range patterns {
 		if matches(string(pattern), eventType) {
@@ -38,7 +38,7 @@ func asksFor(patterns []v1alpha1.WebhookEventPattern, eventType string) bool {
 	return len(patterns) == 0
 }
 
-// matches reports whether the pattern stands for the type: "*", "finding.*", "finding.created".
+// matches reports whether the pattern ("*", "finding.*" or "finding.created") matches the type.
 func matches(pattern, eventType string) bool {
 	if group, ok := strings.CutSuffix(pattern, "*"); ok {
 		return strings.HasPrefix(eventType, group)

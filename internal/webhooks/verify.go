@@ -9,7 +9,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 )
 
-// VerificationStatus says what became of a verification.
+// VerificationStatus is the result of a verification.
 type VerificationStatus string
 
 // The verification statuses.
@@ -24,7 +24,7 @@ const (
 	SecretExpired VerificationStatus = "secret_expired"
 )
 
-// Message is the sentence for people that goes with the status.
+// Message returns the sentence for people that describes the status.
 func (s VerificationStatus) Message() string {
 	switch s {
 	case Verified:
@@ -41,13 +41,12 @@ func (s VerificationStatus) Message() string {
 // Valid reports whether a receiver may trust what it got.
 func (s VerificationStatus) Valid() bool { return s == Verified }
 
-// Verify compares a payload and a signature that someone says to have received with what was
-// sent. The signature is one ("v1,<base64>") or a whole header value with several; one that
-// holds is enough.
+// Verify compares a payload and a signature that a receiver claims to have received with what was
+// sent. The signature is a single one ("v1,<base64>") or a whole header value with several; one valid
+// signature is enough.
 //
-// Where more than one thing is wrong, the signature is named before the payload and the payload
-// before the secret. Digests and payloads are compared in a time that does not depend on where
-// they differ.
+// If several things are wrong, the signature is reported before the payload, and the payload
+// before the secret. Digests and payloads are compared in constant time.
 func Verify(delivery *v1alpha1.WebhookDelivery, payload, signature string, now time.Time) VerificationStatus {
 	sent := sentSignatures(delivery)
 	digests := make([]string, len(sent))
@@ -72,7 +71,7 @@ func Verify(delivery *v1alpha1.WebhookDelivery, payload, signature string, now t
 	return Verified
 }
 
-// sentSignatures are those of all attempts, whatever became of them: each may have arrived.
+// sentSignatures returns the signatures of all attempts, failed ones included: each may have arrived.
 func sentSignatures(delivery *v1alpha1.WebhookDelivery) []v1alpha1.WebhookSignature {
 	var out []v1alpha1.WebhookSignature
 	for i := range delivery.Status.Attempts {

@@ -1,10 +1,11 @@
 package webhooks
 
 import (
-	"pgregory.net/rapid"
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/signatures"

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
@@ -45,33 +45,33 @@ func TestWhoCreatesWhat(t *testing.T) {
 	}{
 		{
 			name: "finding without triage", object: func(name string) client.Object { return builder.Finding(name).Build() },
-			allowed: []who{scanner, reporter, admin}, reason: "scanners find",
+			allowed: []who{scanner, uploads, reporter, admin}, reason: "scanners find",
 		},
 		{
 			name: "finding with the default triage",
 			object: func(name string) client.Object {
-				return builder.Finding(name).Triage(appsecv1alpha1.UserStatusOpen, "").Build()
+				return builder.Finding(name).Triage(v1alpha1.UserStatusOpen, "").Build()
 			},
-			allowed: []who{scanner, reporter, admin}, reason: "exactly the default says nothing",
+			allowed: []who{scanner, uploads, reporter, admin}, reason: "exactly the default says nothing",
 		},
 		{
 			name: "muted finding",
 			object: func(name string) client.Object {
-				return builder.Finding(name).Triage(appsecv1alpha1.UserStatusMuted, "").Build()
+				return builder.Finding(name).Triage(v1alpha1.UserStatusMuted, "").Build()
 			},
 			allowed: []who{admin}, reason: "a scanner cannot mute what it finds",
 		},
 		{
 			name: "commented finding",
 			object: func(name string) client.Object {
-				return builder.Finding(name).Triage(appsecv1alpha1.UserStatusOpen, "fine").Build()
+				return builder.Finding(name).Triage(v1alpha1.UserStatusOpen, "fine").Build()
 			},
 			allowed: []who{admin}, reason: "a comment is a decision",
 		},
 		{
 			name: "finding with an owner",
 			object: func(name string) client.Object {
-				return builder.Finding(name).Mutate(func(f *appsecv1alpha1.Finding) {
+				return builder.Finding(name).Mutate(func(f *v1alpha1.Finding) {
 					f.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: "0"}}
 				}).Build()
 			},
@@ -80,7 +80,7 @@ func TestWhoCreatesWhat(t *testing.T) {
 		{
 			name: "finding with a finalizer",
 			object: func(name string) client.Object {
-				return builder.Finding(name).Mutate(func(f *appsecv1alpha1.Finding) {
+				return builder.Finding(name).Mutate(func(f *v1alpha1.Finding) {
 					f.Finalizers = []string{"appsec.dev/cleanup"}
 				}).Build()
 			},
@@ -100,15 +100,15 @@ func TestWhoCreatesWhat(t *testing.T) {
 		},
 		{
 			name: "scan", object: scanOf,
-			allowed: []who{scanner, reporter, admin}, reason: "the importer records its scan",
+			allowed: []who{scanner, uploads, reporter, admin}, reason: "the importer records its scan",
 		},
 		{
 			name: "review", object: reviewOf,
-			allowed: []who{scanner, reporter, admin}, reason: "the importer records a pull request",
+			allowed: []who{scanner, uploads, reporter, admin}, reason: "the importer records a pull request",
 		},
 		{
 			name: "review issue", object: issueOf,
-			allowed: []who{scanner, reporter, admin}, reason: "the importer records what a review found",
+			allowed: []who{scanner, uploads, reporter, admin}, reason: "the importer records what a review found",
 		},
 		{
 			name: "webhook endpoint", object: endpointOf,

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -35,7 +35,7 @@ func newRepo(t *testing.T, c *cast) *repo {
 // commit puts a manifest of a finding into the folder; spec is YAML of one line, or none.
 func (r *repo) commit(name, spec string) {
 	r.t.Helper()
-	manifest := fmt.Sprintf("apiVersion: %s\nkind: Finding\nmetadata: {name: %s}\n%s\n", appsecv1alpha1.GroupVersion, name, spec)
+	manifest := fmt.Sprintf("apiVersion: %s\nkind: Finding\nmetadata: {name: %s}\n%s\n", v1alpha1.GroupVersion, name, spec)
 	if err := os.WriteFile(filepath.Join(r.folder, name+".yaml"), []byte(manifest), 0o600); err != nil {
 		r.t.Fatal(err)
 	}
@@ -77,14 +77,14 @@ func TestASyncOfADecisionThatRESTHasChangedEndsInAConflict(t *testing.T) {
 	git.mustSync()
 	rest := triage(map[string]any{"userStatus": "active", "by": "apikey/ci"})
 	err := c.as(facade).Patch(t.Context(), finding.DeepCopy(), client.RawPatch("application/merge-patch+json", rest.json(t)),
-		client.FieldOwner(appsecv1alpha1.APIFieldManager))
+		client.FieldOwner(v1alpha1.APIFieldManager))
 	if err != nil {
 		t.Fatal(err)
 	}
 	byREST := map[string]any{"userStatus": "active", "comments": "accepted", "by": "apikey/ci"}
 
 	out, err := git.sync()
-	if err == nil || !strings.Contains(out, `conflict with "`+appsecv1alpha1.APIFieldManager+`"`) || !strings.Contains(out, ".spec.triage.userStatus") {
+	if err == nil || !strings.Contains(out, `conflict with "`+v1alpha1.APIFieldManager+`"`) || !strings.Contains(out, ".spec.triage.userStatus") {
 		t.Errorf("a sync without force: got %v, want the conflict that the docs show\n%s", err, out)
 	}
 	wantTriage(t, read(t.Context(), t, finding), byREST)

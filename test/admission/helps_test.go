@@ -1,7 +1,6 @@
 package admission_test
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -16,9 +15,8 @@ import (
 
 const (
 	// helped is an editor who is given the role that a refusal names.
-	helped who = "helped"
-	// repositoryEditor is bound to a role as docs/kinds/repository.md makes it.
-	repositoryEditor who = "repository-editor"
+	helped            who = "helped"
+	organizationAdmin who = "organization-admin"
 )
 
 // bind binds a role in the namespace and waits until it is in force there, for which allowed tries something.
@@ -36,9 +34,8 @@ func TestARefusalOfAFactNamesWhatHelps(t *testing.T) {
 	}
 	config, err := env.Member(t.Context(), c.namespace, string(helped), testenv.Scanner)
 	bind(t, c, helped, builder.Finding("first").In(c.namespace).Build(), config, err)
-	ownRole(t, c)
-	config, err = env.ServiceAccount(t.Context(), c.namespace, string(repositoryEditor))
-	bind(t, c, repositoryEditor, builder.Repository("first").In(c.namespace).Build(), config, err)
+	config, err = env.Member(t.Context(), c.namespace, string(organizationAdmin), testenv.Admin)
+	bind(t, c, organizationAdmin, builder.Repository("first").In(c.namespace).Build(), config, err)
 
 	for resource, object := range map[string]client.Object{
 		"findings":     builder.Finding("o").In(c.namespace).Build(),
@@ -55,8 +52,8 @@ func TestARefusalOfAFactNamesWhatHelps(t *testing.T) {
 				t.Fatalf("got %v, want a refusal that names the verb", refusal)
 			}
 			helps := helped
-			if strings.Contains(refusal.Error(), "no ClusterRole of findings-operator holds it") {
-				helps = repositoryEditor
+			if strings.Contains(refusal.Error(), "(ClusterRole "+string(testenv.Admin)+")") {
+				helps = organizationAdmin
 				if err := create(helped); !isRefusal(err) {
 					t.Errorf("findings-scanner does help, other than the refusal says: %v", err)
 				}
@@ -67,20 +64,5 @@ func TestARefusalOfAFactNamesWhatHelps(t *testing.T) {
 				t.Errorf("what the refusal names does not help: %v", err)
 			}
 		})
-	}
-}
-
-// ownRole makes the role of docs/kinds/repository.md, and binds it.
-func ownRole(t *testing.T, c *cast) {
-	t.Helper()
-	kubeconfig := testenv.WriteKubeconfig(t, c.members[admin].config, c.namespace)
-	for _, line := range []string{
-		"create role repository-editor --resource=repositories.appsec.dev,projects.appsec.dev --verb=get,list,watch,create,patch,report",
-		"create rolebinding repository-editor --role=repository-editor --serviceaccount=" + c.namespace + ":" + string(repositoryEditor),
-	} {
-		command := exec.CommandContext(t.Context(), testenv.Binary(t, "kubectl"), append([]string{"--kubeconfig", kubeconfig}, strings.Fields(line)...)...) //nolint:gosec // a test names its own arguments
-		if out, err := command.CombinedOutput(); err != nil {
-			t.Fatalf("kubectl %s: %v\n%s", line, err, out)
-		}
 	}
 }

@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
-const scannerManager = appsecv1alpha1.ScannerFieldManagerPrefix + "gosec"
+const scannerManager = v1alpha1.ScannerFieldManagerPrefix + "gosec"
 
 // scan applies a finding's whole set of facts, as an importer does.
-func scan(ctx context.Context, t *testing.T, as client.Client, finding *appsecv1alpha1.Finding) error {
+func scan(ctx context.Context, t *testing.T, as client.Client, finding *v1alpha1.Finding) error {
 	t.Helper()
 	object := toUnstructured(t, finding)
 	unstructured.RemoveNestedField(object.Object, "spec", "triage")
@@ -30,7 +30,7 @@ func scan(ctx context.Context, t *testing.T, as client.Client, finding *appsecv1
 func declare(ctx context.Context, t *testing.T, as client.Client, name, namespace string, decision map[string]any, options ...client.PatchOption) error {
 	t.Helper()
 	body := map[string]any{
-		"apiVersion": appsecv1alpha1.GroupVersion.String(), "kind": "Finding",
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "Finding",
 		"metadata": map[string]any{"name": name, "namespace": namespace},
 		"spec":     map[string]any{"triage": decision},
 	}
@@ -45,7 +45,7 @@ func TestARescanKeepsADecision(t *testing.T) {
 		t.Run(string(decider), func(t *testing.T) {
 			name := "by-" + string(decider)
 			finding := func() *builder.FindingBuilder {
-				return builder.Finding(name).In(c.namespace).Tool("gosec", appsecv1alpha1.CategoryCode)
+				return builder.Finding(name).In(c.namespace).Tool("gosec", v1alpha1.CategoryCode)
 			}
 			if err := scan(t.Context(), t, c.as(scanner), finding().Build()); err != nil {
 				t.Fatal(err)
@@ -60,7 +60,7 @@ func TestARescanKeepsADecision(t *testing.T) {
 			decided := map[string]any{"userStatus": "muted", "comments": "accepted", "by": by}
 			for step, facts := range []*builder.FindingBuilder{
 				finding(), // the same
-				finding().Severity(appsecv1alpha1.LevelHigh),
+				finding().Severity(v1alpha1.LevelHigh),
 				finding().Closed(start, "scan-2"),
 				finding().Title("reopened"),
 			} {
@@ -100,7 +100,7 @@ func TestABorrowedFieldManagerTakesNoDecisionAway(t *testing.T) {
 	}
 	before := read(t.Context(), t, live)
 	body := applyBody(live)
-	body["spec"] = map[string]any{"details": map[string]any{"severity": "high"}}
+	body["spec"] = map[string]any{"details": severe}
 	for _, force := range []bool{false, true} {
 		options := []client.PatchOption{client.FieldOwner("gitops")}
 		if force {
@@ -143,7 +143,7 @@ func TestGitOpsOwnsTheTriageItDeclares(t *testing.T) {
 		t.Errorf("a sync without a difference wrote the object: resourceVersion %s, was %s", got, version)
 	}
 
-	if err := scan(ctx, t, c.as(scanner), builder.Finding("f").In(c.namespace).Severity(appsecv1alpha1.LevelHigh).Build()); err != nil {
+	if err := scan(ctx, t, c.as(scanner), builder.Finding("f").In(c.namespace).Severity(v1alpha1.LevelHigh).Build()); err != nil {
 		t.Fatalf("a rescan goes on: %v", err)
 	}
 	wantTriage(t, read(ctx, t, live), signed)
@@ -166,11 +166,11 @@ func TestGitOpsOwnsTheTriageItDeclares(t *testing.T) {
 func TestTheLongestScannerFieldManagerIsAccepted(t *testing.T) {
 	c := newCast(t, "manager-length")
 	manager := scannerManager
-	for len(manager) < appsecv1alpha1.MaxFieldManagerLength {
+	for len(manager) < v1alpha1.MaxFieldManagerLength {
 		manager += "x"
 	}
 	apply := client.ApplyConfigurationFromUnstructured(toUnstructured(t, builder.Scan("s", start).In(c.namespace).Build()))
-	for length, want := range map[int]bool{appsecv1alpha1.MaxFieldManagerLength: true, appsecv1alpha1.MaxFieldManagerLength + 1: false} {
+	for length, want := range map[int]bool{v1alpha1.MaxFieldManagerLength: true, v1alpha1.MaxFieldManagerLength + 1: false} {
 		name := (manager + "x")[:length]
 		if err := c.as(scanner).Apply(t.Context(), apply, client.FieldOwner(name)); (err == nil) != want {
 			t.Errorf("%s", fmt.Sprintf("a field manager of %d bytes: accepted %t, want %t (%v)", length, err == nil, want, err))

@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
 // cannotUpdate are those whose role has patch and no update.
-var cannotUpdate = []who{scanner, facade, controller}
+var cannotUpdate = []who{scanner, uploads, facade, controller}
 
 // change is a row of the table: asked for by everyone in every form, and let through for
 // those in allowed alone.
@@ -30,11 +30,23 @@ type change struct {
 func findingOpen(name string) client.Object { return builder.Finding(name).Build() }
 
 func findingMuted(name string) client.Object {
-	return builder.Finding(name).Triage(appsecv1alpha1.UserStatusMuted, "not reachable").Build()
+	return builder.Finding(name).Triage(v1alpha1.UserStatusMuted, "not reachable").Build()
+}
+
+// severe are details of a high severity. They are owned as one: an apply states them all.
+var severe = map[string]any{"title": "A finding", "severity": "high"}
+
+// entitled is a finding with that title.
+func entitled(object func(string) client.Object) func(string) client.Object {
+	return func(name string) client.Object {
+		finding := object(name).(*v1alpha1.Finding)
+		finding.Spec.Details.Title = severe["title"].(string)
+		return finding
+	}
 }
 
 func projectOf(name string) client.Object {
-	return builder.Project(name).User(appsecv1alpha1.ProjectAssessment{Exposure: "internal"}).Build()
+	return builder.Project(name).User(v1alpha1.ProjectAssessment{Exposure: "internal"}).Build()
 }
 
 func repositoryOf(name string) client.Object { return builder.Repository(name).Build() }
@@ -109,37 +121,37 @@ var changes = []change{
 		reason:  "removing is changing",
 	},
 	{
-		name: "raise a finding's severity", object: findingMuted,
-		change:  fragment{"spec": map[string]any{"details": map[string]any{"severity": "high"}}},
-		allowed: []who{scanner, reporter, admin},
+		name: "raise a finding's severity", object: entitled(findingMuted),
+		change:  fragment{"spec": map[string]any{"details": severe}},
+		allowed: []who{scanner, uploads, reporter, admin},
 		reason:  "facts are the scanner's",
 	},
 	{
 		name: "close a finding", object: findingMuted,
 		change:  fragment{"spec": map[string]any{"closed": map[string]any{"at": "2026-01-02T03:04:05Z"}}},
-		allowed: []who{scanner, reporter, admin},
+		allowed: []who{scanner, uploads, reporter, admin},
 		reason:  "a fact that was absent is a fact",
 	},
 	{
 		name: "forget a finding's tool",
 		object: func(name string) client.Object {
-			return builder.Finding(name).Tool("gosec", appsecv1alpha1.CategoryCode).Build()
+			return builder.Finding(name).Tool("gosec", v1alpha1.CategoryCode).Build()
 		},
 		change:  fragment{"spec": map[string]any{"tool": nil}},
-		allowed: []who{scanner, reporter, admin},
+		allowed: []who{scanner, uploads, reporter, admin},
 		reason:  "a fact taken away is a fact changed",
 	},
 	{
-		name: "change fact and decision in one request", object: findingOpen,
+		name: "change fact and decision in one request", object: entitled(findingOpen),
 		change: fragment{"spec": map[string]any{
-			"details": map[string]any{"severity": "high"}, "triage": map[string]any{"userStatus": "muted", "by": "apikey/ci"},
+			"details": severe, "triage": map[string]any{"userStatus": "muted", "by": "apikey/ci"},
 		}},
 		allowed: []who{admin},
 		reason:  "one half that is allowed must not carry the other",
 	},
 	{
 		name: "label a finding", object: findingOpen, change: label,
-		allowed: []who{scanner, triager, admin, editor, reporter},
+		allowed: []who{scanner, uploads, triager, admin, editor, reporter},
 		reason:  "labels say nothing of who decided; the facade has no business with them",
 	},
 	{
@@ -195,13 +207,13 @@ var changes = []change{
 	{
 		name: "end a scan", object: scanOf,
 		change:  fragment{"spec": map[string]any{"completedAt": "2026-01-02T03:04:05Z", "outcome": "Succeeded"}},
-		allowed: []who{scanner, reporter, admin},
+		allowed: []who{scanner, uploads, reporter, admin},
 		reason:  "the importer says how a scan ended",
 	},
 	{
 		name: "merge a pull request", object: reviewOf,
 		change:  fragment{"spec": map[string]any{"prStatus": "merged"}},
-		allowed: []who{scanner, reporter, admin},
+		allowed: []who{scanner, uploads, reporter, admin},
 		reason:  "the reviewer says what became of the pull request",
 	},
 	{
@@ -210,7 +222,7 @@ var changes = []change{
 			return builder.Review(name).Reviewed("abc", start).Build()
 		},
 		change:  fragment{"spec": map[string]any{"reviewedCommits": nil}},
-		allowed: []who{scanner, reporter, admin},
+		allowed: []who{scanner, uploads, reporter, admin},
 		reason:  "whoever takes a commit away opens what it has resolved",
 	},
 	{
@@ -221,13 +233,13 @@ var changes = []change{
 	{
 		name: "make an issue of a review less severe", object: issueOf,
 		change:  fragment{"spec": map[string]any{"severity": "medium"}},
-		allowed: []who{scanner, reporter, admin},
+		allowed: []who{scanner, uploads, reporter, admin},
 		reason:  "what a review found is a fact",
 	},
 	{
 		name: "see an issue nowhere", object: issueOf,
 		change:  fragment{"spec": map[string]any{"seenInCommits": nil}},
-		allowed: []who{scanner, reporter, admin},
+		allowed: []who{scanner, uploads, reporter, admin},
 		reason:  "whoever takes a commit away resolves the issue",
 	},
 	{
@@ -298,10 +310,13 @@ func tryChange(t *testing.T, c *cast, row change, object string, name who, form 
 	}
 }
 
-// wantChange checks that what was asked for is stored, signed by the requester where it is a decision.
+// wantChange checks that what was asked for is stored, signed by the requester where it is a decision. What
+// that rests on is left to basis_test.go.
 func wantChange(t *testing.T, before, after *unstructured.Unstructured, username string, row change) {
 	t.Helper()
-	wanted := row.change.onto(t, before)
+	wanted, after := row.change.onto(t, before), after.DeepCopy()
+	unstructured.RemoveNestedField(wanted.Object, "spec", "triage", "basis")
+	unstructured.RemoveNestedField(after.Object, "spec", "triage", "basis")
 	if wanted.GetKind() == "Finding" {
 		if _, found, _ := unstructured.NestedString(wanted.Object, "spec", "triage", "userStatus"); !found {
 			set(t, wanted, "open", "spec", "triage", "userStatus")

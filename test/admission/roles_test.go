@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -42,6 +42,16 @@ func TestRights(t *testing.T) {
 		{facade, "create", "", "events", "", ours, "", false, "the admission policy looks at one door"},
 		{facade, "create", "appsec.dev", "findings", "", ours, "", false, "REST makes no finding"},
 		{facade, "list", "appsec.dev", "apikeys", "", "", "", true, "keys of every organization"},
+		{facade, "impersonate", "", "serviceaccounts", "", ours, "findings-uploads", true, "imports what is uploaded"},
+		{facade, "impersonate", "", "serviceaccounts", "", ours, "scanner", false, "takes no other's part"},
+		{facade, "impersonate", "", "users", "", "", "admin", false, "takes no person's part"},
+		{facade, "impersonate", "", "groups", "", "", "system:masters", false, "takes no group's part"},
+		{facade, "report", "appsec.dev", "findings", "", ours, "f", false, "the facade itself writes no fact"},
+		{facade, "create", "appsec.dev", "scans", "", ours, "", false, "the facade itself records no scan"},
+		{uploads, "report", "appsec.dev", "findings", "", ours, "f", true, "writes facts"},
+		{uploads, "triage", "appsec.dev", "findings", "", ours, "f", false, "decides nothing"},
+		{uploads, "create", "appsec.dev", "findings", "", theirs, "", false, "one name per organization"},
+		{uploads, "get", "", "secrets", "", ours, "key", false, "tokens are nobody's to read by role"},
 		{controller, "create", "", "secrets", "", ours, "", true, "tokens are kept in Secrets"},
 		{controller, "create", "coordination.k8s.io", "leases", "", system, "", true, "leader election"},
 		{controller, "create", "coordination.k8s.io", "leases", "", ours, "", false, "leases of an organization are its importers'"},
@@ -108,10 +118,10 @@ func TestRights(t *testing.T) {
 	}
 }
 
-func TestTheControllerBindsTheThreeRolesAndNoOther(t *testing.T) {
+func TestTheControllerBindsTheFourRolesAndNoOther(t *testing.T) {
 	c := newCast(t, "binding")
 	for role, allowed := range map[string]bool{
-		"findings-viewer": true, "findings-triager": true, "findings-scanner": true,
+		"findings-viewer": true, "findings-triager": true, "findings-scanner": true, "findings-admin": true,
 		"cluster-admin": false, "test-editor": false,
 	} {
 		binding := &rbacv1.RoleBinding{
@@ -142,7 +152,7 @@ func TestARoleHoldsInItsOwnOrganization(t *testing.T) {
 func TestWhoSaysWhichNamespaceIsAnOrganizations(t *testing.T) {
 	c := newCast(t, "adoption")
 	maker := namespaceMaker(t)
-	mark := map[string]string{appsecv1alpha1.OrganizationUIDAnnotation: "forged"}
+	mark := map[string]string{v1alpha1.OrganizationUIDAnnotation: "forged"}
 	plain := func(name string) *corev1.Namespace {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"a": "b"}}}
 	}
@@ -182,7 +192,7 @@ func TestWhoAsksForARedelivery(t *testing.T) {
 	if err := env.Client.Create(t.Context(), delivery); err != nil {
 		t.Fatal(err)
 	}
-	ask := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+appsecv1alpha1.RedeliverAnnotation+`":"1"}}}`))
+	ask := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1alpha1.RedeliverAnnotation+`":"1"}}}`))
 	if err := c.as(triager).Patch(t.Context(), delivery.DeepCopy(), ask); err != nil {
 		t.Errorf("the triager: %v", err)
 	}
@@ -204,7 +214,7 @@ func TestWhoAsksForARedelivery(t *testing.T) {
 // An organization is cluster-scoped: the request that a policy sees has no namespace.
 func TestWhoPutsAFinalizerOnAnOrganization(t *testing.T) {
 	c := newCast(t, "finalized")
-	organization := &appsecv1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "finalized"}}
+	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "finalized"}}
 	patch := client.RawPatch(types.MergePatchType, finalizer.json(t))
 	if err := namespaceMaker(t).Patch(t.Context(), organization, patch); !isRefusal(err) {
 		t.Errorf("without update on organizations/finalizers: want a refusal, got %v", err)
@@ -221,8 +231,8 @@ func namespaceMaker(t *testing.T) client.Client {
 		ObjectMeta: metav1.ObjectMeta{Name: "test-namespace-maker"},
 		Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create", "update", "patch"}},
-			{APIGroups: []string{appsecv1alpha1.GroupName}, Resources: []string{"organizations"}, Verbs: []string{"create", "update", "patch"}},
-			{APIGroups: []string{appsecv1alpha1.GroupName}, Resources: []string{"findings"}, Verbs: []string{"get"}},
+			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"organizations"}, Verbs: []string{"create", "update", "patch"}},
+			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"findings"}, Verbs: []string{"get"}},
 		},
 	}
 	binding := &rbacv1.ClusterRoleBinding{

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -33,7 +33,9 @@ const (
 	viewer     who = "viewer"
 	facade     who = "facade"
 	controller who = "controller"
-	admin      who = "admin"
+	// uploads is the facade in the part of who imports what is uploaded.
+	uploads who = "uploads"
+	admin   who = "admin"
 	// editor has every standard verb on every resource of the group in the namespace and no
 	// custom one: RBAC stops it nowhere, so what it may not do, the policies refuse.
 	editor who = "editor"
@@ -41,7 +43,7 @@ const (
 	reporter who = "reporter"
 )
 
-var everyone = []who{scanner, triager, viewer, facade, controller, admin, editor, reporter}
+var everyone = []who{scanner, triager, viewer, facade, uploads, controller, admin, editor, reporter}
 
 // a person of the cast, in one organization's namespace.
 type member struct {
@@ -70,6 +72,12 @@ func newCast(t *testing.T, organization string) *cast {
 	c.add(t, controller, config, err)
 	config, err = env.Facade(t.Context())
 	c.add(t, facade, config, err)
+	if err := env.LetUploads(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	config = rest.CopyConfig(config)
+	config.Impersonate.UserName = testenv.ServiceAccountUsername(namespace, v1alpha1.UploadsServiceAccount)
+	c.add(t, uploads, config, nil)
 	for name, role := range map[who]testenv.Role{
 		scanner:  testenv.Scanner,
 		triager:  testenv.Triager,
@@ -107,7 +115,7 @@ func newRole(t *testing.T, name string, custom ...string) testenv.Role {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Rules: []rbacv1.PolicyRule{
 			{
-				APIGroups: []string{appsecv1alpha1.GroupName},
+				APIGroups: []string{v1alpha1.GroupName},
 				// Not "*": it takes in */finalizers, which is a right that a policy asks for.
 				Resources: []string{
 					"apikeys", "findings", "projects", "repositories", "reviewissues", "reviews", "scans", "webhookdeliveries", "webhookendpoints",

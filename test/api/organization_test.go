@@ -130,6 +130,14 @@ func (o *organization) shows(c *caller, finding *v1alpha1.Finding) {
 	})
 }
 
+// lists waits until the list at the path is of that finding alone.
+func (o *organization) lists(c *caller, path, id string) {
+	o.t.Helper()
+	o.eventually(func(g Gomega) {
+		g.Expect(idsOf(decoded[listOf[shown]](c.get(path)).Items)).To(Equal([]string{id}))
+	})
+}
+
 func (o *organization) eventually(check func(Gomega)) {
 	o.t.Helper()
 	NewWithT(o.t).Eventually(check).WithTimeout(patience).WithPolling(10 * time.Millisecond).Should(Succeed())

@@ -15,8 +15,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/cluster"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
-	"github.com/appsec-dev/findings-operator/apiserver/triage"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
@@ -26,7 +27,7 @@ func TestARESTPatchShowsInTheCluster(t *testing.T) {
 	f := o.finding(c, builder.Finding("f-1"))
 	answer := decoded[shown](c.patch("/v2/findings/f-1", `{"user_status":"muted","comments":"not reachable"}`).wants(200, "a decision"))
 	stored := o.stored("f-1")
-	want := v1alpha1.FindingTriage{UserStatus: "muted", Comments: "not reachable", By: "apikey/ci-bot"}
+	want := v1alpha1.FindingTriage{UserStatus: "muted", Comments: "not reachable", By: "apikey/ci-bot", Basis: "rated=low"}
 	if diff := cmp.Diff(want, stored.Spec.Triage); diff != "" {
 		t.Errorf("spec.triage (-want +got):\n%s", diff)
 	}
@@ -44,6 +45,92 @@ func TestARESTPatchShowsInTheCluster(t *testing.T) {
 	if !managers[v1alpha1.APIFieldManager] {
 		t.Errorf("the field manager is missing: %v", managers)
 	}
+}
+
+// known is what the full shape shows of decisions and suppressions.
+type known struct {
+	DecisionStale string `json:"decision_stale"`
+	Facts         struct {
+		Suppression suppression `json:"suppression"`
+	} `json:"facts"`
+}
+
+type suppression struct{ Kind, Justification string }
+
+// Repeating a decision writes where it is stale, and nowhere else.
+func TestADecisionIsRepeatedWhereItIsStale(t *testing.T) {
+	o := newOrganization(t)
+	first, second := o.key("first"), o.key("second")
+	o.finding(first, builder.Finding("f-1"))
+	first.patch("/v2/findings/f-1", `{"user_status":"muted"}`).wants(200, "a decision")
+	decided := o.stored("f-1")
+	second.patch("/v2/findings/f-1", `{"user_status":"muted"}`).wants(200, "the same about the same facts")
+	if got := o.stored("f-1"); got.ResourceVersion != decided.ResourceVersion {
+		t.Errorf("that wrote %+v", got.Spec.Triage)
+	}
+	if err := o.kubectlPatch(t.Context(), "f-1", `{"spec":{"details":{"severity":"high"}}}`); err != nil {
+		t.Fatal(err)
+	}
+	o.lists(second, "/v2/findings?severity=high", "f-1")
+	if stale := o.stored("f-1"); !findingstate.Stale(stale) {
+		t.Errorf("other facts make it stale: %+v", stale.Spec.Triage)
+	}
+	if why := decoded[known](second.get("/v2/findings/f-1")).DecisionStale; why != "severity low, now high" {
+		t.Errorf("decision_stale is %q", why)
+	}
+	second.patch("/v2/findings/f-1", `{"comments":"why"}`).wants(200, "a comment alone")
+	if stale := o.stored("f-1"); !findingstate.Stale(stale) {
+		t.Errorf("a comment alone repeats nothing: %+v", stale.Spec.Triage)
+	}
+	second.patch("/v1/findings/f-1", `{"user_status":"muted"}`).wants(200, "the same about other facts")
+	want := v1alpha1.FindingTriage{UserStatus: "muted", Comments: "why", By: "apikey/second", Basis: "rated=high"}
+	if diff := cmp.Diff(want, o.stored("f-1").Spec.Triage); diff != "" {
+		t.Errorf("spec.triage (-want +got):\n%s", diff)
+	}
+	if why := decoded[known](second.get("/v2/findings/f-1")).DecisionStale; why != "" {
+		t.Errorf("decision_stale is %q after the decision was repeated", why)
+	}
+	second.patch("/v2/findings/f-1", `{"user_status":"open"}`).wants(200, "no decision")
+	want = v1alpha1.FindingTriage{UserStatus: "open", Comments: "why", By: "apikey/second"}
+	if diff := cmp.Diff(want, o.stored("f-1").Spec.Triage); diff != "" {
+		t.Errorf("spec.triage (-want +got):\n%s", diff)
+	}
+}
+
+// What was seen when the decision was sent counts, and not what a scan wrote meanwhile.
+func TestADecisionRestsOnWhatWasSeen(t *testing.T) {
+	o := newOrganization(t)
+	o.create(builder.Finding("f-1").In(o.namespace).Build())
+	seen := o.stored("f-1")
+	if err := o.kubectlPatch(t.Context(), "f-1", `{"spec":{"details":{"severity":"high"}}}`); err != nil {
+		t.Fatal(err)
+	}
+	decision := cluster.Decision{Decision: findingstate.Decision{UserStatus: ptr.To(v1alpha1.UserStatusMuted)}, By: "apikey/ci", Basis: findingstate.Basis(&seen.Spec)}
+	for range 2 {
+		written, err := facadeClient(t).Triage(t.Context(), cluster.Known{Finding: seen}, always, decision)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := findingstate.WhyStale(written); got != "severity low, now high" {
+			t.Errorf("stale because of %q", got)
+		}
+	}
+}
+
+func TestASuppressedFindingIsOpenMuted(t *testing.T) {
+	o := newOrganization(t)
+	c := o.key("ci")
+	o.finding(c, builder.Finding("f-1").Suppressed("inSource", "a test"))
+	o.lists(c, "/v2/findings?status=open_muted&user_status=open", "f-1")
+	if got := decoded[known](c.get("/v2/findings/f-1")).Facts.Suppression; got != (suppression{"inSource", "a test"}) {
+		t.Errorf("it shows %+v", got)
+	}
+	c.patch("/v2/findings/f-1", `{"user_status":"active"}`).wants(200, "a person's decision stands beside it")
+	o.lists(c, "/v1/findings?status=open_muted&user_status=active", "f-1")
+	if err := o.kubectlPatch(t.Context(), "f-1", `{"spec":{"suppression":null}}`); err != nil {
+		t.Fatal(err)
+	}
+	o.lists(c, "/v2/findings?status=open&user_status=active", "f-1")
 }
 
 // Each patch that was acknowledged is in the finding's history, however many are sent at once.
@@ -108,18 +195,18 @@ func TestAPatchOfAFindingThatIsGoneIs404(t *testing.T) {
 	c.patch("/v1/findings/f-1", `{"user_status":"muted"}`).wantsError(404, "Resource not found", "deleted meanwhile")
 }
 
-// writer is one with the facade's rights.
-func writer(t testing.TB) *triage.Writer {
+// facadeClient is one with the facade's rights.
+func facadeClient(t testing.TB) *cluster.Client {
 	t.Helper()
 	config, err := env.Facade(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := triage.NewWriter(config)
+	c, err := cluster.NewClient(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w
+	return c
 }
 
 func always(*v1alpha1.Finding) error { return nil }
@@ -133,7 +220,7 @@ func TestADecisionOnAnOldStateIsMadeAgainOnTheNewOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	open := v1alpha1.UserStatusOpen
-	written, err := writer(t).Write(t.Context(), old, always, triage.Decision{UserStatus: &open, By: "apikey/ci"})
+	written, err := facadeClient(t).Triage(t.Context(), cluster.Known{Finding: old}, always, cluster.Decision{Decision: findingstate.Decision{UserStatus: &open}, By: "apikey/ci"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +245,7 @@ func TestAFindingThatWasMadeAgainElsewhereIsNotTheOneThatWasMeant(t *testing.T) 
 		return nil
 	}
 	muted := v1alpha1.UserStatusMuted
-	_, err := writer(t).Write(t.Context(), old, inProj, triage.Decision{UserStatus: &muted, By: "apikey/ci"})
+	_, err := facadeClient(t).Triage(t.Context(), cluster.Known{Finding: old}, inProj, cluster.Decision{Decision: findingstate.Decision{UserStatus: &muted}, By: "apikey/ci"})
 	if p := problem.Of(err); err == nil || p.Status != 404 {
 		t.Errorf("got %v, want a 404", err)
 	}
@@ -179,11 +266,11 @@ func TestWhenTheTimeIsOverTheClientMayTryAgain(t *testing.T) {
 		}
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	_, err := writer(t).Write(ctx, o.stored("f-1"), meddle, triage.Decision{UserStatus: ptr.To(v1alpha1.UserStatusMuted), By: "apikey/ci"})
+	_, err := facadeClient(t).Triage(ctx, cluster.Known{Finding: o.stored("f-1")}, meddle, cluster.Decision{Decision: findingstate.Decision{UserStatus: ptr.To(v1alpha1.UserStatusMuted)}, By: "apikey/ci"})
 	p := problem.Of(err)
-	if err == nil || p.Status != 500 || !strings.HasSuffix(p.Detail, "same time; try again") || p.RetryAfter == 0 || tries < 6 {
+	if err == nil || p.Status != 500 || !strings.HasSuffix(p.Detail, "same time; try again") || p.RetryAfter == 0 || tries < 2 {
 		t.Errorf("after %d tries: %v", tries, err)
 	}
 }
@@ -193,7 +280,7 @@ func TestARefusalByTheClusterSaysNothingOfIt(t *testing.T) {
 	o := newOrganization(t)
 	o.create(builder.Finding("f-1").In(o.namespace).Build())
 	muted := v1alpha1.UserStatusMuted
-	anonymous, err := triage.NewWriter(rest.AnonymousClientConfig(env.Config))
+	anonymous, err := cluster.NewClient(rest.AnonymousClientConfig(env.Config))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,15 +288,15 @@ func TestARefusalByTheClusterSaysNothingOfIt(t *testing.T) {
 	cancel()
 	for reason, write := range map[string]func() error{
 		"an author that admission refuses": func() error {
-			_, err := writer(t).Write(t.Context(), o.stored("f-1"), always, triage.Decision{UserStatus: &muted, By: "somebody"})
+			_, err := facadeClient(t).Triage(t.Context(), cluster.Known{Finding: o.stored("f-1")}, always, cluster.Decision{Decision: findingstate.Decision{UserStatus: &muted}, By: "somebody"})
 			return err
 		},
 		"no rights": func() error {
-			_, err := anonymous.Write(t.Context(), o.stored("f-1"), always, triage.Decision{UserStatus: &muted, By: "apikey/ci"})
+			_, err := anonymous.Triage(t.Context(), cluster.Known{Finding: o.stored("f-1")}, always, cluster.Decision{Decision: findingstate.Decision{UserStatus: &muted}, By: "apikey/ci"})
 			return err
 		},
 		"no answer": func() error {
-			_, err := writer(t).Write(gone, o.stored("f-1"), always, triage.Decision{UserStatus: &muted, By: "apikey/ci"})
+			_, err := facadeClient(t).Triage(gone, cluster.Known{Finding: o.stored("f-1")}, always, cluster.Decision{Decision: findingstate.Decision{UserStatus: &muted}, By: "apikey/ci"})
 			return err
 		},
 	} {

@@ -74,7 +74,8 @@ func (c *Client) Do(ctx context.Context, method, path, body string, changes ...C
 	if err != nil {
 		return nil, fmt.Errorf("read the answer: %w", err)
 	}
-	answer := &Answer{Status: response.StatusCode, Header: response.Header, Body: content, Uncompressed: response.Uncompressed}
+	answer := &Answer{Status: response.StatusCode, Header: response.Header, Body: content,
+		Uncompressed: response.Uncompressed}
 	if err := Check(request, answer); err != nil {
 		return answer, fmt.Errorf("answer %d %.300q is not as the contract says: %w", answer.Status, content, err)
 	}

@@ -48,7 +48,8 @@ func Check(request *http.Request, answer *Answer) error {
 	if undescribed(request) {
 		return nil
 	}
-	if request.Method == http.MethodHead || answer.Status == http.StatusNoContent || answer.Status == http.StatusNotModified {
+	if request.Method == http.MethodHead || answer.Status == http.StatusNoContent ||
+		answer.Status == http.StatusNotModified {
 		if len(answer.Body) > 0 {
 			return errors.New("there must be no body")
 		}
@@ -66,17 +67,19 @@ func Check(request *http.Request, answer *Answer) error {
 		return checkError(answer.Body)
 	}
 	return openapi3filter.ValidateResponse(request.Context(), &openapi3filter.ResponseValidationInput{
-		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: request, PathParams: parameters, Route: route},
-		Status:                 answer.Status,
-		Header:                 answer.Header,
-		Body:                   io.NopCloser(bytes.NewReader(answer.Body)),
-		Options:                &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
+		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: request, PathParams: parameters,
+			Route: route},
+		Status:  answer.Status,
+		Header:  answer.Header,
+		Body:    io.NopCloser(bytes.NewReader(answer.Body)),
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
 	})
 }
 
 // undescribed reports whether a path is the contract itself or its page.
 func undescribed(request *http.Request) bool {
-	return request.URL.Path == "/openapi.json" || request.URL.Path == "/docs" || strings.HasPrefix(request.URL.Path, "/docs/")
+	return request.URL.Path == "/openapi.json" || request.URL.Path == "/docs" ||
+		strings.HasPrefix(request.URL.Path, "/docs/")
 }
 
 func checkError(body []byte) error {

@@ -24,6 +24,17 @@ type shot struct {
 	header             http.Header
 }
 
+// with is the shot with another header.
+func (s shot) with(name, value string) shot {
+	header := s.header.Clone()
+	if header == nil {
+		header = http.Header{}
+	}
+	header[name] = []string{value}
+	s.header = header
+	return s
+}
+
 func (s shot) String() string {
 	return fmt.Sprintf("%s %.300s %.200s", s.method, s.path, s.body)
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/apiclient"
 )
 
+const sarifMediaType = "application/sarif+json"
+
 // operation is one of the contract, as somebody sees it who only has the document. So an
 // operation that is new is attacked without anybody having to think of it.
 type operation struct {
@@ -23,6 +25,8 @@ type operation struct {
 	inQuery []string
 	// body has its members; nil where it takes none.
 	body openapi3.Schemas
+	// takesSARIF says that the body is a file of results.
+	takesSARIF bool
 }
 
 // operations are all of the contract, in order.
@@ -45,7 +49,11 @@ func operations(t *testing.T) []operation {
 				}
 			}
 			if described.RequestBody != nil {
-				op.body = described.RequestBody.Value.Content.Get("application/json").Schema.Value.Properties
+				content := described.RequestBody.Value.Content
+				if json := content.Get("application/json"); json != nil {
+					op.body = json.Schema.Value.Properties
+				}
+				op.takesSARIF = content.Get(sarifMediaType) != nil
 			}
 			all = append(all, op)
 		}
@@ -70,6 +78,12 @@ func (op operation) kindOf(parameter string) string {
 		return "project"
 	case "finding_id":
 		return "finding"
+	case "upload_id", "sarif_id":
+		return "upload"
+	case "owner", "repo": // the parts of a repository's full name
+		return parameter
+	case "endpoint_id", "subject_id": // the subject of a ping is its endpoint
+		return "endpoint"
 	case "id":
 	default:
 		return ""
@@ -94,6 +108,12 @@ func (op operation) at(values map[string]string) string {
 	return path
 }
 
+// listOf is the path of a list, below an organization's resources where it is of one.
+func (op operation) listOf(t *testing.T, o *tenant) string {
+	t.Helper()
+	return op.at(op.idsFor(t, o.ids))
+}
+
 // idsFor chooses from ids the one of each parameter's kind.
 func (op operation) idsFor(t *testing.T, ids map[string]string) map[string]string {
 	t.Helper()
@@ -108,8 +128,20 @@ func (op operation) idsFor(t *testing.T, ids map[string]string) map[string]strin
 	return out
 }
 
+// hits reports whether an answer is one to the organization's own ids. A file in base64 is none, so that nothing is
+// written: that is found out once the repository is found.
+func (op operation) hits(a *answer) bool {
+	if op.body["sarif"] != nil {
+		return a.status == http.StatusBadRequest
+	}
+	return a.status == http.StatusOK
+}
+
 // content is a body that the operation takes.
 func (op operation) content(m message) string {
+	if op.takesSARIF {
+		return `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint"}},"results":[]}]}`
+	}
 	if op.body == nil {
 		return ""
 	}
@@ -124,6 +156,8 @@ func (op operation) content(m message) string {
 			values[name] = m.payload
 		case name == "signature":
 			values[name] = m.signature
+		case name == "expires_at":
+			values[name] = "none"
 		default:
 			values[name] = "x"
 		}
@@ -138,7 +172,17 @@ func (op operation) content(m message) string {
 // shotAt aims the operation at ids.
 func (op operation) shotAt(t *testing.T, ids map[string]string, m message) shot {
 	t.Helper()
-	return shot{method: op.method, path: op.at(op.idsFor(t, ids)), body: op.content(m)}
+	return op.shotWith(op.idsFor(t, ids), m)
+}
+
+// shotWith aims the operation at the path's parameters, which are percent-encoded already.
+func (op operation) shotWith(values map[string]string, m message) shot {
+	s := shot{method: op.method, path: op.at(values), body: op.content(m)}
+	if op.takesSARIF { // and writes nothing, so that every organization stays as it was made
+		s.path += "?dry_run=true"
+		s.header = http.Header{"Content-Type": {sarifMediaType}}
+	}
+	return s
 }
 
 // HEAD is answered wherever GET is.

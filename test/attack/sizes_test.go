@@ -65,28 +65,29 @@ func TestInput_SizesAtTheirEdges(t *testing.T) {
 			for length, want := range map[int]int{252: 404, 253: 404, 254: 400} {
 				values := op.idsFor(t, o.ids)
 				values[name] = strings.Repeat("a", length)
-				s := shot{method: op.method, path: op.at(values), body: op.content(o.sent)}
+				s := op.shotWith(values, o.sent)
 				edge(t, o, fmt.Sprintf("%s: an id of %d bytes", op.id, length), s, want)
 			}
 			values := op.idsFor(t, o.ids)
 			values[name] = url.PathEscape(strings.Repeat("é", 127)) // 254 bytes, 127 characters
-			edge(t, o, op.id+": an id that is too long in bytes alone", shot{method: op.method, path: op.at(values), body: op.content(o.sent)}, 400)
+			edge(t, o, op.id+": an id that is too long in bytes alone", op.shotWith(values, o.sent), 400)
 		}
 		if !op.isList() {
 			continue
 		}
+		list := op.at(op.idsFor(t, o.ids))
 		for size, want := range map[string]int{
 			"1": 200, "2": 200, "999": 200, "1000": 200, "1001": 400, "0": 400, "-1": 400, "": 200, "1e3": 400, "0x10": 400, "010": 400, "+1": 400, "\x201": 400, "1.0": 400, "١": 400,
 			"9223372036854775807": 400, "9223372036854775808": 400, "-9223372036854775808": 400, strings.Repeat("9", 5000): 400, "NaN": 400, "1_000": 400,
 		} {
-			edge(t, o, op.id+": size "+size, withQuery(shot{method: "GET", path: op.path}, "size", size), want)
+			edge(t, o, op.id+": size "+size, withQuery(shot{method: "GET", path: list}, "size", size), want)
 		}
 		for _, length := range []int{1, 4095, 4096, 4097, 20_000} {
-			edge(t, o, fmt.Sprintf("%s: a cursor of %d bytes", op.id, length), withQuery(shot{method: "GET", path: op.path}, "cursor", strings.Repeat("A", length)), 400)
+			edge(t, o, fmt.Sprintf("%s: a cursor of %d bytes", op.id, length), withQuery(shot{method: "GET", path: list}, "cursor", strings.Repeat("A", length)), 400)
 		}
-		edge(t, o, op.id+": a size twice", shot{method: "GET", path: op.path + "?size=1&size=1000"}, 400)
-		edge(t, o, op.id+": 2,000 parameters", shot{method: "GET", path: op.path + "?" + strings.Repeat("a=b&", 2000)}, 200)
-		edge(t, o, op.id+": a query that decodes to nothing", shot{method: "GET", path: op.path + "?size=%zz"}, 400)
+		edge(t, o, op.id+": a size twice", shot{method: "GET", path: list + "?size=1&size=1000"}, 400)
+		edge(t, o, op.id+": 2,000 parameters", shot{method: "GET", path: list + "?" + strings.Repeat("a=b&", 2000)}, 200)
+		edge(t, o, op.id+": a query that decodes to nothing", shot{method: "GET", path: list + "?size=%zz"}, 400)
 	}
 }
 

@@ -87,7 +87,7 @@ func newOrganization(t *testing.T, name string, requestsPerMinute int32) *tenant
 		g.Expect(made.Status.Namespace).NotTo(BeEmpty())
 	})
 	o.namespace = made.Status.Namespace
-	o.token = o.key(t, "key-"+o.mark)
+	o.token = o.key(t, "key-"+o.mark, v1alpha1.Scopes()...)
 	return o
 }
 
@@ -113,7 +113,7 @@ var sharedTime = time.Date(2026, 3, 2, 8, 30, 0, 0, time.UTC)
 
 // nameAll names what seed makes.
 func (o *tenant) nameAll() {
-	for _, what := range []string{"repository", "project", "finding", "review", "issue", "scan", "endpoint"} {
+	for _, what := range []string{"repository", "project", "finding", "review", "issue", "scan", "upload", "endpoint"} {
 		o.ids[what] = what[:2] + "-" + o.mark
 	}
 }
@@ -128,6 +128,7 @@ func (o *tenant) seed(t *testing.T) {
 	}
 	o.sent = o.receive(t)
 	o.ids["delivery"] = o.sent.id
+	o.ids["owner"], o.ids["repo"] = o.marker, o.marker
 	harness.Eventually(t, func(g Gomega) {
 		for _, path := range []string{"/v1/findings", "/v2/repos", "/v1/reviews", o.findingPath(), o.projectPath(), "/v2/issues/" + o.ids["issue"]} {
 			a := target.facade.send(t, o.token, shot{method: "GET", path: path})
@@ -217,7 +218,12 @@ func (o *tenant) finding(n int) *v1alpha1.Finding {
 
 func (o *tenant) scan() *v1alpha1.Scan {
 	return builder.Scan(o.ids["scan"], sharedTime).In(o.namespace).Project(o.ids["repository"], o.ids["project"]).
-		Tool(o.marker, v1alpha1.CategoryCode).Ended(sharedTime.Add(time.Minute), v1alpha1.ScanSucceeded).Build()
+		Tool(o.marker, v1alpha1.CategoryCode).Ended(sharedTime.Add(time.Minute), v1alpha1.ScanSucceeded).
+		Mutate(func(s *v1alpha1.Scan) {
+			s.Spec.ToolVersion, s.Spec.Analysis, s.Spec.Commit, s.Spec.Message = o.marker, o.marker, o.marker, o.text("message")
+			s.Spec.Upload, s.Spec.ImportedBy = &v1alpha1.ScanUpload{ID: o.ids["upload"], Scans: 1}, "apikey/"+o.marker
+			s.Spec.SkippedBecause = []v1alpha1.ScanSkip{{Reason: o.text("reason"), Count: 1}}
+		}).Build()
 }
 
 func (o *tenant) review() *v1alpha1.Review {

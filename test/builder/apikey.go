@@ -3,15 +3,15 @@ package builder
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
 // APIKeyBuilder builds an APIKey.
-type APIKeyBuilder struct{ object appsecv1alpha1.APIKey }
+type APIKeyBuilder struct{ object v1alpha1.APIKey }
 
 // APIKey starts one that may do everything and has the default life.
 func APIKey(name string) *APIKeyBuilder {
-	return &APIKeyBuilder{object: appsecv1alpha1.APIKey{
+	return &APIKeyBuilder{object: v1alpha1.APIKey{
 		TypeMeta:   typeMeta("APIKey"),
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 	}}
@@ -24,7 +24,7 @@ func (b *APIKeyBuilder) In(namespace string) *APIKeyBuilder {
 }
 
 // Scopes sets what the key may do.
-func (b *APIKeyBuilder) Scopes(scopes ...appsecv1alpha1.Scope) *APIKeyBuilder {
+func (b *APIKeyBuilder) Scopes(scopes ...v1alpha1.Scope) *APIKeyBuilder {
 	b.object.Spec.Scopes = scopes
 	return b
 }
@@ -36,10 +36,10 @@ func (b *APIKeyBuilder) Disabled() *APIKeyBuilder {
 }
 
 // Mutate changes what has no method of its own.
-func (b *APIKeyBuilder) Mutate(change func(*appsecv1alpha1.APIKey)) *APIKeyBuilder {
+func (b *APIKeyBuilder) Mutate(change func(*v1alpha1.APIKey)) *APIKeyBuilder {
 	change(&b.object)
 	return b
 }
 
 // Build returns the key.
-func (b *APIKeyBuilder) Build() *appsecv1alpha1.APIKey { return &b.object }
+func (b *APIKeyBuilder) Build() *v1alpha1.APIKey { return &b.object }

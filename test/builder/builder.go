@@ -7,19 +7,19 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
 func typeMeta(kind string) metav1.TypeMeta {
-	return metav1.TypeMeta{APIVersion: appsecv1alpha1.GroupVersion.String(), Kind: kind}
+	return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind}
 }
 
 // Time is the moment, to the second as it is stored.
-func Time(at time.Time) appsecv1alpha1.Time {
-	return appsecv1alpha1.NewTime(at.UTC().Truncate(time.Second))
+func Time(at time.Time) v1alpha1.Time {
+	return v1alpha1.NewTime(at.UTC().Truncate(time.Second))
 }
 
-func timePointer(at time.Time) *appsecv1alpha1.Time {
+func timePointer(at time.Time) *v1alpha1.Time {
 	t := Time(at)
 	return &t
 }

@@ -3,19 +3,19 @@ package builder
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
 // ProjectBuilder builds a Project.
-type ProjectBuilder struct{ object appsecv1alpha1.Project }
+type ProjectBuilder struct{ object v1alpha1.Project }
 
 // Project starts one of repository "repo".
 func Project(name string) *ProjectBuilder {
-	return &ProjectBuilder{object: appsecv1alpha1.Project{
+	return &ProjectBuilder{object: v1alpha1.Project{
 		TypeMeta:   typeMeta("Project"),
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: appsecv1alpha1.ProjectSpec{
-			RepositoryRef: appsecv1alpha1.RepositoryReference{Name: "repo"},
+		Spec: v1alpha1.ProjectSpec{
+			RepositoryRef: v1alpha1.RepositoryReference{Name: "repo"},
 			DisplayName:   "Project " + name,
 		},
 	}}
@@ -29,21 +29,21 @@ func (b *ProjectBuilder) In(namespace string) *ProjectBuilder {
 
 // Repository sets the repository.
 func (b *ProjectBuilder) Repository(name string) *ProjectBuilder {
-	b.object.Spec.RepositoryRef.Name = appsecv1alpha1.ResourceName(name)
+	b.object.Spec.RepositoryRef.Name = v1alpha1.ResourceName(name)
 	return b
 }
 
 // User sets what people say of the project.
-func (b *ProjectBuilder) User(assessment appsecv1alpha1.ProjectAssessment) *ProjectBuilder {
+func (b *ProjectBuilder) User(assessment v1alpha1.ProjectAssessment) *ProjectBuilder {
 	b.object.Spec.User = assessment
 	return b
 }
 
 // Mutate changes what has no method of its own.
-func (b *ProjectBuilder) Mutate(change func(*appsecv1alpha1.Project)) *ProjectBuilder {
+func (b *ProjectBuilder) Mutate(change func(*v1alpha1.Project)) *ProjectBuilder {
 	change(&b.object)
 	return b
 }
 
 // Build returns the project.
-func (b *ProjectBuilder) Build() *appsecv1alpha1.Project { return &b.object }
+func (b *ProjectBuilder) Build() *v1alpha1.Project { return &b.object }

@@ -3,18 +3,18 @@ package builder
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
 // RepositoryBuilder builds a Repository.
-type RepositoryBuilder struct{ object appsecv1alpha1.Repository }
+type RepositoryBuilder struct{ object v1alpha1.Repository }
 
 // Repository starts one at provider "github".
 func Repository(name string) *RepositoryBuilder {
-	return &RepositoryBuilder{object: appsecv1alpha1.Repository{
+	return &RepositoryBuilder{object: v1alpha1.Repository{
 		TypeMeta:   typeMeta("Repository"),
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       appsecv1alpha1.RepositorySpec{Provider: "github", FullName: "acme/" + name},
+		Spec:       v1alpha1.RepositorySpec{Provider: "github", FullName: "acme/" + name},
 	}}
 }
 
@@ -31,10 +31,10 @@ func (b *RepositoryBuilder) URL(url string) *RepositoryBuilder {
 }
 
 // Mutate changes what has no method of its own.
-func (b *RepositoryBuilder) Mutate(change func(*appsecv1alpha1.Repository)) *RepositoryBuilder {
+func (b *RepositoryBuilder) Mutate(change func(*v1alpha1.Repository)) *RepositoryBuilder {
 	change(&b.object)
 	return b
 }
 
 // Build returns the repository.
-func (b *RepositoryBuilder) Build() *appsecv1alpha1.Repository { return &b.object }
+func (b *RepositoryBuilder) Build() *v1alpha1.Repository { return &b.object }

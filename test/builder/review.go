@@ -5,21 +5,21 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
 // ReviewBuilder builds a Review.
-type ReviewBuilder struct{ object appsecv1alpha1.Review }
+type ReviewBuilder struct{ object v1alpha1.Review }
 
 // Review starts one of the open pull request 1 of repository "repo", with no commit reviewed.
 func Review(name string) *ReviewBuilder {
-	return &ReviewBuilder{object: appsecv1alpha1.Review{
+	return &ReviewBuilder{object: v1alpha1.Review{
 		TypeMeta:   typeMeta("Review"),
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: appsecv1alpha1.ReviewSpec{
-			RepositoryRef: appsecv1alpha1.RepositoryReference{Name: "repo"},
+		Spec: v1alpha1.ReviewSpec{
+			RepositoryRef: v1alpha1.RepositoryReference{Name: "repo"},
 			PRNumber:      1,
-			PRStatus:      appsecv1alpha1.PullRequestOpen,
+			PRStatus:      v1alpha1.PullRequestOpen,
 		},
 	}}
 }
@@ -32,28 +32,29 @@ func (b *ReviewBuilder) In(namespace string) *ReviewBuilder {
 
 // PullRequest sets the repository and the number.
 func (b *ReviewBuilder) PullRequest(repository string, number int32) *ReviewBuilder {
-	b.object.Spec.RepositoryRef.Name = appsecv1alpha1.ResourceName(repository)
+	b.object.Spec.RepositoryRef.Name = v1alpha1.ResourceName(repository)
 	b.object.Spec.PRNumber = number
 	return b
 }
 
 // Status sets where the pull request is in its life.
-func (b *ReviewBuilder) Status(status appsecv1alpha1.PullRequestStatus) *ReviewBuilder {
+func (b *ReviewBuilder) Status(status v1alpha1.PullRequestStatus) *ReviewBuilder {
 	b.object.Spec.PRStatus = status
 	return b
 }
 
 // Reviewed adds a commit behind those reviewed so far.
 func (b *ReviewBuilder) Reviewed(sha string, at time.Time) *ReviewBuilder {
-	b.object.Spec.ReviewedCommits = append(b.object.Spec.ReviewedCommits, appsecv1alpha1.ReviewedCommit{SHA: sha, ReviewedAt: Time(at)})
+	b.object.Spec.ReviewedCommits = append(b.object.Spec.ReviewedCommits,
+		v1alpha1.ReviewedCommit{SHA: sha, ReviewedAt: Time(at)})
 	return b
 }
 
 // Mutate changes what has no method of its own.
-func (b *ReviewBuilder) Mutate(change func(*appsecv1alpha1.Review)) *ReviewBuilder {
+func (b *ReviewBuilder) Mutate(change func(*v1alpha1.Review)) *ReviewBuilder {
 	change(&b.object)
 	return b
 }
 
 // Build returns the review.
-func (b *ReviewBuilder) Build() *appsecv1alpha1.Review { return &b.object }
+func (b *ReviewBuilder) Build() *v1alpha1.Review { return &b.object }

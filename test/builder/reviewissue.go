@@ -3,21 +3,21 @@ package builder
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
 // ReviewIssueBuilder builds a ReviewIssue.
-type ReviewIssueBuilder struct{ object appsecv1alpha1.ReviewIssue }
+type ReviewIssueBuilder struct{ object v1alpha1.ReviewIssue }
 
 // ReviewIssue starts one of low severity of review "review", seen in no commit.
 func ReviewIssue(name string) *ReviewIssueBuilder {
-	return &ReviewIssueBuilder{object: appsecv1alpha1.ReviewIssue{
+	return &ReviewIssueBuilder{object: v1alpha1.ReviewIssue{
 		TypeMeta:   typeMeta("ReviewIssue"),
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: appsecv1alpha1.ReviewIssueSpec{
-			ReviewRef: appsecv1alpha1.ReviewReference{Name: "review"},
+		Spec: v1alpha1.ReviewIssueSpec{
+			ReviewRef: v1alpha1.ReviewReference{Name: "review"},
 			Title:     "Title of " + name,
-			Severity:  appsecv1alpha1.LevelLow,
+			Severity:  v1alpha1.LevelLow,
 		},
 	}}
 }
@@ -30,18 +30,18 @@ func (b *ReviewIssueBuilder) In(namespace string) *ReviewIssueBuilder {
 
 // Review sets the review.
 func (b *ReviewIssueBuilder) Review(name string) *ReviewIssueBuilder {
-	b.object.Spec.ReviewRef.Name = appsecv1alpha1.ResourceName(name)
+	b.object.Spec.ReviewRef.Name = v1alpha1.ResourceName(name)
 	return b
 }
 
 // Severity sets the severity.
-func (b *ReviewIssueBuilder) Severity(severity appsecv1alpha1.Level) *ReviewIssueBuilder {
+func (b *ReviewIssueBuilder) Severity(severity v1alpha1.Level) *ReviewIssueBuilder {
 	b.object.Spec.Severity = severity
 	return b
 }
 
 // SeenIn adds commits that show the issue; the first of all is that which first showed it.
-func (b *ReviewIssueBuilder) SeenIn(commits ...appsecv1alpha1.CommitSHA) *ReviewIssueBuilder {
+func (b *ReviewIssueBuilder) SeenIn(commits ...v1alpha1.CommitSHA) *ReviewIssueBuilder {
 	if b.object.Spec.CommitSHA == "" && len(commits) > 0 {
 		b.object.Spec.CommitSHA = string(commits[0])
 	}
@@ -50,10 +50,10 @@ func (b *ReviewIssueBuilder) SeenIn(commits ...appsecv1alpha1.CommitSHA) *Review
 }
 
 // Mutate changes what has no method of its own.
-func (b *ReviewIssueBuilder) Mutate(change func(*appsecv1alpha1.ReviewIssue)) *ReviewIssueBuilder {
+func (b *ReviewIssueBuilder) Mutate(change func(*v1alpha1.ReviewIssue)) *ReviewIssueBuilder {
 	change(&b.object)
 	return b
 }
 
 // Build returns the issue.
-func (b *ReviewIssueBuilder) Build() *appsecv1alpha1.ReviewIssue { return &b.object }
+func (b *ReviewIssueBuilder) Build() *v1alpha1.ReviewIssue { return &b.object }

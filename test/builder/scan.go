@@ -5,22 +5,22 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
 // ScanBuilder builds a Scan.
-type ScanBuilder struct{ object appsecv1alpha1.Scan }
+type ScanBuilder struct{ object v1alpha1.Scan }
 
 // Scan starts one by tool "gosec" of category Code, of project "proj" in repository "repo".
 func Scan(name string, startedAt time.Time) *ScanBuilder {
-	return &ScanBuilder{object: appsecv1alpha1.Scan{
+	return &ScanBuilder{object: v1alpha1.Scan{
 		TypeMeta:   typeMeta("Scan"),
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: appsecv1alpha1.ScanSpec{
-			RepositoryRef: appsecv1alpha1.RepositoryReference{Name: "repo"},
-			ProjectRef:    appsecv1alpha1.ProjectReference{Name: "proj"},
+		Spec: v1alpha1.ScanSpec{
+			RepositoryRef: v1alpha1.RepositoryReference{Name: "repo"},
+			ProjectRef:    v1alpha1.ProjectReference{Name: "proj"},
 			Tool:          "gosec",
-			Category:      appsecv1alpha1.CategoryCode,
+			Category:      v1alpha1.CategoryCode,
 			StartedAt:     Time(startedAt),
 		},
 	}}
@@ -34,28 +34,34 @@ func (b *ScanBuilder) In(namespace string) *ScanBuilder {
 
 // Project sets the repository and the project.
 func (b *ScanBuilder) Project(repository, project string) *ScanBuilder {
-	b.object.Spec.RepositoryRef.Name = appsecv1alpha1.ResourceName(repository)
-	b.object.Spec.ProjectRef.Name = appsecv1alpha1.ResourceName(project)
+	b.object.Spec.RepositoryRef.Name = v1alpha1.ResourceName(repository)
+	b.object.Spec.ProjectRef.Name = v1alpha1.ResourceName(project)
 	return b
 }
 
 // Tool sets the scanner and the category of what it looks for.
-func (b *ScanBuilder) Tool(tool string, category appsecv1alpha1.FindingCategory) *ScanBuilder {
+func (b *ScanBuilder) Tool(tool string, category v1alpha1.FindingCategory) *ScanBuilder {
 	b.object.Spec.Tool, b.object.Spec.Category = tool, category
 	return b
 }
 
 // Ended sets the end.
-func (b *ScanBuilder) Ended(at time.Time, outcome appsecv1alpha1.ScanOutcome) *ScanBuilder {
+func (b *ScanBuilder) Ended(at time.Time, outcome v1alpha1.ScanOutcome) *ScanBuilder {
 	b.object.Spec.CompletedAt, b.object.Spec.Outcome = timePointer(at), outcome
 	return b
 }
 
+// OfPullRequest makes it the scan of a pull request.
+func (b *ScanBuilder) OfPullRequest(review string, number int32) *ScanBuilder {
+	b.object.Spec.Review = &v1alpha1.ScanReview{Name: review, PRNumber: number}
+	return b
+}
+
 // Mutate changes what has no method of its own.
-func (b *ScanBuilder) Mutate(change func(*appsecv1alpha1.Scan)) *ScanBuilder {
+func (b *ScanBuilder) Mutate(change func(*v1alpha1.Scan)) *ScanBuilder {
 	change(&b.object)
 	return b
 }
 
 // Build returns the scan.
-func (b *ScanBuilder) Build() *appsecv1alpha1.Scan { return &b.object }
+func (b *ScanBuilder) Build() *v1alpha1.Scan { return &b.object }

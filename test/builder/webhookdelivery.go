@@ -5,24 +5,24 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
 // WebhookDeliveryBuilder builds a WebhookDelivery.
 type WebhookDeliveryBuilder struct {
-	object appsecv1alpha1.WebhookDelivery
+	object v1alpha1.WebhookDelivery
 }
 
 // WebhookDelivery starts one of a ping to endpoint "endpoint", with an empty object as its payload.
 func WebhookDelivery(name string, at time.Time) *WebhookDeliveryBuilder {
-	return &WebhookDeliveryBuilder{object: appsecv1alpha1.WebhookDelivery{
+	return &WebhookDeliveryBuilder{object: v1alpha1.WebhookDelivery{
 		TypeMeta:   typeMeta("WebhookDelivery"),
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: appsecv1alpha1.WebhookDeliverySpec{
-			EndpointRef: appsecv1alpha1.WebhookEndpointReference{Name: "endpoint"},
-			Event: appsecv1alpha1.WebhookEvent{
+		Spec: v1alpha1.WebhookDeliverySpec{
+			EndpointRef: v1alpha1.WebhookEndpointReference{Name: "endpoint"},
+			Event: v1alpha1.WebhookEvent{
 				ID: "event-of-" + name, Type: "webhook.ping", Time: Time(at),
-				Subject: appsecv1alpha1.WebhookEventSubject{Kind: "WebhookEndpoint", Name: "endpoint"},
+				Subject: v1alpha1.WebhookEventSubject{Kind: "WebhookEndpoint", Name: "endpoint"},
 			},
 			Payload: "{}",
 		},
@@ -37,7 +37,7 @@ func (b *WebhookDeliveryBuilder) In(namespace string) *WebhookDeliveryBuilder {
 
 // Endpoint sets the endpoint.
 func (b *WebhookDeliveryBuilder) Endpoint(name string) *WebhookDeliveryBuilder {
-	b.object.Spec.EndpointRef.Name = appsecv1alpha1.ResourceName(name)
+	b.object.Spec.EndpointRef.Name = v1alpha1.ResourceName(name)
 	return b
 }
 
@@ -48,10 +48,10 @@ func (b *WebhookDeliveryBuilder) Payload(payload string) *WebhookDeliveryBuilder
 }
 
 // Mutate changes what has no method of its own.
-func (b *WebhookDeliveryBuilder) Mutate(change func(*appsecv1alpha1.WebhookDelivery)) *WebhookDeliveryBuilder {
+func (b *WebhookDeliveryBuilder) Mutate(change func(*v1alpha1.WebhookDelivery)) *WebhookDeliveryBuilder {
 	change(&b.object)
 	return b
 }
 
 // Build returns the delivery.
-func (b *WebhookDeliveryBuilder) Build() *appsecv1alpha1.WebhookDelivery { return &b.object }
+func (b *WebhookDeliveryBuilder) Build() *v1alpha1.WebhookDelivery { return &b.object }

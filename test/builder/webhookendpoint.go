@@ -3,20 +3,20 @@ package builder
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
 // WebhookEndpointBuilder builds a WebhookEndpoint.
 type WebhookEndpointBuilder struct {
-	object appsecv1alpha1.WebhookEndpoint
+	object v1alpha1.WebhookEndpoint
 }
 
 // WebhookEndpoint starts one that receives all events at a URL that leads nowhere.
 func WebhookEndpoint(name string) *WebhookEndpointBuilder {
-	return &WebhookEndpointBuilder{object: appsecv1alpha1.WebhookEndpoint{
+	return &WebhookEndpointBuilder{object: v1alpha1.WebhookEndpoint{
 		TypeMeta:   typeMeta("WebhookEndpoint"),
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       appsecv1alpha1.WebhookEndpointSpec{URL: "https://hooks.invalid/" + name},
+		Spec:       v1alpha1.WebhookEndpointSpec{URL: "https://hooks.invalid/" + name},
 	}}
 }
 
@@ -33,22 +33,22 @@ func (b *WebhookEndpointBuilder) URL(url string) *WebhookEndpointBuilder {
 }
 
 // Events sets which events are sent.
-func (b *WebhookEndpointBuilder) Events(events ...appsecv1alpha1.WebhookEventPattern) *WebhookEndpointBuilder {
+func (b *WebhookEndpointBuilder) Events(events ...v1alpha1.WebhookEventPattern) *WebhookEndpointBuilder {
 	b.object.Spec.Events = events
 	return b
 }
 
 // Secret names the Secret that holds the signing secret.
 func (b *WebhookEndpointBuilder) Secret(name string) *WebhookEndpointBuilder {
-	b.object.Spec.SecretRef = &appsecv1alpha1.SecretReference{Name: appsecv1alpha1.ResourceName(name)}
+	b.object.Spec.SecretRef = &v1alpha1.SecretReference{Name: v1alpha1.ResourceName(name)}
 	return b
 }
 
 // Mutate changes what has no method of its own.
-func (b *WebhookEndpointBuilder) Mutate(change func(*appsecv1alpha1.WebhookEndpoint)) *WebhookEndpointBuilder {
+func (b *WebhookEndpointBuilder) Mutate(change func(*v1alpha1.WebhookEndpoint)) *WebhookEndpointBuilder {
 	change(&b.object)
 	return b
 }
 
 // Build returns the endpoint.
-func (b *WebhookEndpointBuilder) Build() *appsecv1alpha1.WebhookEndpoint { return &b.object }
+func (b *WebhookEndpointBuilder) Build() *v1alpha1.WebhookEndpoint { return &b.object }

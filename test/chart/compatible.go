@@ -25,7 +25,8 @@ func Incompatible(before, after *apiextensionsv1.CustomResourceDefinition) []str
 	}
 	for i := range before.Spec.Versions {
 		was := &before.Spec.Versions[i]
-		at := slices.IndexFunc(after.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == was.Name })
+		at := slices.IndexFunc(after.Spec.Versions,
+			func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == was.Name })
 		if at < 0 || was.Served && !after.Spec.Versions[at].Served {
 			report("", "the version %s is not served any more", was.Name)
 			continue
@@ -77,7 +78,8 @@ func compareSchema(report reporter, path string, before, after *apiextensionsv1.
 		report(path, "null is refused")
 	}
 	for _, name := range after.Required {
-		if was, known := before.Properties[name]; !slices.Contains(before.Required, name) && after.Properties[name].Default == nil && (!known || was.Default == nil) {
+		if was, known := before.Properties[name]; !slices.Contains(before.Required, name) &&
+			after.Properties[name].Default == nil && (!known || was.Default == nil) {
 			report(path+"."+name, "it is required now")
 		}
 	}
@@ -134,7 +136,8 @@ func compareBounds(report reporter, path string, before, after *apiextensionsv1.
 			report(path, "%s is closer than it was", bound.name)
 		}
 	}
-	if after.XListType != nil && *after.XListType != "atomic" && (before.XListType == nil || *before.XListType == "atomic") {
+	if after.XListType != nil && *after.XListType != "atomic" && (before.XListType == nil ||
+		*before.XListType == "atomic") {
 		report(path, "entries must differ now")
 	}
 }

@@ -90,7 +90,8 @@ type Release struct {
 // NewRelease returns a release that is yet to be installed; its namespace must be there.
 func NewRelease(t testing.TB, env *testenv.Environment, name, namespace string) *Release {
 	t.Helper()
-	return &Release{Name: name, Namespace: namespace, env: env, kubeconfig: testenv.WriteKubeconfig(t, env.Config, namespace)}
+	return &Release{Name: name, Namespace: namespace, env: env, kubeconfig: testenv.WriteKubeconfig(t, env.Config,
+		namespace)}
 }
 
 // Helm runs a command of helm against the release's API server, in its namespace.

@@ -161,8 +161,11 @@ func (s *source) messages() []string {
 	s.each(func(node ast.Node) {
 		switch node := node.(type) {
 		case *ast.CallExpr:
-			if called(node) == "conditions.Ready" {
+			switch name := called(node); {
+			case name == "conditions.Ready":
 				out = append(out, s.texts(node.Args[0])...)
+			case name == "JudgeByRepository": // its last argument is the message
+				out = append(out, s.texts(node.Args[len(node.Args)-1])...)
 			}
 		case *ast.CompositeLit:
 			if selector, is := node.Type.(*ast.SelectorExpr); is && (selector.Sel.Name == "Verdict" || selector.Sel.Name == "Condition") {

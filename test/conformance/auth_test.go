@@ -199,14 +199,12 @@ func TestAuth_ARotatedKeysOldTokenIsRefused(t *testing.T) {
 
 func TestAuth_AKeyIsLimitedToItsScopes(t *testing.T) {
 	o := newOrganization(t)
-	for _, scope := range []v1alpha1.Scope{
-		v1alpha1.ScopeFindingsRead, v1alpha1.ScopeFindingsTriage, v1alpha1.ScopeReposRead, v1alpha1.ScopeReviewsRead, v1alpha1.ScopeWebhooksVerify,
-	} {
+	for _, scope := range v1alpha1.Scopes() {
 		c := o.key(strings.ReplaceAll(string(scope), ":", "-"), scope)
 		for _, e := range endpoints {
 			a := c.do(e.method, e.path, e.body)
 			if e.scope != scope {
-				a.wantsError(403, "Forbidden", "a key for "+string(scope))
+				a.wantsError(403, "Forbidden", "a key for "+string(scope)).wantsCode("missing_scope")
 				continue
 			}
 			if a.Status == 403 {
@@ -216,11 +214,16 @@ func TestAuth_AKeyIsLimitedToItsScopes(t *testing.T) {
 	}
 }
 
-func TestAuth_AKeyWithNoScopeListedMayDoEverything(t *testing.T) {
-	o := sampleOrganization(t)
+// A scope that came later than the key must not be gained by an upgrade.
+func TestAuth_AKeyWithNoScopeListedHasTheDefaultOnes(t *testing.T) {
+	c := newOrganization(t).key("unlimited")
+	inherited := []v1alpha1.Scope{
+		v1alpha1.ScopeFindingsRead, v1alpha1.ScopeFindingsTriage, v1alpha1.ScopeReposRead, v1alpha1.ScopeReviewsRead, v1alpha1.ScopeWebhooksVerify,
+	}
 	for _, e := range endpoints {
-		if a := o.do(e.method, e.path, e.body); a.Status == 403 {
-			t.Errorf("%s: %s", a.request, a.Body)
+		a := c.do(e.method, e.path, e.body)
+		if refused := a.Status == 403; refused == slices.Contains(inherited, e.scope) {
+			t.Errorf("%s: %d %s", a.request, a.Status, a.Body)
 		}
 	}
 }

@@ -111,6 +111,7 @@ var messages = map[int][]string{
 	403: {"Forbidden"},
 	404: {"Resource not found"},
 	405: {"Method not allowed"},
+	409: {"Conflict"},
 	412: {"Precondition failed"},
 	429: {"Rate limit exceeded"},
 	500: {"Internal server error"},
@@ -128,6 +129,14 @@ func (a answer) wantsError(status int, message, reason string) answer {
 		a.t.Errorf("%s: %.200s: the detail is empty", reason, a.request)
 	}
 	return a
+}
+
+// wantsCode fails the test unless the error has that code, and names no field.
+func (a answer) wantsCode(code string) {
+	a.t.Helper()
+	if got := a.object(); got["code"] != code || got["field"] != "" {
+		a.t.Errorf("%.200s: got %q, %q; want %q", a.request, got["code"], got["field"], code)
+	}
 }
 
 func (a answer) badQuery(reason string) answer {

@@ -159,7 +159,7 @@ func emptyOrganization(t *testing.T, requestsPerMinute int32) *organization {
 		g.Expect(made.Status.Namespace).NotTo(BeEmpty(), "are the deployment's controllers running?")
 		o.namespace = made.Status.Namespace
 	})
-	o.caller = o.key("conformance")
+	o.caller = o.key("conformance", v1alpha1.Scopes()...)
 	return o
 }
 

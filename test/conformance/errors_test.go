@@ -9,7 +9,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/apiclient"
 )
 
-func TestErrors_TheBodyHasErrorAndDetailAlone(t *testing.T) {
+func TestErrors_TheBodyHasTheDescribedMembersAlone(t *testing.T) {
 	c := anyKey(t)
 	for _, a := range []answer{
 		c.get("/v1/findings?size=0"), c.patch("/v1/findings/f-none", `x`), c.get("/nowhere"), c.do("DELETE", "/v1/findings", ""),
@@ -18,6 +18,48 @@ func TestErrors_TheBodyHasErrorAndDetailAlone(t *testing.T) {
 		wantsShape(t, a.request, a.object(), errorShape)
 		if message := a.object().text("error"); !slices.Contains(messages[a.Status], message) {
 			t.Errorf("%s: %d has the error %q, want one of %q", a.request, a.Status, message, messages[a.Status])
+		}
+	}
+}
+
+// For programs, an addition: what is wrong in a word, and with which parameter, header or member.
+func TestErrors_TheCodeAndTheFieldSayWhatIsWrong(t *testing.T) {
+	c := anyKey(t)
+	post := func(body string) answer { return c.post("/v2/webhook-deliveries/none/verify", body) }
+	for _, test := range []struct {
+		answer      answer
+		code, field string
+	}{
+		{c.get("/v1/findings?size=0"), "invalid_value", "size"},
+		{c.get("/v1/findings?min_score=x"), "invalid_value", "min_score"},
+		{c.get("/v1/findings?created_until=x"), "invalid_value", "created_until"},
+		{c.get("/v1/findings?updated_since=2026-03-02T00:00:00Z&updated_until=2026-03-01T00:00:00Z"), "invalid_value", "updated_until"},
+		{c.get("/v1/findings?text=1+2+3+4+5+6+7+8+9"), "invalid_value", "text"},
+		{c.get("/v1/reviews?start_time=2026-03-02T00:00:00Z&end_time=2026-03-01T00:00:00Z"), "invalid_value", "end_time"},
+		{c.get("/v1/findings?size=1&size=2"), "repeated", "size"},
+		{c.get("/v1/findings?owner=%zz"), "malformed", "owner"},
+		{c.get("/v1/findings?cursor=x"), "invalid_cursor", "cursor"},
+		{c.get("/v2/findings/%ff"), "invalid_value", "id"},
+		{c.get(findingPath("r", "%00", "f")), "invalid_value", "project_id"},
+		{c.patch("/v2/findings/f-none", `{"user_status":"x"}`), "invalid_value", "user_status"},
+		{c.patch("/v2/findings/f-none", `{"comments":1}`), "invalid_value", "comments"},
+		{c.patch("/v2/findings/f-none", `{"comments":"x","comments":"y"}`), "repeated", "comments"},
+		{c.patch("/v2/findings/f-none", `{"x":"x","x":"y","comments":"z"}`), "malformed", ""},
+		{c.patch("/v2/findings/f-none", `{`), "malformed", ""},
+		{c.patch("/v2/findings/f-none", `{"x":1}`), "missing", "user_status"},
+		{c.patch("/v2/findings/f-none", `{}`), "missing", ""},
+		{c.patch("/v2/findings/f-none", `{"comments":"x"}`, apiclient.Header("Content-Type", "text/plain")), "invalid_value", "content-type"},
+		{c.patch("/v1/findings/f-none", `{"user_status":"open","x":"`+strings.Repeat("a", 4<<20)+`"}`), "too_long", ""},
+		{post(`{"payload":"x"}`), "missing", "signature"},
+		{post(`{"payload":"x","signature":"y"}`), "not_found", ""},
+		{c.get("/v2/findings/f-none"), "not_found", ""},
+		{c.get("/nowhere"), "not_found", ""},
+		{c.do("DELETE", "/v1/findings", ""), "method_not_allowed", ""},
+		{anonymous(t).get("/v1/findings"), "unauthorized", ""},
+	} {
+		got := test.answer.object()
+		if got["code"] != test.code || got["field"] != test.field {
+			t.Errorf("%.200s: got %q, %q; want %q, %q", test.answer.request, got["code"], got["field"], test.code, test.field)
 		}
 	}
 }

@@ -22,8 +22,11 @@ type list struct {
 var lists = []list{
 	{"/v1/findings", []string{"created_at", "updated_at"}, "created_at", "desc", 100, v1alpha1.ScopeFindingsRead, findingV1Shape},
 	{"/v2/findings", []string{"created_at", "updated_at"}, "created_at", "desc", 100, v1alpha1.ScopeFindingsRead, findingV2Shape},
+	{"/v2/full-findings", []string{"created_at", "updated_at"}, "created_at", "desc", 100, v1alpha1.ScopeFindingsRead, findingFullShape},
 	{"/v2/repos", []string{"created_at", "updated_at", "last_committed_at"}, "created_at", "desc", 100, v1alpha1.ScopeReposRead, repositoryShape},
 	{"/v1/reviews", []string{"pr_title", "pr_number", "pr_status", "pr_author", "repo_name", "open_issue_count", "updated_at"}, "updated_at", "desc", 10, v1alpha1.ScopeReviewsRead, reviewShape},
+	{"/v2/webhook-deliveries", []string{"created_at"}, "created_at", "desc", 100, v1alpha1.ScopeWebhooksRead, webhookDeliveryShape},
+	{"/v2/scans", []string{"created_at"}, "created_at", "desc", 100, v1alpha1.ScopeFindingsRead, scanShape},
 }
 
 // endpoint is one operation, called in a way that gets an answer of status 200 or 404.
@@ -36,13 +39,23 @@ type endpoint struct {
 var endpoints = []endpoint{
 	{"GET", "/v1/findings", "", v1alpha1.ScopeFindingsRead},
 	{"GET", "/v2/findings", "", v1alpha1.ScopeFindingsRead},
+	{"GET", "/v2/full-findings", "", v1alpha1.ScopeFindingsRead},
+	{"GET", "/v2/findings/f-none", "", v1alpha1.ScopeFindingsRead},
+	{"GET", "/v2/findings/f-none/history", "", v1alpha1.ScopeFindingsRead},
 	{"PATCH", "/v1/findings/f-none", `{"user_status":"open"}`, v1alpha1.ScopeFindingsTriage},
 	{"PATCH", "/v2/findings/f-none", `{"comments":"x"}`, v1alpha1.ScopeFindingsTriage},
 	{"GET", "/v2/repos/none/projects/none/findings/none", "", v1alpha1.ScopeFindingsRead},
 	{"GET", "/v2/repos", "", v1alpha1.ScopeReposRead},
 	{"GET", "/v2/repos/none/projects/none", "", v1alpha1.ScopeReposRead},
+	{"GET", "/v2/repos/none", "", v1alpha1.ScopeReposRead},
+	{"GET", "/v2/reviews/none/issues", "", v1alpha1.ScopeReviewsRead},
 	{"GET", "/v2/issues/none", "", v1alpha1.ScopeReviewsRead},
 	{"GET", "/v1/reviews", "", v1alpha1.ScopeReviewsRead},
+	{"GET", "/v2/scans", "", v1alpha1.ScopeFindingsRead},
+	{"GET", "/v2/scans/none", "", v1alpha1.ScopeFindingsRead},
+	{"GET", "/v2/uploads/none", "", v1alpha1.ScopeFindingsImport},
+	{"GET", "/v2/webhook-deliveries", "", v1alpha1.ScopeWebhooksRead},
+	{"GET", "/v2/webhook-deliveries/none", "", v1alpha1.ScopeWebhooksRead},
 	{"POST", "/v2/webhook-deliveries/none/verify", `{"payload":"x","signature":"y"}`, v1alpha1.ScopeWebhooksVerify},
 }
 

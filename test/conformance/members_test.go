@@ -25,9 +25,16 @@ func members(lines ...string) shape {
 	return s
 }
 
+// and is a shape with more members.
+func (s shape) and(lines ...string) shape {
+	more := members(lines...)
+	maps.Copy(more, s)
+	return more
+}
+
 var (
 	envelopeShape = members("boolean: has_more", "array: items", "string: next_cursor", "integer: total")
-	errorShape    = members("string: error detail")
+	errorShape    = members("string: error detail code field") // code and field are additions
 
 	findingV2Shape = members("string: id organization_id comments created_at updated_at status user_status",
 		"object: agent details project repo scan_details")
@@ -42,6 +49,17 @@ var (
 	projectContextShape     = members("string?: business_criticality exposure", "string: deployment owner", "array: sensitive_data_types")
 	findingRepoShape        = members("string: id name provider url")
 	scanDetailsShape        = members("string: scan_id", "string?: analyzed_at rejected_at verified_at")
+
+	// Additions: the members of shape v2, and these.
+	findingFullShape = findingV2Shape.and("string: closed_scan_id commit_hash decided_by decision_stale", "string?: closed_at expires_at reason", "object: facts", "array: fingerprints")
+	factsShape       = members("string: class rule_id secret_type tool tool_severity", "string?: category confidence", "number?: score",
+		"object: package suppression vulnerability")
+	suppressionShape   = members("string: justification", "string?: kind")
+	packageShape       = members("string: fixed_version name purl version")
+	vulnerabilityShape = members("string: id", "array: aliases")
+	fingerprintShape   = members("string: name value")
+	historyShape       = members("string: finding_id", "array: transitions")
+	transitionShape    = members("string: at by comment from imported_by scan_id to type", "string?: expires_at reason", "integer: seq")
 
 	findingV1Shape = members(
 		"string: id name description agent_name class attack_walkthrough severity remediation status user_status created_at updated_at",
@@ -147,6 +165,24 @@ var (
 		"string: id review_id title description severity status provider repo_id repo_name repo_owner file_path commit_sha commit_link",
 		"string: file_location_link resolved_by created_at updated_at", "string?: first_seen_at last_seen_at resolved_at",
 		"integer: line_number pr_number", "array: seen_in_commits")
+
+	webhookDeliveryShape = members(
+		"string: id endpoint_id event_id event_type event_time subject_kind subject_id status created_at",
+		"string?: next_attempt_at finished_at redelivered_at", "array: attempts")
+	webhookAttemptShape = members("string: at outcome message", "string?: ended_at retry_at", "integer: status_code")
+
+	scanShape = members("string: id repo_id project_id tool tool_version category analysis commit_hash upload_id review_id imported_by message",
+		"string?: status started_at completed_at created_at", "object: progress counts", "array: skipped_because")
+	scanProgressShape = members("integer: done total")
+	scanCountsShape   = members("integer: created updated closed reopened unchanged skipped")
+	scanSkipShape     = members("string: reason", "integer: count")
+	uploadShape       = members("string: id repo_id project_id", "string?: status", "boolean: dry_run", "integer: scan_count unlisted_changes",
+		"array: scans reviews warnings changes")
+	uploadReviewShape = members("string: review_id commit_hash fail_on gate_reason markdown", "string?: gate",
+		"integer: pr_number created reopened seen unchanged resolved skipped known in_doubt fixed open open_high open_medium open_low",
+		"array: base_never_scanned_with issues")
+	uploadReviewIssueShape = members("string: issue_id severity title place", "boolean: new")
+	uploadChangeShape      = members("string: tool action finding_id severity title place because")
 
 	verificationShape = members("string: delivery_id message status", "boolean: valid")
 )

@@ -94,6 +94,9 @@ func TestOrganizations_AnotherOrganizationsIDIsLikeOneThatDoesNotExist(t *testin
 		{"PATCH", "/v2/findings/repo?finding_id=f-theirs", "/v2/findings/repo?finding_id=f-none", `{"user_status":"muted"}`},
 		{"GET", findingPath("repo", "proj", "f-theirs"), findingPath("repo", "proj", "f-none"), ""},
 		{"GET", projectPath("repo", "proj"), projectPath("repo", "none"), ""},
+		{"GET", "/v2/findings/f-theirs", "/v2/findings/f-none", ""},
+		{"GET", "/v2/reviews/rv-theirs/issues", "/v2/reviews/rv-none/issues", ""},
+		{"GET", "/v2/findings/f-theirs/history", "/v2/findings/f-none/history", ""},
 		{"GET", "/v2/issues/ri-theirs", "/v2/issues/ri-none", ""},
 	} {
 		theirs := o.do(test.method, test.theirs, test.body).notFound("another organization's")

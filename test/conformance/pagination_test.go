@@ -492,7 +492,9 @@ func (o *organization) restless(stay, busy int) (ids []string) {
 		o.create(builder.Review(id).PullRequest("repo", int32(number+1)).In(o.namespace).Mutate(func(r *v1alpha1.Review) {
 			r.Spec.PRTitle, r.Spec.PRAuthor = fmt.Sprint("title ", number/3), fmt.Sprint("author ", number/4)
 		}).Build())
-		o.create(builder.Finding(id).In(o.namespace).DetectedAt(at).Build())
+		o.create(builder.Finding(id).In(o.namespace).DetectedAt(at).Build(),
+			builder.WebhookDelivery(id, at).Endpoint("absent").In(o.namespace).Build(),
+			builder.Scan(id, at).In(o.namespace).Ended(at, v1alpha1.ScanSucceeded).Build())
 	}
 	for i := range stay {
 		ids = append(ids, fmt.Sprintf("stay-%02d", i))
@@ -533,6 +535,8 @@ func (o *organization) unrest(done <-chan struct{}, busy int) {
 			errs = append(errs,
 				theDeployment.cluster.Create(ctx, builder.Finding(id).In(o.namespace).Build()),
 				theDeployment.cluster.Create(ctx, builder.Repository(id).In(o.namespace).Build()),
+				theDeployment.cluster.Create(ctx, builder.Scan(id, firstFinding).In(o.namespace).Ended(firstFinding, v1alpha1.ScanSucceeded).Build()),
+				theDeployment.cluster.Create(ctx, builder.WebhookDelivery(id, firstFinding).Endpoint("absent").In(o.namespace).Build()),
 				theDeployment.cluster.Create(ctx, builder.Review(id).PullRequest("repo", int32(1000+i)).In(o.namespace).Build()))
 		}
 		if err := errors.Join(errs...); err != nil {

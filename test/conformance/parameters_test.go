@@ -43,6 +43,7 @@ func TestParameters_AnEmptyQueryParameterIsAsIfItWereNotGiven(t *testing.T) {
 	o.finding(builder.Finding("f-1"))
 	forEachOperation(t, func(t *testing.T, path string, operation *openapi3.Operation) {
 		names := parametersIn(openapi3.ParameterInQuery, operation)
+		path = strings.Replace(path, "/v2/reviews/{id}/", "/v2/reviews/rv-open/", 1)
 		for _, name := range names {
 			for _, query := range []string{name + "=", name} {
 				if slices.Contains(names, "cursor") {
@@ -52,7 +53,12 @@ func TestParameters_AnEmptyQueryParameterIsAsIfItWereNotGiven(t *testing.T) {
 					}
 					continue
 				}
-				if path != "/v2/findings/{id}" {
+				switch path {
+				case "/v2/repos/{id}/projects/{project_id}/scans":
+					o.in(t).upload(with(projectPath("repo", "proj")+"/scans", query), sarifOf("one", "alpha")).wants(200, query)
+					continue
+				case "/v2/findings/{id}":
+				default:
 					t.Fatalf("%s has a query, and nobody knows how to call it; say it here", path)
 				}
 				o.in(t).patch(with("/v2/findings/f-1", query), `{"comments":"x"}`).wants(200, query)

@@ -118,7 +118,7 @@ func TestRateLimit_BlocksEveryEndpointOfTheKey(t *testing.T) {
 	c := o.keyWithLimit("ci", 3)
 	c.useUp(3)
 	for _, e := range endpoints {
-		c.do(e.method, e.path, e.body).wantsError(429, "Rate limit exceeded", "any endpoint")
+		c.do(e.method, e.path, e.body).wantsError(429, "Rate limit exceeded", "any endpoint").wantsCode("rate_limited")
 	}
 	c.get("/nowhere").wants(429, "paths that are none")
 }

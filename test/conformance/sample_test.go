@@ -68,9 +68,12 @@ func (o *organization) fill() {
 		builder.Finding("f-package").Project("full", "full").Tool("x", v1alpha1.CategoryPackage).In(o.namespace).Build(),
 		builder.Finding("f-secret-1").Project("full", "full").Tool("x", v1alpha1.CategorySecret).In(o.namespace).Build(),
 		builder.Finding("f-secret-2").Project("full", "full").Tool("x", v1alpha1.CategorySecret).In(o.namespace).Build(),
+		builder.Scan("scan-0", fullDetectedAt.Add(-time.Hour)).Project("full", "full").In(o.namespace).Ended(fullDetectedAt.Add(-time.Hour), v1alpha1.ScanSucceeded).Build(),
+		builder.Scan("scan-failed", fullDetectedAt.Add(-2*time.Hour)).Project("full", "full").In(o.namespace).Ended(fullDetectedAt.Add(-2*time.Hour), v1alpha1.ScanFailed).Build(),
 		builder.Scan("scan-1", fullDetectedAt).Project("full", "full").In(o.namespace).Ended(scannedAt, v1alpha1.ScanSucceeded).Build(),
 	)
 	o.fillReviews()
+	o.fillDeliveries()
 	o.settled(7)
 	o.settledRest()
 }
@@ -104,6 +107,25 @@ func (o *organization) fillReviews() {
 	)
 }
 
+// fillDeliveries makes deliveries that nobody receives: two wait for their endpoint, and one was for an endpoint that
+// no longer exists.
+func (o *organization) fillDeliveries() {
+	o.t.Helper()
+	delivery := func(name, event, subject string) *builder.WebhookDeliveryBuilder {
+		return builder.WebhookDelivery(name, fullDetectedAt).Endpoint("absent").In(o.namespace).Mutate(func(d *v1alpha1.WebhookDelivery) {
+			d.Spec.Event.Type = event
+			d.Spec.Event.Subject = v1alpha1.WebhookEventSubject{Kind: "Finding", Name: v1alpha1.ResourceName(subject)}
+		})
+	}
+	o.create(
+		delivery("whd-created", "finding.created", "f-full").Build(),
+		delivery("whd-closed", "finding.closed", "f-closed").Build(),
+		delivery("whd-failed", "finding.created", "f-closed").Endpoint("gone").Mutate(func(d *v1alpha1.WebhookDelivery) {
+			d.Spec.EndpointRef.UID = "00000000-0000-0000-0000-000000000000"
+		}).Build(),
+	)
+}
+
 // settledRest waits until the API shows what the controllers have made of the sample, and
 // nothing will change again.
 func (o *organization) settledRest() {
@@ -118,6 +140,7 @@ func (o *organization) settledRest() {
 		g.Expect(o.listed("/v1/reviews", "rv-merged")["open_issue_count"]).To(BeEquivalentTo(1))
 		g.Expect(o.listed("/v2/repos", "full")["secret_findings"]).To(BeEquivalentTo(2))
 		g.Expect(o.listed("/v2/repos", "full")["last_scanned_at"]).NotTo(BeNil())
+		g.Expect(o.listed("/v2/webhook-deliveries", "whd-failed")["status"]).To(Equal("failed"))
 	})
 }
 
@@ -189,11 +212,16 @@ func fullFinding() *builder.FindingBuilder {
 		Mutate(func(f *v1alpha1.Finding) {
 			s := &f.Spec
 			s.Class, s.Confidence, s.SecretType, s.CommitHash = "CWE-22", v1alpha1.LevelMedium, "none of these", "8f3e1c2d"
+			s.RuleID = "G304"
+			s.Fingerprints = []v1alpha1.Fingerprint{{Name: "primaryLocationLineHash/v1", Value: "39fa2ee980eb94b0:1"}}
+			s.Vulnerability = &v1alpha1.FindingVulnerability{ID: "CVE-2019-1549", Aliases: []string{"GHSA-29mw-wpgm-hmr9"}}
+			s.Package = &v1alpha1.FindingPackage{PURL: "pkg:apk/alpine/openssl@1.1.1c-r0", Name: "openssl", Version: "1.1.1c-r0", FixedVersion: "1.1.1d-r0"}
 			s.Agent = &v1alpha1.FindingAgent{Name: "gosec", Description: "Looks at Go.", Vector: "taint", CustomAgentVectorID: "vector-1"}
 			analyzed, verified, rejected := builder.Time(analyzedAt), builder.Time(verifiedAt), builder.Time(rejectedAt)
 			s.Scan = &v1alpha1.FindingScan{ScanID: "scan-1", AnalyzedAt: &analyzed, VerifiedAt: &verified, RejectedAt: &rejected}
 			s.Details = v1alpha1.FindingDetails{
 				Title: "Path traversal", Description: "The name is joined unchecked <&>.", Severity: v1alpha1.LevelHigh,
+				Score: "7.5", ToolSeverity: "HIGH",
 				Code: "open(name)", FixedCode: "root.open(name)",
 				ExploitFeasibility: "easy", ExploitWalkthrough: "Ask for ../..", Remediation: "Refuse what lies outside.", RemediationEffort: "hard",
 				Location:        &v1alpha1.FileLocation{FilePath: "api/download.go", LineNumber: 42, URL: "https://github.com/acme/full/blob/main/api/download.go#L42", Hash: "h1", ClassName: "Downloads", MethodName: "get", FunctionSignature: "get(name)"},

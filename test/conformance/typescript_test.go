@@ -19,7 +19,8 @@ import (
 // npmTimeout bounds each step of the trial; the first fetches packages.
 const npmTimeout = 3 * time.Minute
 
-// A client that somebody else's generator makes of the served contract lists, pages and patches.
+// A client that somebody else's generator makes of the served contract lists, pages and patches, and GitHub's own
+// client uploads.
 func TestGeneratedClient_TypeScriptListsPagesAndPatches(t *testing.T) {
 	for _, tool := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -31,7 +32,9 @@ func TestGeneratedClient_TypeScriptListsPagesAndPatches(t *testing.T) {
 	o.create(builder.Repository("another").In(o.namespace).Build(),
 		builder.Review("rv-1").Reviewed("sha-1", firstReviewAt).In(o.namespace).Build(),
 		builder.Review("rv-2").PullRequest("repo", 2).Reviewed("sha-1", firstReviewAt).In(o.namespace).Build())
+	o.patchResource(builder.Repository("repo").In(o.namespace).Build(), `{"spec":{"fullName":"Acme/octokit","defaultBranch":"main"}}`)
 	harness.Eventually(t, func(g Gomega) {
+		g.Expect(o.get("/v2/repos/repo").object()["full_name"]).To(Equal("Acme/octokit"))
 		g.Expect(o.get("/v2/repos?size=1").page().Total).To(Equal(2))
 		g.Expect(o.get("/v1/reviews?custom=reviewed").page().Total).To(Equal(2))
 	})
@@ -45,7 +48,8 @@ func TestGeneratedClient_TypeScriptListsPagesAndPatches(t *testing.T) {
 		defer cancel()
 		command := exec.CommandContext(ctx, arguments[0], arguments[1:]...)
 		command.Dir = folder
-		command.Env = append(os.Environ(), "FINDINGS_URL="+*baseURL, "FINDINGS_API_KEY="+o.Token, "FINDINGS_ID=f-002")
+		command.Env = append(os.Environ(), "FINDINGS_URL="+*baseURL, "FINDINGS_API_KEY="+o.Token, "FINDINGS_ID=f-002",
+			"FINDINGS_REPOSITORY=acme/octokit")
 		output, err := command.CombinedOutput()
 		return string(output), err
 	}
@@ -56,6 +60,7 @@ func TestGeneratedClient_TypeScriptListsPagesAndPatches(t *testing.T) {
 		{"npm", "run", "generate", "--", strings.TrimSuffix(*baseURL, "/") + "/openapi.json", "--output", "schema.d.ts"},
 		{"npm", "run", "build"},
 		{"node", "build/main.js"},
+		{"node", "build/octokit.js"}, // which is written for GitHub
 	} {
 		output, err := npm(step...)
 		if err != nil {

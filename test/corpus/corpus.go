@@ -184,11 +184,13 @@ var (
 		`"2562047h47m16.854775807s"`, `"2562047h47m16.854775808s"`, `"9223372036854775807ns"`, `"9223372036854775808ns"`, `"9999999999h"`, `"1ns"`, `"1us"`, `"1\u00b5s"`,
 		`"1\u03bcs"`, `"720h"`, `"8760h"`, `"87600h"`, `"P1D"`, `"PT1H"`, `"1h1h1h1h"`, `"1e3h"`, `"0x1h"`, `"1_000h"`, `"inf"`, `"yesterday"`, `"1m0.000000000000000000000001s"`,
 	}
-	names = []string{"", " ", "\x00", "\U0001F600", "\u202ea", "\ufeff", "a.b", "a/b", "__proto__", "constructor", "\uffff", "1", strings.Repeat("\U0001F600", 64), strings.Repeat("a", 64)}
+	names = []string{"", " ", "\x00", "\U0001F600", "\u202ea", "\ufeff", "a.b", "a/b", "__proto__", "constructor",
+		"\uffff", "1", strings.Repeat("\U0001F600", 64), strings.Repeat("a", 64)}
 )
 
 // Send sends JSON to the Kubernetes API, which no Go type would write, and returns its answer.
-func Send(ctx context.Context, client *http.Client, method, url, contentType string, content []byte) (status int, answer []byte, err error) {
+func Send(ctx context.Context, client *http.Client, method, url, contentType string,
+	content []byte) (status int, answer []byte, err error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(content))
 	if err != nil {
 		return 0, nil, err

@@ -49,7 +49,8 @@ func (g *Generator) Value(schema *apiextensionsv1.JSONSchemaProps, path string, 
 var insteadOf = map[string]string{"rotation": "secretRef"}
 
 func (g *Generator) wants(path string, required bool) bool {
-	return g.Full || required || path == g.Target || strings.HasPrefix(g.Target, path+".") || g.Target == path+"[]" || g.Target == path+"{}"
+	return g.Full || required || path == g.Target || strings.HasPrefix(g.Target, path+".") || g.Target == path+"[]" ||
+		g.Target == path+"{}"
 }
 
 func (g *Generator) object(schema *apiextensionsv1.JSONSchemaProps, path string, index int64) map[string]any {
@@ -177,7 +178,8 @@ func (g *Generator) shape(schema *apiextensionsv1.JSONSchemaProps, path string) 
 }
 
 // digits of the numbers that keep members apart; letters, since more patterns take them.
-var digits = strings.NewReplacer("0", "a", "1", "b", "2", "c", "3", "d", "4", "e", "5", "f", "6", "g", "7", "h", "8", "i", "9", "j")
+var digits = strings.NewReplacer("0", "a", "1", "b", "2", "c", "3", "d", "4", "e", "5", "f", "6", "g", "7", "h", "8",
+	"i", "9", "j")
 
 // Unique repeats the character; a number at the end keeps the members of a list apart.
 func Unique(character string, length, index int64) string {

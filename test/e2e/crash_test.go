@@ -73,6 +73,8 @@ func TestKillsLoseNothingAcknowledgedAndDoubleNothing(t *testing.T) {
 	checkNothingDoubled(t, findings, ids)
 	checkNothingLost(t, findings, j)
 	checkDoorsAgree(t, findings, rest)
+	checkKilledUpload(t, r, rest)
+	checkKilledReview(t, r, rest)
 
 	pids := r.pids(t)
 	r.kill()

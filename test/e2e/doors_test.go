@@ -52,6 +52,8 @@ func TestFindingsThroughBothDoorsAndAcrossRestarts(t *testing.T) {
 	t.Run("kubectl confirms, REST shows it", func(t *testing.T) { checkKubectlToREST(t, r, rest, ids[1]) })
 	t.Run("a second run in the folder is refused", func(t *testing.T) { checkRefused(t, r) })
 
+	t.Run("a repository that nobody wrote down comes with an upload, as the README has it", func(t *testing.T) { checkNewcomer(t, r, rest) })
+
 	before := rest.list(t, "/v1/findings", 1000)
 	reviews := rest.list(t, "/v1/reviews", 1000)
 	pids := r.pids(t)
@@ -102,9 +104,10 @@ func checkEnvironment(t *testing.T, r *run) {
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("the env file's names: -want +got:\n%s", diff)
 	}
-	if !strings.Contains(r.output.String(), `"Authorization: Bearer `+r.env["FINDINGS_API_KEY"]+`" "`+r.env["FINDINGS_URL"]+`/v1/findings`) {
-		t.Error("the terminal shows no command that lists the findings with the sample's key")
-	}
+	// The terminal is written to after the file.
+	eventually(t, "the terminal shows a command that lists the findings with the sample's key", func() bool {
+		return strings.Contains(r.output.String(), `"Authorization: Bearer `+r.env["FINDINGS_API_KEY"]+`" "`+r.env["FINDINGS_URL"]+`/v1/findings`)
+	})
 	checkNoLogHolds(t, r, r.env["FINDINGS_API_KEY"])
 }
 

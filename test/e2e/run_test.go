@@ -26,10 +26,10 @@ import (
 
 const (
 	// startTimeout is for a machine that tests other packages at the same time, and builds gosec.
-	startTimeout = 5 * time.Minute
+	startTimeout = 10 * time.Minute
 	stopTimeout  = 2 * time.Minute
 	// settleTimeout bounds each wait for something to show.
-	settleTimeout = time.Minute
+	settleTimeout = 3 * time.Minute
 	checkInterval = 20 * time.Millisecond
 )
 

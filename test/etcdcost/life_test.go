@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/importer"
-	"github.com/appsec-dev/findings-operator/internal/sarif"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -44,7 +44,7 @@ type life struct {
 	// unattended says that no controllers run.
 	unattended bool
 	// scanner imports and person triages, each with the rights of its role.
-	scanner, person client.Client
+	scanner, person *importer.Client
 	rest            *apiclient.Client
 	steps           []step
 }
@@ -130,7 +130,7 @@ func newLife(t *testing.T, name, address string, most int) *life {
 	return l
 }
 
-func (l *life) member(name string, role testenv.Role) client.Client {
+func (l *life) member(name string, role testenv.Role) *importer.Client {
 	l.Helper()
 	config, err := env.Member(l.Context(), l.namespace, name, role)
 	harness.Must(l.T, err)

@@ -55,8 +55,11 @@ func (a *audit) read(ctx context.Context) error {
 	return nil
 }
 
-// take takes in one state of an object.
+// take takes in one state of an object of the organization's.
 func (a *audit) take(stored rig.Stored) error {
+	if stored.Namespace != namespace {
+		return nil
+	}
 	switch stored.Resource {
 	case "findings":
 		return a.readFinding(stored)

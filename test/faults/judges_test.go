@@ -65,7 +65,7 @@ func TestTheAuditSeesWhatIsLostAndDoubled(t *testing.T) {
 	t.Parallel()
 	created := finding("", 0)
 	created.Created = true
-	gone := rig.Stored{Resource: "findings", Name: "f", Deleted: true}
+	gone := rig.Stored{Namespace: namespace, Resource: "findings", Name: "f", Deleted: true}
 	other := finding("", 1, 1)
 	other.Object = []byte(strings.Replace(string(other.Object), `"to":"1"`, `"to":"2"`, 1))
 	for _, c := range []struct {

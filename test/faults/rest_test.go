@@ -30,13 +30,18 @@ func (c *restClient) call(ctx context.Context, method, path string, body any) (i
 		}
 		content = bytes.NewReader(encoded)
 	}
+	return c.send(ctx, method, path, "application/json", content)
+}
+
+// send is call with a body as it is.
+func (c *restClient) send(ctx context.Context, method, path, mediaType string, content io.Reader) (int, answer, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.base+path, content)
 	if err != nil {
 		return 0, answer{}, err
 	}
 	request.Header.Set("Authorization", "Bearer "+c.token)
-	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
+	if content != http.NoBody {
+		request.Header.Set("Content-Type", mediaType)
 	}
 	response, err := c.http.Do(request)
 	if err != nil {

@@ -30,6 +30,7 @@ func TestNothingAcknowledgedIsLostOverSomeFaults(t *testing.T) {
 		})
 	})
 	s.phase("API server killed", func() { s.killAPIServer() })
+	s.phase("objects that cannot be read", s.poison)
 	s.phase("connections black-holed", func() {
 		s.verdict.injected(1)
 		s.must(s.Facade.Door.BlackHole())
@@ -39,5 +40,6 @@ func TestNothingAcknowledgedIsLostOverSomeFaults(t *testing.T) {
 		s.must(s.Facade.Door.Heal(t.Context()))
 	})
 	s.checkReceived()
+	s.uploads(uploadsPlan{organizations: 2, projects: 2, results: 300})
 	t.Log(s.verdict.summary(s.journal.sum()))
 }

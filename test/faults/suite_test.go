@@ -138,7 +138,12 @@ func (s *trial) prepare() {
 // newKey makes an API key and returns its token.
 func (s *trial) newKey(name string) string {
 	s.t.Helper()
-	s.must(s.Client.Create(s.t.Context(), builder.APIKey(name).In(namespace).Mutate(func(k *v1alpha1.APIKey) {
+	return s.newKeyIn(namespace, name)
+}
+
+func (s *trial) newKeyIn(namespace, name string, scopes ...v1alpha1.Scope) string {
+	s.t.Helper()
+	s.must(s.Client.Create(s.t.Context(), builder.APIKey(name).In(namespace).Scopes(scopes...).Mutate(func(k *v1alpha1.APIKey) {
 		limit := int32(unlimited)
 		k.Spec.RateLimit = &v1alpha1.RateLimit{RequestsPerMinute: &limit}
 	}).Build()))
@@ -211,8 +216,12 @@ func (s *trial) eventually(what string, check func(context.Context) error) {
 }
 
 func await(ctx context.Context, what string, check func(context.Context) error) error {
+	return awaitFor(ctx, settleTimeout, what, check)
+}
+
+func awaitFor(ctx context.Context, patience time.Duration, what string, check func(context.Context) error) error {
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, checkInterval, settleTimeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, checkInterval, patience, true, func(ctx context.Context) (bool, error) {
 		last = check(ctx)
 		return last == nil, nil
 	})

@@ -66,7 +66,7 @@ func startAndPanic(t *testing.T, folder string) {
 	t.Helper()
 	plane, err := harness.StartControlPlane(t.Context(), harness.ControlPlaneOptions{Folder: folder})
 	harness.Must(t, err)
-	fmt.Printf("\npid %d\npid %d\n", plane.Etcd.PID(), plane.APIServer.PID())
+	fmt.Fprintf(os.Stdout, "\npid %d\npid %d\n", plane.Etcd.PID(), plane.APIServer.PID())
 	panic("on purpose")
 }
 

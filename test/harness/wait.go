@@ -18,9 +18,9 @@ import (
 const (
 	// Patience is how long a condition may take on a busy machine.
 	Patience = 2 * time.Minute
-	// interval is how often a condition is looked at.
+	// interval is how often a condition is checked.
 	interval = 20 * time.Millisecond
-	// answerTimeout bounds one look at whether a process is ready.
+	// answerTimeout bounds one check whether a process is ready.
 	answerTimeout = 5 * time.Second
 	// mostOfAnswer bounds an answer, in bytes. The metrics of an API server are megabytes.
 	mostOfAnswer = 64 << 20

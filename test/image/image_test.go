@@ -120,7 +120,7 @@ func build(t *testing.T, builder, root string) string {
 func copySources(t *testing.T) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "elsewhere")
-	for _, folder := range []string{"api", "apiserver", "cmd", "controllers", "internal"} {
+	for _, folder := range []string{"api", "apiserver", "cmd", "controllers", "internal", "scanimport"} {
 		if err := os.CopyFS(filepath.Join(to, folder), os.DirFS(filepath.Join(testenv.RepositoryRoot(), folder))); err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,8 @@ import (
 type result struct {
 	rule, path, message, level string
 	line                       int
+	// code at the place; suppressed says why the source suppresses it. Both may be empty.
+	code, suppressed string
 }
 
 // document is a SARIF file of tool "lint".
@@ -18,13 +20,20 @@ func documentOf(tool string, results ...result) string {
 	type object = map[string]any
 	list := []any{}
 	for _, r := range results {
-		list = append(list, object{
+		region := object{"startLine": r.line, "startColumn": 1}
+		if r.code != "" {
+			region["snippet"] = object{"text": r.code}
+		}
+		entry := object{
 			"ruleId": r.rule, "level": r.level, "message": object{"text": r.message},
 			"locations": []any{object{"physicalLocation": object{
-				"artifactLocation": object{"uri": r.path},
-				"region":           object{"startLine": r.line, "startColumn": 1},
+				"artifactLocation": object{"uri": r.path}, "region": region,
 			}}},
-		})
+		}
+		if r.suppressed != "" {
+			entry["suppressions"] = []any{object{"kind": "inSource", "justification": r.suppressed}}
+		}
+		list = append(list, entry)
 	}
 	return encode(object{"version": "2.1.0", "runs": []any{object{
 		"tool":    object{"driver": object{"name": tool, "version": "1.0"}},

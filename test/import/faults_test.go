@@ -13,8 +13,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/importer"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
 
 // flaky stands in front of the real API server. Of every few writes it lets one through
@@ -82,7 +82,7 @@ func TestAnImportGetsThroughFaults(t *testing.T) {
 		}
 	}
 	for _, scan := range p.scans() {
-		if scan.Spec.Outcome != appsecv1alpha1.ScanSucceeded {
+		if scan.Spec.Outcome != v1alpha1.ScanSucceeded {
 			t.Errorf("scan %s: %s", scan.Name, scan.Spec.Outcome)
 		}
 	}

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/importer"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
 
 // triage decides about a finding as a person would.
 func (p *project) triage(name, patch string) {
 	p.Helper()
-	finding := &appsecv1alpha1.Finding{}
+	finding := &v1alpha1.Finding{}
 	finding.Namespace, finding.Name = namespace, name
 	p.must(env.Client.Patch(p.Context(), finding, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
@@ -31,7 +31,7 @@ func TestChangedGoneAndReturnedResultsKeepTheirTriage(t *testing.T) {
 	}
 	muted := p.titled("goes")
 	detectedAt := muted.Spec.DetectedAt
-	p.triage(muted.Name, `{"spec":{"triage":{"userStatus":"muted","comments":"not reachable"}}}`)
+	p.triage(muted.Name, `{"spec":{"triage":{"userStatus":"muted","reason":"not-reachable","expiresAt":"2099-12-31T00:00:00Z","comments":"not reachable"}}}`)
 	kept := p.titled("stays").ResourceVersion
 	want := p.titled("goes").Spec.Triage
 
@@ -87,7 +87,7 @@ func TestTriageStaysWhileResultsLikeItComeAndGo(t *testing.T) {
 		}
 		return strings.Replace(base, "%", strings.Join(list, ","), 1)
 	}
-	described := func(description string) appsecv1alpha1.Finding {
+	described := func(description string) v1alpha1.Finding {
 		t.Helper()
 		for _, f := range p.findings() {
 			if f.Spec.Details.Description == description {
@@ -95,7 +95,7 @@ func TestTriageStaysWhileResultsLikeItComeAndGo(t *testing.T) {
 			}
 		}
 		t.Fatalf("no finding is described as %q", description)
-		return appsecv1alpha1.Finding{}
+		return v1alpha1.Finding{}
 	}
 	p.imports(file("n is unused"), commitA)
 	first := described("n is unused")
@@ -105,7 +105,7 @@ func TestTriageStaysWhileResultsLikeItComeAndGo(t *testing.T) {
 		t.Errorf("one more: %+v, want 1 created, 1 unchanged", *s)
 	}
 	second := described("m is unused")
-	if second.Spec.Triage.UserStatus != appsecv1alpha1.UserStatusOpen || described("n is unused").Name != first.Name {
+	if second.Spec.Triage.UserStatus != v1alpha1.UserStatusOpen || described("n is unused").Name != first.Name {
 		t.Errorf("the new result took the triage of the old one: new %s %s, old %s", second.Name, second.Spec.Triage.UserStatus, described("n is unused").Name)
 	}
 	if s := p.imports(file("m is unused"), commitB); s.Unchanged != 1 || s.Closed != 1 || s.Created != 0 {
@@ -185,7 +185,7 @@ func TestAnIncompleteRunClosesNothing(t *testing.T) {
 				t.Errorf("%s: findings were written (-before +after):\n%s", tc.reason, d)
 			}
 			for _, scan := range p.scans() {
-				if scan.Name == s.Scan && scan.Spec.Outcome != appsecv1alpha1.ScanFailed {
+				if scan.Name == s.Scan && scan.Spec.Outcome != v1alpha1.ScanFailed {
 					t.Errorf("%s: the scan counts as %s", tc.reason, scan.Spec.Outcome)
 				}
 			}
@@ -210,7 +210,7 @@ func TestClosingMostFindingsIsRefused(t *testing.T) {
 		if scan.Spec.CompletedAt == nil {
 			t.Errorf("scan %s has no end", scan.Name)
 		}
-		if scan.Spec.Outcome == appsecv1alpha1.ScanFailed && strings.Contains(scan.Spec.Message, "more than half") {
+		if scan.Spec.Outcome == v1alpha1.ScanFailed && strings.Contains(scan.Spec.Message, "more than half") {
 			failed++
 		}
 	}

@@ -10,12 +10,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/importer"
-	"github.com/appsec-dev/findings-operator/internal/sarif"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -36,6 +39,7 @@ var (
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
+	ctrl.SetLogger(logr.Discard())
 	var err error
 	if env, err = testenv.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -121,7 +125,13 @@ func collect(t testing.TB, choices importer.Choices, documents ...string) []*imp
 // tryImport imports as the scanner; the error is the caller's to judge.
 func (p *project) tryImport(options importer.Options, batches []*importer.Batch) ([]*importer.Summary, error) {
 	p.Helper()
-	c, err := importer.NewClient(scanner)
+	as := scanner
+	if options.ImportedBy != "" { // which a scanner may not say
+		as = rest.CopyConfig(env.Config)
+		as.Impersonate.UserName = testenv.ServiceAccountUsername(namespace, v1alpha1.UploadsServiceAccount)
+		p.must(env.LetUploads(p.Context(), namespace))
+	}
+	c, err := importer.NewClient(as)
 	p.must(err)
 	return importer.New(c, p.target(), options).Import(p.Context(), batches)
 }
@@ -153,20 +163,20 @@ func (p *project) wantAdds(s *importer.Summary) {
 }
 
 // findings of the project by name.
-func (p *project) findings() map[string]appsecv1alpha1.Finding {
+func (p *project) findings() map[string]v1alpha1.Finding {
 	p.Helper()
-	list := &appsecv1alpha1.FindingList{}
+	list := &v1alpha1.FindingList{}
 	p.must(env.Client.List(p.Context(), list, client.InNamespace(namespace), client.MatchingFields{"spec.projectRef.name": p.name}))
-	out := map[string]appsecv1alpha1.Finding{}
+	out := map[string]v1alpha1.Finding{}
 	for _, f := range list.Items {
 		out[f.Name] = f
 	}
 	return out
 }
 
-func (p *project) scans() []appsecv1alpha1.Scan {
+func (p *project) scans() []v1alpha1.Scan {
 	p.Helper()
-	list := &appsecv1alpha1.ScanList{}
+	list := &v1alpha1.ScanList{}
 	p.must(env.Client.List(p.Context(), list, client.InNamespace(namespace), client.MatchingFields{"spec.projectRef.name": p.name}))
 	return list.Items
 }
@@ -182,9 +192,9 @@ func (p *project) versions() map[string]string {
 }
 
 // titled returns the one finding with that title.
-func (p *project) titled(title string) appsecv1alpha1.Finding {
+func (p *project) titled(title string) v1alpha1.Finding {
 	p.Helper()
-	var found []appsecv1alpha1.Finding
+	var found []v1alpha1.Finding
 	for _, f := range p.findings() {
 		if f.Spec.Details.Title == title {
 			found = append(found, f)
@@ -207,4 +217,12 @@ func (p *project) wantRefused(err error, words ...string) {
 			p.Errorf("refusal %q does not say %q", err, word)
 		}
 	}
+}
+
+// partial names an object of the namespace, which may be one that no Go type can hold.
+func partial(kind, name string) *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	object.Namespace, object.Name = namespace, name
+	return object
 }

@@ -16,8 +16,8 @@ import (
 
 	"github.com/onsi/gomega"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/importer"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -133,39 +133,6 @@ func (p *project) begin(file string, written int, arguments ...string) (*exec.Cm
 	return cmd, &out
 }
 
-func TestAfterAKillTheNextImportConverges(t *testing.T) {
-	p := newProject(t)
-	results := numbered(600)
-	file := p.file(document(results...))
-	cmd, out := p.begin(file, 20)
-	p.must(cmd.Process.Kill())
-	_ = cmd.Wait()
-	half := len(p.findings())
-	if half == 600 {
-		t.Fatalf("the import was done before it was killed:\n%s", out)
-	}
-	again, err := p.kubectl(file).CombinedOutput()
-	if err != nil || !strings.Contains(string(again), "waiting: another import") {
-		t.Errorf("the next import, which must wait for the Lease of the one killed: error %v:\n%s", err, again)
-	}
-	if n := len(p.findings()); n != 600 {
-		t.Errorf("%d findings, want 600", n)
-	}
-	ended := 0
-	for _, scan := range p.scans() {
-		if scan.Spec.CompletedAt == nil {
-			continue
-		}
-		ended++
-		if c := scan.Spec.Counts; int(c.Unchanged) != half && int(c.Unchanged) != half+1 || c.Created+c.Unchanged != 600 {
-			t.Errorf("scan %s counts %+v; %d were there", scan.Name, *c, half)
-		}
-	}
-	if len(p.scans()) != 2 || ended != 1 {
-		t.Errorf("%d scans, of which %d have an end; want 2 and 1", len(p.scans()), ended)
-	}
-}
-
 func TestAnInterruptedImportEndsInGoodOrder(t *testing.T) {
 	p := newProject(t)
 	old := document(result{rule: "old", path: "old.go", message: "old", level: "error", line: 1})
@@ -184,7 +151,7 @@ func TestAnInterruptedImportEndsInGoodOrder(t *testing.T) {
 	}
 	failed := 0
 	for _, scan := range p.scans() {
-		if scan.Spec.Outcome == appsecv1alpha1.ScanFailed && strings.Contains(scan.Spec.Message, "interrupt") {
+		if scan.Spec.Outcome == v1alpha1.ScanFailed && strings.Contains(scan.Spec.Message, "interrupt") {
 			failed++
 		}
 		if scan.Spec.CompletedAt == nil {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/importer"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -68,7 +68,7 @@ func TestAnImportThatMeetsTheQuotaClosesNothing(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "used up its quota") || !strings.Contains(err.Error(), "spec.quotas") {
 		t.Fatalf("error is %v; want one that says that the quota is used up, and where to raise it", err)
 	}
-	findings := &appsecv1alpha1.FindingList{}
+	findings := &v1alpha1.FindingList{}
 	must(env.Client.List(t.Context(), findings, client.InNamespace(tight)))
 	for _, f := range findings.Items {
 		if f.Spec.Closed != nil {
@@ -80,11 +80,11 @@ func TestAnImportThatMeetsTheQuotaClosesNothing(t *testing.T) {
 	if there < 3 || there > 5 {
 		t.Errorf("%d findings, want those from before and as many as there may be", there)
 	}
-	scans := &appsecv1alpha1.ScanList{}
+	scans := &v1alpha1.ScanList{}
 	must(env.Client.List(t.Context(), scans, client.InNamespace(tight)))
 	failed := 0
 	for _, scan := range scans.Items {
-		if scan.Spec.Outcome == appsecv1alpha1.ScanFailed && strings.Contains(scan.Spec.Message, "quota") {
+		if scan.Spec.Outcome == v1alpha1.ScanFailed && strings.Contains(scan.Spec.Message, "quota") {
 			failed++
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/importer"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
 
 func (p *project) leases() int {
@@ -89,7 +89,7 @@ func TestAFindingThatChangesBeforeItsClosingIsLeftOpen(t *testing.T) {
 	if s := summaries[0]; s.LeftOpen != 1 || s.Closed != 1 {
 		t.Errorf("%+v, want 1 left open and 1 closed", *s)
 	}
-	if f := p.findings()[decided]; f.Spec.Closed != nil || f.Spec.Triage.UserStatus != appsecv1alpha1.UserStatusActive {
+	if f := p.findings()[decided]; f.Spec.Closed != nil || f.Spec.Triage.UserStatus != v1alpha1.UserStatusActive {
 		t.Errorf("closed %v, triage %s; want it open and active", f.Spec.Closed, f.Spec.Triage.UserStatus)
 	}
 	if s := p.imports(document(results[2:]...), commitB); s.Closed != 1 || s.LeftOpen != 0 {
@@ -107,9 +107,9 @@ func TestAFindingWhoseStatusIsWrittenBeforeItsClosingIsClosed(t *testing.T) {
 	var once sync.Once
 	summaries, err := p.tryImport(importer.Options{OnProgress: func(int, int) {
 		once.Do(func() {
-			finding := &appsecv1alpha1.Finding{}
+			finding := &v1alpha1.Finding{}
 			p.must(controller.Get(p.Context(), client.ObjectKey{Namespace: namespace, Name: noted}, finding))
-			finding.Status.State = appsecv1alpha1.FindingStateOpen
+			finding.Status.State = v1alpha1.FindingStateOpen
 			p.must(controller.Status().Update(p.Context(), finding))
 		})
 	}}, collect(t, importer.Choices{}, document(results[2:]...)))
@@ -127,10 +127,10 @@ func TestACreateLeavesAnObjectOfItsNameAlone(t *testing.T) {
 	name := p.titled("problem 000").Name
 	other := p.findings()[name]
 	p.must(env.Client.Delete(p.Context(), &other))
-	foreign := &appsecv1alpha1.Finding{}
+	foreign := &v1alpha1.Finding{}
 	foreign.Namespace, foreign.Name = namespace, name
-	foreign.Spec = appsecv1alpha1.FindingSpec{RepositoryRef: other.Spec.RepositoryRef, ProjectRef: other.Spec.ProjectRef, Tool: "another",
-		Details: appsecv1alpha1.FindingDetails{Title: "by hand", Severity: appsecv1alpha1.LevelLow}}
+	foreign.Spec = v1alpha1.FindingSpec{RepositoryRef: other.Spec.RepositoryRef, ProjectRef: other.Spec.ProjectRef, Tool: "another",
+		Details: v1alpha1.FindingDetails{Title: "by hand", Severity: v1alpha1.LevelLow}}
 	p.must(env.Client.Create(p.Context(), foreign))
 
 	for scan, want := range []importer.Summary{{Created: 1}, {Unchanged: 1}} {
@@ -176,7 +176,7 @@ func TestAMovedFindingKeepsItsDecisionAndADryRunSaysWhy(t *testing.T) {
 	if s := p.imports(document(results...), commitB); s.Updated != 1 || s.Unchanged != 2 || s.Closed != 0 || s.Recognised["file moved"] != 1 {
 		t.Errorf("%+v, want 1 updated and recognised, 2 unchanged", *s)
 	}
-	if f := p.findings()[muted.Name]; f.Spec.Details.Location.FilePath != "lib/file001.go" || f.Spec.Triage.UserStatus != appsecv1alpha1.UserStatusMuted {
+	if f := p.findings()[muted.Name]; f.Spec.Details.Location.FilePath != "lib/file001.go" || f.Spec.Triage.UserStatus != v1alpha1.UserStatusMuted {
 		t.Errorf("finding %s is at %s, %s; want it at its new place, muted", f.Name, f.Spec.Details.Location.FilePath, f.Spec.Triage.UserStatus)
 	}
 }

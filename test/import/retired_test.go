@@ -6,7 +6,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
 // A closed finding that was retired and is reported again is a new one of the same name: nobody
@@ -34,7 +34,7 @@ func TestARetiredFindingThatComesBackIsCreatedAnew(t *testing.T) {
 	switch {
 	case after.Name != before.Name || after.UID == before.UID:
 		t.Errorf("got %s with UID %s, want %s with another UID than %s", after.Name, after.UID, before.Name, before.UID)
-	case after.Spec.Closed != nil || after.Spec.Triage.UserStatus != appsecv1alpha1.UserStatusOpen:
+	case after.Spec.Closed != nil || after.Spec.Triage.UserStatus != v1alpha1.UserStatusOpen:
 		t.Errorf("closed %v, triaged as %s: want it as new", after.Spec.Closed, after.Spec.Triage.UserStatus)
 	}
 }

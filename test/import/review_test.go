@@ -19,10 +19,11 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/importer"
-	"github.com/appsec-dev/findings-operator/internal/reviewimport"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -38,8 +39,14 @@ func newPull(t *testing.T) *pull {
 	t.Helper()
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(t.Name()))
-	return &pull{t, reviewimport.PullRequest{Namespace: namespace, Repository: repositoryName, Number: int32(h.Sum32()>>1) | 1}} //nolint:gosec // any number does
+	p := &pull{t, reviewimport.PullRequest{Namespace: namespace, Repository: repositoryName, Number: int32(h.Sum32()>>1) | 1}} //nolint:gosec // any number does
+	p.Project = fmt.Sprintf("pull-%d", p.Number)                                                                               // in which nothing is found but what the test imports
+	p.must(env.Client.Create(t.Context(), builder.Project(p.Project).In(namespace).Repository(repositoryName).Build()))
+	return p
 }
+
+// base is the project that the pull request's results are compared with.
+func (p *pull) base() *project { return &project{p.T, p.Project} }
 
 func (p *pull) must(err error) {
 	p.Helper()
@@ -55,7 +62,7 @@ func (p *pull) try(options reviewimport.Options, commit *reviewimport.Commit, do
 	p.must(err)
 	var batches []*importer.Batch
 	if len(documents) > 0 {
-		batches = collect(p, importer.Choices{Commit: commit.SHA}, documents...)
+		batches = collect(p, importer.Choices{Commit: commit.SHA, Analysis: new(string)}, documents...)
 	}
 	return reviewimport.New(c, p.PullRequest, options).Import(p.Context(), commit, batches)
 }
@@ -65,26 +72,30 @@ func (p *pull) reviews(sha string, documents ...string) *reviewimport.Summary {
 	p.Helper()
 	s, err := p.try(reviewimport.Options{}, &reviewimport.Commit{SHA: sha}, documents...)
 	p.must(err)
-	if sum := s.Created + s.Reopened + s.Seen + s.Unchanged + s.Skipped; sum != s.Results {
+	sum := s.Created + s.Reopened + s.Seen + s.Unchanged + s.Skipped
+	if s.Base != nil {
+		sum += s.Base.Known
+	}
+	if sum != s.Results {
 		p.Errorf("%d results, but the parts add up to %d: %+v", s.Results, sum, *s)
 	}
 	return s
 }
 
-func (p *pull) review() *appsecv1alpha1.Review {
+func (p *pull) review() *v1alpha1.Review {
 	p.Helper()
-	review := &appsecv1alpha1.Review{}
+	review := &v1alpha1.Review{}
 	p.must(env.Client.Get(p.Context(), client.ObjectKey{Namespace: namespace, Name: reviewimport.Name(repositoryName, p.Number)}, review))
 	return review
 }
 
 // issues of the pull request by title.
-func (p *pull) issues() map[string]appsecv1alpha1.ReviewIssue {
+func (p *pull) issues() map[string]v1alpha1.ReviewIssue {
 	p.Helper()
-	list := &appsecv1alpha1.ReviewIssueList{}
+	list := &v1alpha1.ReviewIssueList{}
 	p.must(env.Client.List(p.Context(), list, client.InNamespace(namespace),
 		client.MatchingFields{"spec.reviewRef.name": reviewimport.Name(repositoryName, p.Number)}))
-	out := map[string]appsecv1alpha1.ReviewIssue{}
+	out := map[string]v1alpha1.ReviewIssue{}
 	for _, issue := range list.Items {
 		out[issue.Spec.Title] = issue
 	}
@@ -158,15 +169,15 @@ func TestAReviewOfThreeCommits(t *testing.T) {
 		[]string{spec.PRTitle, spec.PRAuthor, spec.Provider, string(spec.PRStatus)})
 
 	issue := p.issues()["stays"]
-	want := appsecv1alpha1.ReviewIssueSpec{
-		ReviewRef: appsecv1alpha1.ReviewReference{Name: appsecv1alpha1.ResourceName(p.review().Name)},
-		Title:     "stays", Description: "stays", Severity: appsecv1alpha1.LevelHigh,
+	want := v1alpha1.ReviewIssueSpec{
+		ReviewRef: v1alpha1.ReviewReference{Name: v1alpha1.ResourceName(p.review().Name)},
+		Title:     "stays", Description: "stays", Severity: v1alpha1.LevelHigh,
 		File: "a.go", Line: 40, CommitSHA: commitA,
-		Links: appsecv1alpha1.ReviewIssueLinks{
+		Links: v1alpha1.ReviewIssueLinks{
 			Commit:       "https://github.com/acme/shop/commit/" + commitA,
 			FileLocation: "https://github.com/acme/shop/blob/" + commitC + "/a.go#L40",
 		},
-		SeenInCommits: []appsecv1alpha1.CommitSHA{commitA, commitB, commitC},
+		SeenInCommits: []v1alpha1.CommitSHA{commitA, commitB, commitC},
 	}
 	wantSame(t, "the issue that stays", want, issue.Spec)
 	if issue.Name != first.Name || !strings.HasPrefix(issue.Name, "i-") || !strings.HasPrefix(p.review().Name, "r-") {
@@ -244,16 +255,16 @@ func TestOnlyThePullRequest(t *testing.T) {
 	p := newPull(t)
 	p.reviews(commitA, document(stays))
 	issue := p.issues()["stays"].ResourceVersion
-	p.Status = appsecv1alpha1.PullRequestMerged
+	p.Status = v1alpha1.PullRequestMerged
 	_, err := p.try(reviewimport.Options{}, nil)
 	p.must(err)
-	if got := p.review().Spec; got.PRStatus != appsecv1alpha1.PullRequestMerged || len(got.ReviewedCommits) != 1 {
+	if got := p.review().Spec; got.PRStatus != v1alpha1.PullRequestMerged || len(got.ReviewedCommits) != 1 {
 		t.Errorf("the pull request is %s with %d commits", got.PRStatus, len(got.ReviewedCommits))
 	}
 	if got := p.issues()["stays"].ResourceVersion; got != issue {
 		t.Error("the issue was written")
 	}
-	p.Status = appsecv1alpha1.PullRequestOpen
+	p.Status = v1alpha1.PullRequestOpen
 	before := p.versions()
 	var refused *importer.RefusedError
 	if _, err = p.try(reviewimport.Options{}, &reviewimport.Commit{SHA: commitB}, document(goes)); !errors.As(err, &refused) {
@@ -262,7 +273,7 @@ func TestOnlyThePullRequest(t *testing.T) {
 	wantSame(t, "a refused import wrote", before, p.versions())
 	p.Status = ""
 	p.reviews(commitB, document(stays))
-	if got := p.review().Spec; got.PRStatus != appsecv1alpha1.PullRequestMerged || len(got.ReviewedCommits) != 2 {
+	if got := p.review().Spec; got.PRStatus != v1alpha1.PullRequestMerged || len(got.ReviewedCommits) != 2 {
 		t.Errorf("a commit reviewed late: the pull request is %s with %d commits", got.PRStatus, len(got.ReviewedCommits))
 	}
 }
@@ -363,7 +374,7 @@ func TestAForeignChangeOfTheReviewStays(t *testing.T) {
 		renamed = true
 		review := p.review()
 		review.Spec.PRTitle = "Renamed"
-		review.Spec.ReviewedCommits = append(review.Spec.ReviewedCommits, appsecv1alpha1.ReviewedCommit{SHA: commitC, ReviewedAt: review.Spec.ReviewedCommits[0].ReviewedAt})
+		review.Spec.ReviewedCommits = append(review.Spec.ReviewedCommits, v1alpha1.ReviewedCommit{SHA: commitC, ReviewedAt: review.Spec.ReviewedCommits[0].ReviewedAt})
 		if err := env.Client.Update(p.Context(), review); err != nil {
 			t.Error(err)
 		}
@@ -404,7 +415,7 @@ func (p *pull) kubectl(arguments ...string) *exec.Cmd {
 	folder, err := pluginFolder()
 	p.must(err)
 	all := append([]string{"findings", "review", "--kubeconfig", testenv.WriteKubeconfig(p, scanner, namespace),
-		"--repository", repositoryName, "--pr", strconv.Itoa(int(p.Number))}, arguments...)
+		"--repository", repositoryName, "--project", p.Project, "--pr", strconv.Itoa(int(p.Number))}, arguments...)
 	cmd := exec.CommandContext(p.Context(), testenv.Binary(p, "kubectl"), all...)
 	cmd.Env = append(os.Environ(), "PATH="+folder+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return cmd
@@ -428,9 +439,9 @@ func TestThePluginRecordsReviews(t *testing.T) {
 	}{
 		{"a dry run", []string{both, "--commit", commitA, "--dry-run"}, "2 new"},
 		{"a commit", []string{both, "--commit", commitA, "--title", "Refund orders", "--author", "jo"},
-			"open: 2 results = 2 new + 0 back + 0 seen before + 0 unchanged + 0 skipped; 0 resolved, 2 open"},
+			"open: 2 results = 2 new + 0 back + 0 seen before + 0 unchanged + 0 of the base + 0 skipped; 0 resolved, 2 open"},
 		{"the same again", []string{both, "--commit", commitA}, "2 unchanged"},
-		{"two files", []string{one, other, "--commit", strings.ToUpper(commitB)}, "2 results = 1 new + 0 back + 1 seen before + 0 unchanged + 0 skipped; 1 resolved, 2 open"},
+		{"two files", []string{one, other, "--commit", strings.ToUpper(commitB)}, "2 results = 1 new + 0 back + 1 seen before + 0 unchanged + 0 of the base + 0 skipped; 1 resolved, 2 open"},
 		{"nothing found", []string{"--clean", "--commit", commitC, "-o", "json"}, `"resolved": 2`},
 		{"the pull request alone", []string{"--status", "merged"}, "merged: review r-"},
 	} {
@@ -439,7 +450,7 @@ func TestThePluginRecordsReviews(t *testing.T) {
 			t.Errorf("%s: error %v, and it says %q, want %q", step.reason, err, out, step.want)
 		}
 	}
-	if spec := p.review().Spec; len(spec.ReviewedCommits) != 3 || spec.PRTitle != "Refund orders" || spec.PRStatus != appsecv1alpha1.PullRequestMerged {
+	if spec := p.review().Spec; len(spec.ReviewedCommits) != 3 || spec.PRTitle != "Refund orders" || spec.PRStatus != v1alpha1.PullRequestMerged {
 		t.Errorf("the review is %+v", spec)
 	}
 	if out, err := p.kubectl(one, "--commit", commitC, "--quiet").CombinedOutput(); err != nil || len(out) != 0 {

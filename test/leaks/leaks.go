@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -130,7 +131,7 @@ func (s *Search) learn(secret *unstructured.Unstructured) {
 	}
 }
 
-// Secret adds a text to look for, and what to call it.
+// Secret adds a text of at least minLength bytes to look for, and what to call it.
 func (s *Search) Secret(value, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,16 +174,14 @@ func (s *Search) End() (Result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	result := Result{Secrets: len(s.needles)}
-	err := s.failed
+	known, err := newIndex(maps.Keys(s.needles)), s.failed
 	for name, file := range s.texts {
 		content, readErr := os.ReadFile(file.Name())
 		err = errors.Join(err, readErr, file.Close())
 		result.Bytes += len(content)
-		for needle, origin := range s.needles {
-			if at := bytes.Index(content, []byte(needle)); at >= 0 {
-				line := 1 + bytes.Count(content[:at], []byte("\n"))
-				result.Leaks = append(result.Leaks, fmt.Sprintf("%s is in %s, line %d", origin, name, line))
-			}
+		for needle, at := range known.find(content) {
+			line := 1 + bytes.Count(content[:at], []byte("\n"))
+			result.Leaks = append(result.Leaks, fmt.Sprintf("%s is in %s, line %d", s.needles[needle], name, line))
 		}
 	}
 	slices.Sort(result.Leaks)

@@ -1,10 +1,15 @@
 package leaks
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 func TestASecretIsLookedForInEveryForm(t *testing.T) {
@@ -56,4 +61,23 @@ func found(t *testing.T, key, encoded, text string) []string {
 		t.Errorf("leaks are %q", result.Leaks)
 	}
 	return result.Leaks
+}
+
+// An index finds what a search for each needle alone finds.
+func TestAnIndexFindsEachNeedleWhereItFirstIs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		// Few letters, so that needles begin alike and overlap.
+		needles := rapid.SliceOfNDistinct(rapid.StringMatching(`[ab]{16,20}`), 1, 8, rapid.ID).Draw(t, "needles")
+		part := rapid.OneOf(rapid.SampledFrom(needles), rapid.StringMatching(`[abc]{0,20}`))
+		text := []byte(strings.Join(rapid.SliceOfN(part, 0, 10).Draw(t, "text"), ""))
+		want := map[string]int{}
+		for _, needle := range needles {
+			if at := bytes.Index(text, []byte(needle)); at >= 0 {
+				want[needle] = at
+			}
+		}
+		if got := newIndex(slices.Values(needles)).find(text); !maps.Equal(got, want) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+	})
 }

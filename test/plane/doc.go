@@ -1,4 +1,4 @@
-// Package plane follows docs/operations.md, "A findings plane of its own", command by command: a
+// Package plane follows docs/findings-plane.md, "A plane without a cluster", command by command: a
 // kube-apiserver that keeps the kinds in PostgreSQL through kine, and the operator beside it with
 // its Lease in another cluster. Then it holds that against the conformance suite.
 //

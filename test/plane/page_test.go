@@ -18,11 +18,11 @@ type page map[string]string
 
 func readPage(t *testing.T) page {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(testenv.RepositoryRoot(), "docs", "operations.md"))
+	content, err := os.ReadFile(filepath.Join(testenv.RepositoryRoot(), "docs", "findings-plane.md"))
 	harness.Must(t, err)
-	_, section, found := strings.Cut(string(content), "\n## A findings plane of its own\n")
+	_, section, found := strings.Cut(string(content), "\n## A plane without a cluster\n")
 	if !found {
-		t.Fatal("docs/operations.md has no section about a findings plane of its own")
+		t.Fatal("docs/findings-plane.md has no section about a plane without a cluster")
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
 	p := page{}

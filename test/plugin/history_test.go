@@ -36,6 +36,10 @@ func TestHistoryTellsWhoDecidedWhat(t *testing.T) {
 		t.Errorf("it shows a scanner's change, an escape sequence, or a needless note:\n%s%s", a.stdout, a.stderr)
 	}
 	viewer.findings("history", "f-1", "--all").wants("SEQ", "created", "gosec", "scan-1", "triaged")
+	o.must(env.Client.Create(t.Context(), builder.Scan("scan-1", historyStart).In(o.namespace).Mutate(func(s *v1alpha1.Scan) {
+		s.Spec.ImportedBy = "apikey/nightly"
+	}).Build()))
+	viewer.findings("history", "f-1", "--all").wants("IMPORTED BY", "scan-1", "apikey/nightly")
 	var transitions []v1alpha1.Transition
 	a = viewer.findings("history", "f-1", "-o", "json").wants()
 	if err := json.Unmarshal([]byte(a.stdout), &transitions); err != nil || len(transitions) != 2 || transitions[1].By != "apikey/ci" {

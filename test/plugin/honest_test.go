@@ -22,13 +22,13 @@ import (
 
 // An organization that does not exist has no findings, and to say only that would be taken for an answer.
 func TestAMisspeltOrganizationIsAnError(t *testing.T) {
-	o := newOrganization(t, "spelling")
+	o := newOrganization(t, "kestrel")
 	for _, arguments := range []string{
 		"list", "list -o json", "list --no-headers --sort-by severity", "triage --severity high --mute --yes", "key list", "history f-1",
 		"triage f-1 --mute", "redeliver --failed --yes",
 	} {
-		o.administrator().findings(append(strings.Fields(arguments), "--organization", "spellign")...).
-			fails(`there is no namespace "org-spellign"`, "Did you mean --organization spelling?")
+		o.administrator().findings(append(strings.Fields(arguments), "--organization", "kestrle")...).
+			fails(`there is no namespace "org-kestrle"`, "Did you mean --organization kestrel?")
 		o.administrator().findings(append(strings.Fields(arguments), "-n", "org-nothing-like-it")...).
 			fails(`there is no namespace "org-nothing-like-it"`, "--organization, --namespace")
 	}
@@ -44,9 +44,9 @@ func TestAMisspeltOrganizationIsAnError(t *testing.T) {
 	o.must(env.Client.Create(t.Context(), binding))
 	t.Cleanup(func() { _ = env.Client.Delete(context.WithoutCancel(t.Context()), binding) })
 	harness.Eventually(t, func(g Gomega) {
-		a := o.as(token).findings("list", "--organization", "spellign")
+		a := o.as(token).findings("list", "--organization", "kestrle")
 		g.Expect(a.code).To(Equal(1))
-		g.Expect(a.stderr).To(ContainSubstring(`there is no namespace "org-spellign"`))
+		g.Expect(a.stderr).To(ContainSubstring(`there is no namespace "org-kestrle"`))
 	})
 	// An organization without findings is no error.
 	o.administrator().findings("list").wants("no findings match in namespace " + o.namespace)
@@ -57,15 +57,15 @@ func TestAFlagGivenTwiceIsAnError(t *testing.T) {
 	o.has(builder.Finding("f-1"))
 	p := o.member(testenv.Triager)
 	for arguments, want := range map[string]string{
-		"list --tool gosec --tool trivy":                           `"gosec" before`,
-		"list -n org-a -n org-b":                                   `"org-a" before`,
-		"list --organization a --organization twice":               `"a" before`,
-		"list --limit 1 --limit 2":                                 `"1" before`,
-		"triage f-1 --mute --comment a --comment b":                `"a" before`,
+		"list --tool gosec --tool trivy":                           `first as "gosec"`,
+		"list -n org-a -n org-b":                                   `first as "org-a"`,
+		"list --organization a --organization twice":               `first as "a"`,
+		"list --limit 1 --limit 2":                                 `first as "1"`,
+		"triage f-1 --mute --comment a --comment b":                `first as "a"`,
 		"triage f-1 --mute --mute":                                 "given twice",
-		"import x.sarif --repository a --repository b --project c": `"a" before`,
+		"import x.sarif --repository a --repository b --project c": `first as "a"`,
 	} {
-		p.findings(strings.Fields(arguments)...).fails(want, "give it once")
+		p.findings(strings.Fields(arguments)...).fails(want, "use it once")
 	}
 	p.findings("list", "--severity", "high", "--severity", "low", "--state", "open", "--state", "closed").wants("f-1")
 	if status := o.finding("f-1").Spec.Triage.UserStatus; status != v1alpha1.UserStatusOpen {
@@ -89,7 +89,7 @@ func TestATriageReachesWhatTheControllersHaveYetToSee(t *testing.T) {
 	if lines := strings.Count(a.stdout, "\n"); lines != 1 {
 		t.Errorf("%d findings are listed as closed, want 1:\n%s", lines, a.stdout)
 	}
-	triager.findings("list", "--state", "open", "--limit", "20").wants("there are more: these are 20")
+	triager.findings("list", "--state", "open", "--limit", "20").wants("more findings match than the 20 shown")
 	triager.findings("triage", "--state", "open", "--mute", "--yes", "-q").
 		wants(fmt.Sprintf("findings: %d muted, 0 unchanged, 0 failed", n+1))
 	if muted := o.withVerdict(v1alpha1.UserStatusMuted); muted != n+1 {
@@ -139,6 +139,55 @@ func TestFindingsAreChosenByWhatTheScannerNamed(t *testing.T) {
 		}
 	}
 	o.member(testenv.Triager).findings("triage", "--package", "lodash", "--mute", "--yes").wants("1 muted")
+}
+
+// The filters of the REST API are the plugin's too.
+func TestFindingsAreChosenByOwnerTimesScoreAndWords(t *testing.T) {
+	o := newOrganization(t, "asked")
+	march := time.Date(2026, 3, 1, 8, 30, 0, 0, time.UTC)
+	owned := func(name, owner string) *v1alpha1.Project {
+		return builder.Project(name).In(o.namespace).Repository("shop").Mutate(func(p *v1alpha1.Project) { p.Spec.Owner = owner }).Build()
+	}
+	env.Create(t, builder.Repository("shop").In(o.namespace).Build(), owned("api", "team-a"), owned("web", "team-b"))
+	o.has(
+		builder.Finding("f-1").Project("shop", "api").Title("Path Traversal").DetectedAt(march).Mutate(func(f *v1alpha1.Finding) {
+			f.Spec.Details.Score, f.Spec.Details.Location = "7.5", &v1alpha1.FileLocation{FilePath: "api/Download.go"}
+		}),
+		builder.Finding("f-2").Project("shop", "web").Title("Weak hash").DetectedAt(march.AddDate(0, 0, 1)).Mutate(func(f *v1alpha1.Finding) {
+			f.Spec.Details.Score = "5.3"
+		}),
+		builder.Finding("f-3").Project("shop", "api").Title("Weak random").DetectedAt(march.AddDate(0, 0, 2)),
+	)
+	viewer := o.member(testenv.Viewer)
+	for arguments, want := range map[string]string{
+		"--owner team-a":                       "f-1 f-3",
+		"--owner team":                         "",
+		"--text WEAK":                          "f-2 f-3",
+		"--text download.GO":                   "f-1",
+		"--min-score 5.3":                      "f-1 f-2",
+		"--min-score 7.6":                      "",
+		"--created-since 2026-03-02T08:30:00Z": "f-2 f-3",
+		"--created-until 2026-03-02T08:30:00Z": "f-1",
+		"--updated-since 2020-01-01T00:00:00Z": "f-1 f-2 f-3",
+		"--updated-until 2020-01-01T00:00:00Z": "",
+		"--owner team-a --created-since 2026-03-02t00:00:00+01:00 --text weak": "f-3",
+		"-A --owner team-b --text hash":                                        "f-2",
+	} {
+		who := viewer
+		if strings.HasPrefix(arguments, "-A") {
+			who = o.administrator()
+		}
+		a := who.findings(append([]string{"list", "-o", "name"}, strings.Fields(arguments)...)...).wants()
+		got := strings.ReplaceAll(strings.Join(strings.Fields(a.stdout), " "), "finding.appsec.dev/", "")
+		if got != want {
+			t.Errorf("list %s shows %q, want %q", arguments, got, want)
+		}
+	}
+	viewer.findings("list", "--created-since", "monday").fails("--created-since", "monday")
+	viewer.findings("list", "--min-score", "11").fails("--min-score", "from 0 to 10")
+	viewer.findings("list", "--updated-since", "2026-03-02T00:00:00Z", "--updated-until", "2026-03-01T00:00:00Z").fails("--updated-until is before")
+	viewer.findings("list", "--text", "1 2 3 4 5 6 7 8 9").fails("9 words")
+	o.member(testenv.Triager).findings("triage", "--owner", "team-a", "--text", "weak", "--mute", "--yes").wants("1 muted")
 }
 
 func TestTheAgeIsThatOfKubectl(t *testing.T) {

@@ -101,8 +101,8 @@ func TestAKeyLivesFromTheCommandLine(t *testing.T) {
 	viewer.findings("key", "list").wants("NAME", "dashboard", "The team's", "True", "Reconciled", "ci")
 	viewer.findings("key", "list", "-o", "wide").wants("findings:read,repos:read", "all", "ci-token")
 	viewer.findings("key", "list", "-o", "name").wants("apikey.appsec.dev/ci\napikey.appsec.dev/dashboard\n")
-	viewer.findings("key", "create", "mine").fails("forbidden", "administrators")
-	viewer.findings("rotate-key", "ci").fails("forbidden", "administrators")
+	viewer.findings("key", "create", "mine").fails("forbidden", "findings-admin")
+	viewer.findings("rotate-key", "ci").fails("forbidden", "findings-admin")
 	var list v1alpha1.APIKeyList
 	if err := json.Unmarshal([]byte(viewer.findings("key", "list", "-o", "json").stdout), &list); err != nil || len(list.Items) != 2 {
 		t.Errorf("-o json: %v, %d keys", err, len(list.Items))
@@ -130,12 +130,12 @@ func rotations(o *organization, administrator *person, token string) {
 func TestAKeySaysWhatToDoNext(t *testing.T) {
 	o := newOrganization(t, "keys-next")
 	administrator := o.administrator()
-	administrator.findings("key", "list").wants("there is no API key", "key create")
+	administrator.findings("key", "list").wants("there are no API keys", "key create")
 	for name, tc := range map[string]struct {
 		arguments, want string
 	}{
 		"scope":        {"key create a --scope everything", "findings:read, findings:triage"},
-		"life":         {"key create a --expires-in -1h", "a time to come"},
+		"life":         {"key create a --expires-in -1h", "greater than 0"},
 		"rate":         {"key create a --requests-per-minute -1", "from 1"},
 		"name":         {"key create A_b", "Invalid value"},
 		"overlap":      {"rotate-key a --overlap 721h", "from 0s to 720h"},

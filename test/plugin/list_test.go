@@ -96,7 +96,7 @@ func TestAListComesInPages(t *testing.T) {
 	if lists := g.sent(http.MethodGet, "/findings"); len(lists) != 2 || lists[0].items != 500 || lists[1].items != 120 {
 		t.Errorf("%d lists with %d findings, want pages of 500 and 120", len(lists), listed(lists))
 	}
-	a = viewer.findings("list", "--no-headers", "--limit", "510").wants("there are more: these are 510")
+	a = viewer.findings("list", "--no-headers", "--limit", "510").wants("more findings match than the 510 shown")
 	if lists := g.sent(http.MethodGet, "/findings")[2:]; strings.Count(a.stdout, "\n") != 510 || len(lists) != 2 || listed(lists) != 510 {
 		t.Errorf("%d lines from %d lists with %d findings, want 510 of each", strings.Count(a.stdout, "\n"), len(lists), listed(lists))
 	}
@@ -178,7 +178,7 @@ func TestAnotherOrganizationAndAllOfThem(t *testing.T) {
 		t.Errorf("%d lines, want 3:\n%s", n, a.stdout)
 	}
 	one.administrator().findings("list", "--organization", other.name).wants("f-other")
-	one.administrator().findings("list", "--organization", other.name, "-n", "default").fails("leave one out")
+	one.administrator().findings("list", "--organization", other.name, "-n", "default").fails("omit one of them")
 	viewer := one.member(testenv.Viewer)
 	viewer.findings("list", "-A").fails("forbidden", "ClusterRoleBinding", "--organization")
 	viewer.findings("list", "--organization", other.name).fails("forbidden", "findings-viewer", "--clusterrole=findings-viewer")

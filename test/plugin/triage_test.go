@@ -28,7 +28,7 @@ func TestADecisionIsSignedByTheAPIServer(t *testing.T) {
 	triager.findings("triage", "f-0000", "--mute", "--comment", "Only tests").wants("findings: 1 muted, 0 unchanged, 0 failed")
 	want := v1alpha1.FindingTriage{
 		UserStatus: v1alpha1.UserStatusMuted, Comments: "Only tests",
-		By: testenv.ServiceAccountUsername(o.namespace, "some-triager"),
+		By: testenv.ServiceAccountUsername(o.namespace, "some-triager"), Basis: "rated=low",
 	}
 	if diff := cmp.Diff(want, o.finding("f-0000").Spec.Triage); diff != "" {
 		t.Errorf("triage (-want +got):\n%s", diff)
@@ -77,7 +77,7 @@ func TestTriageSaysWhatToDoNext(t *testing.T) {
 		arguments, want string
 	}{
 		"no decision":    {"f-other", "--mute, --confirm or --reopen"},
-		"two":            {"f-other --mute --reopen", "exclude one another"},
+		"two":            {"f-other --mute --reopen", "exclude each other"},
 		"no finding":     {"--mute", "which findings?"},
 		"both":           {"f-other --severity low --mute", "not both"},
 		"dry run":        {"f-other --mute --dry-run=some", "none, client or server"},
@@ -347,4 +347,29 @@ func TestAFindingThatGoesIsNamed(t *testing.T) {
 	}}
 	o.as(g.through(o, o.token(testenv.Triager))).findings("triage", "--severity", "low", "--mute", "--yes", "--concurrency", "1").
 		fails("failed f-0002:", "not found", "2 muted, 0 unchanged, 1 failed")
+}
+
+func TestADecisionIsGivenAReasonAndAnEnd(t *testing.T) {
+	o := newOrganization(t, "grounds")
+	o.has(many(2)...)
+	triager := o.member(testenv.Triager)
+	triager.findings("triage", "f-0000", "f-0001", "--mute", "--reason", "accepted-risk", "--expires-in", "720h").wants("2 muted")
+	got := o.finding("f-0000").Spec.Triage
+	if got.Reason != v1alpha1.DecisionAcceptedRisk || got.ExpiresAt == nil {
+		t.Errorf("triage %+v", got)
+	}
+	triager.findings("triage", "f-0000", "--mute", "--expires-at", "none").wants("1 muted")
+	if got := o.finding("f-0000").Spec.Triage; got.Reason != v1alpha1.DecisionAcceptedRisk || got.ExpiresAt != nil {
+		t.Errorf("triage %+v, want the reason without the end", got)
+	}
+	triager.findings("triage", "f-0001", "--confirm").wants("1 confirmed")
+	if got := o.finding("f-0001").Spec.Triage; got.Reason != "" || got.ExpiresAt != nil {
+		t.Errorf("triage %+v: another decision comes without reason and end", got)
+	}
+	for _, wrong := range [][]string{
+		{"--mute", "--reason", "because"}, {"--reason", "duplicate"}, {"--reopen", "--expires-in", "1h"},
+		{"--mute", "--expires-in", "-1h"}, {"--mute", "--expires-at", "2001-01-01T00:00:00Z"}, {"--mute", "--expires-at", "2099-01-01T00:00:00Z", "--expires-in", "1h"},
+	} {
+		triager.findings(append([]string{"triage", "f-0000"}, wrong...)...).fails("-")
+	}
 }

@@ -34,6 +34,7 @@ var scanned = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // unseen are the grants that are asked for while another request is looked at, by the API server
 // itself or by an admission policy, with the request that is refused without.
 var unseen = map[string]func(context.Context, client.Client) error{
+	"controller: bind clusterroles.rbac.authorization.k8s.io findings-admin":   bind("findings-admin"),
 	"controller: bind clusterroles.rbac.authorization.k8s.io findings-viewer":  bind("findings-viewer"),
 	"controller: bind clusterroles.rbac.authorization.k8s.io findings-triager": bind("findings-triager"),
 	"controller: bind clusterroles.rbac.authorization.k8s.io findings-scanner": bind("findings-scanner"),
@@ -60,7 +61,9 @@ var unseen = map[string]func(context.Context, client.Client) error{
 
 // rare are grants that are needed in moments that this test cannot bring about, and what these are.
 var rare = map[string]string{
-	"controller: create secrets (role lean-controller-local)": "the kinds live in another cluster, and the ClusterRole with them",
+	"controller: create secrets (role lean-controller-local)":                 "the kinds live in another cluster, and the ClusterRole with them",
+	"controller: delete leases.coordination.k8s.io (role lean-controller)":    "an hour after an import's end",
+	"controller: get leases.coordination.k8s.io (role lean-controller-local)": "the kinds live in another cluster, and the ClusterRole with them",
 }
 
 // TestGrantsThatNoRequestShowsAreNeeded takes each away and has something refused.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/chart"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -25,6 +26,7 @@ const (
 	controller = "controller"
 	facade     = "facade"
 	scanner    = "scanner"
+	uploads    = "uploads"
 )
 
 // auditPolicy notes who asked for what, and not what was in it: Secrets are.
@@ -102,7 +104,8 @@ func granted(t *testing.T) []grant {
 		}
 	}
 	// Bound by the controllers, in each organization's namespace.
-	return append(out, grants(scanner, "org-"+organizationName, findRole(t, objects, "ClusterRole", "findings-scanner"))...)
+	role := findRole(t, objects, "ClusterRole", "findings-scanner")
+	return slices.Concat(out, grants(scanner, "org-"+organizationName, role), grants(uploads, "org-"+organizationName, role))
 }
 
 func findRole(t *testing.T, objects []*unstructured.Unstructured, kind, name string) rbacv1.ClusterRole {
@@ -178,18 +181,23 @@ func requests(t *testing.T) []request {
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var event struct {
-			Verb      string
-			User      struct{ Username string }
-			ObjectRef struct{ Resource, Subresource, APIGroup, Namespace, Name string }
+			Verb string
+			User struct{ Username string }
+			// ImpersonatedUser is whose part the user takes.
+			ImpersonatedUser struct{ Username string }
+			ObjectRef        struct{ Resource, Subresource, APIGroup, Namespace, Name string }
 			// Annotations say what the authorizer decided.
 			Annotations map[string]string
 		}
 		harness.Must(t, json.Unmarshal(lines.Bytes(), &event))
-		account := map[string]string{
-			"system:serviceaccount:" + namespace + ":" + releaseName + "-controller": controller,
-			"system:serviceaccount:" + namespace + ":" + releaseName + "-api":        facade,
-			"system:serviceaccount:org-" + organizationName + ":scanner":             scanner,
-		}[event.User.Username]
+		account := accountOf(event.User.Username)
+		if as := accountOf(event.ImpersonatedUser.Username); as != "" {
+			out = append(out, request{
+				account: account, verb: "impersonate", resource: "serviceaccounts", namespace: event.ObjectRef.Namespace,
+				name: v1alpha1.UploadsServiceAccount,
+			})
+			account = as
+		}
 		if account == "" || event.ObjectRef.Resource == "" {
 			continue
 		}
@@ -205,6 +213,16 @@ func requests(t *testing.T) []request {
 	}
 	harness.Must(t, lines.Err())
 	return out
+}
+
+// accountOf is the account of a user's name, "" for others.
+func accountOf(username string) string {
+	return map[string]string{
+		"system:serviceaccount:" + namespace + ":" + releaseName + "-controller":               controller,
+		"system:serviceaccount:" + namespace + ":" + releaseName + "-api":                      facade,
+		"system:serviceaccount:org-" + organizationName + ":scanner":                           scanner,
+		"system:serviceaccount:org-" + organizationName + ":" + v1alpha1.UploadsServiceAccount: uploads,
+	}[username]
 }
 
 // needed are the grants without which a request would have been forbidden. One that two grants

@@ -48,6 +48,7 @@ func TestEveryGrantIsUsedAndNothingElseIsAsked(t *testing.T) {
 		{"an endpoint for every event", (*life).subscribe},
 		{"a key that is used, rotated and refused", (*life).keys},
 		{"an import, and another in which a problem is gone", (*life).scans},
+		{"the same import as an upload", (*life).upload},
 		{"triage by REST and by kubectl", (*life).triage},
 		{"a review", (*life).review},
 		{"deliveries, again, and with another secret", (*life).deliveries},
@@ -77,7 +78,7 @@ func TestEveryGrantIsUsedAndNothingElseIsAsked(t *testing.T) {
 	}
 	used := needed(all, made)
 	for _, g := range all {
-		if g.account == scanner {
+		if g.account == scanner || g.account == uploads {
 			continue // of many hands, whose other ways are tried elsewhere
 		}
 		_, known := unseen[g.key()]
@@ -241,6 +242,30 @@ func (l *life) scans(t *testing.T) {
 	l.hears(t, "finding.created")
 	l.hears(t, "finding.batch")
 	l.hears(t, "scan.completed")
+	died := builder.Scan("died", scanned).In(home).Mutate(func(scan *v1alpha1.Scan) {
+		scan.Spec.Lease = &v1alpha1.ScanLease{Name: "import-died", Holder: "runner-1"}
+	}).Build()
+	harness.Must(t, env.Client.Create(t.Context(), died))
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(testenv.Get(t, g, env, died).Status.Phase).To(Equal(v1alpha1.ScanPhaseFailed))
+	})
+	harness.Must(t, env.Client.Delete(t.Context(), died))
+}
+
+// upload finds what the plugin has written as it is.
+func (l *life) upload(t *testing.T) {
+	key := builder.APIKey("uploads").In(home).Scopes(v1alpha1.ScopeFindingsImport).Build()
+	harness.Must(t, env.Client.Create(t.Context(), key))
+	ready(t, key)
+	ci := &apiclient.Client{Base: l.rest.Base, Token: token(t, "uploads")}
+	harness.Eventually(t, func(g Gomega) {
+		answer, err := ci.Do(t.Context(), http.MethodPost, "/v2/repos/repo/projects/proj/scans", imported("one", "two"),
+			apiclient.Header("Content-Type", "application/sarif+json"))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(answer.Status).To(Equal(http.StatusOK), string(answer.Body))
+	})
+	l.waitForFindings(t, 2, 1)
+	harness.Must(t, env.Client.Delete(t.Context(), key))
 }
 
 func (l *life) waitForFindings(t *testing.T, open, closed int) {

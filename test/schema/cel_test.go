@@ -13,7 +13,7 @@ import (
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
@@ -92,6 +92,10 @@ var rulesAtCreate = []struct {
 	{"negative retention of findings", organization, edit{"spec.retention": map[string]any{"closedFindings": "-1s"}}, "closedFindings must be hours, minutes and seconds and not negative", "no one can mean it"},
 	{"negative retention of scans", organization, edit{"spec.retention": map[string]any{"finishedScans": "-1s"}}, "finishedScans must be hours, minutes and seconds and not negative", "no one can mean it"},
 	{"negative retention of deliveries", organization, edit{"spec.retention": map[string]any{"finishedDeliveries": "-1s"}}, "finishedDeliveries must be hours, minutes and seconds and not negative", "no one can mean it"},
+	{"folders that become projects", organization, edit{"spec.imports": map[string]any{"projects": []any{"services/*", "lib-*", "a.b/c"}}}, "", "folders of a repository"},
+	{"a folder outside of the repository", organization, edit{"spec.imports": map[string]any{"projects": []any{"../*"}}}, "must be folders from the root", "there is nothing"},
+	{"folders of any depth", organization, edit{"spec.imports": map[string]any{"projects": []any{"services/**"}}}, "must be folders from the root", "no bound on their number"},
+	{"a folder from the root of the machine", organization, edit{"spec.imports": map[string]any{"projects": []any{"/services"}}}, "should match", "paths are a repository's"},
 	{"overlap of 30 days", key, edit{"spec.rotation": map[string]any{"serial": int64(1), "overlap": "720h"}}, "", "the longest"},
 	{"overlap of more", key, edit{"spec.rotation": map[string]any{"serial": int64(1), "overlap": "721h"}}, "overlap must be hours, minutes and seconds between", "a token that was replaced must end"},
 	{"endpoint: overlap of 30 days", endpoint, edit{"spec.rotation": map[string]any{"serial": int64(1), "overlap": "720h"}}, "", "the longest"},
@@ -109,10 +113,12 @@ var rulesAtCreate = []struct {
 	{"language of less than no code", repository, edit{"spec.languages": map[string]any{"Go": int64(-5)}}, "a language has 0 bytes of code or more", "REST shows it as a count of bytes"},
 	{"deployment of 65 characters", project, edit{"spec.deployments": map[string]any{strings.Repeat("a", 65): "x"}}, "at most 64 characters", "keys of maps take room too"},
 	{"scan that runs", scan, edit{}, "", "neither end is there"},
+	{"scan of an upload whose id is no name", scan, edit{"spec.upload": map[string]any{"id": "U/1", "scans": int64(1)}}, "spec.upload.id", "it is part of a URL"},
+	{"scan of an upload of none", scan, edit{"spec.upload": map[string]any{"id": "u-1", "scans": int64(0)}}, "spec.upload.scans", "this is one"},
 	{"scan that has ended", scan, edit{"spec.completedAt": later, "spec.outcome": "Succeeded"}, "", "both ends are there"},
 	{"scan with an end and no outcome", scan, edit{"spec.completedAt": later}, "set together", "did it succeed?"},
-	{"review of 250 commits", review, edit{"spec.reviewedCommits": commits(appsecv1alpha1.MaxReviewedCommits)}, "", "the most"},
-	{"review of 251 commits", review, edit{"spec.reviewedCommits": commits(appsecv1alpha1.MaxReviewedCommits + 1)}, "Too many", "an object is bounded"},
+	{"review of 250 commits", review, edit{"spec.reviewedCommits": commits(v1alpha1.MaxReviewedCommits)}, "", "the most"},
+	{"review of 251 commits", review, edit{"spec.reviewedCommits": commits(v1alpha1.MaxReviewedCommits + 1)}, "Too many", "an object is bounded"},
 	{"review of a commit twice", review, edit{"spec.reviewedCommits": append(commits(1), commits(1)...)}, "Duplicate", "a commit has one place in the order"},
 	{"review of no pull request", review, edit{"spec.prNumber": int64(0)}, "greater than or equal to 1", "no provider counts from 0"},
 	{"issue seen in a commit twice", issue, edit{"spec.seenInCommits": []any{"a", "a"}}, "Duplicate", "it shows it or it does not"},
@@ -134,6 +140,8 @@ func TestRulesAtCreate(t *testing.T) {
 }
 
 var (
+	upload   = map[string]any{"id": "u-1", "scans": int64(2)}
+	lease    = map[string]any{"name": "import-1", "holder": "runner-1"}
 	ended    = edit{"spec.completedAt": later, "spec.outcome": "Succeeded"}
 	detected = edit{"spec.detectedAt": at}
 )
@@ -164,6 +172,14 @@ var rulesAtUpdate = []struct {
 	{"scan of another repository", scan, nil, edit{"spec.repositoryRef.name": "other"}, "immutable", "a scan is of one thing"},
 	{"scan of another project", scan, nil, edit{"spec.projectRef.name": "other"}, "immutable", "a scan is of one thing"},
 	{"scan by another tool", scan, nil, edit{"spec.tool": "other"}, "immutable", "a scan is by one tool"},
+	{"scan of another upload", scan, edit{"spec.upload": upload}, edit{"spec.upload.id": "u-2"}, "immutable", "an upload lists its scans"},
+	{"scan of an upload after all", scan, nil, edit{"spec.upload": upload}, "immutable", "an upload lists its scans"},
+	{"scan of an upload no more", scan, edit{"spec.upload": upload}, edit{"spec.upload": nil}, "immutable", "an upload lists its scans"},
+	{"scan imported by another key", scan, edit{"spec.importedBy": "apikey/ci"}, edit{"spec.importedBy": "apikey/rosa"}, "immutable", "it says who did it"},
+	{"scan imported by no key", scan, edit{"spec.importedBy": "apikey/ci"}, edit{"spec.importedBy": nil}, "immutable", "it says who did it"},
+	{"scan with another heartbeat", scan, edit{"spec.lease": lease}, edit{"spec.lease.holder": "somebody"}, "immutable", "another import would keep it alive"},
+	{"scan with no heartbeat any more", scan, edit{"spec.lease": lease}, edit{"spec.lease": nil}, "immutable", "it would run for an hour"},
+	{"scan that makes progress", scan, edit{"spec.lease": lease, "spec.upload": upload}, edit{"spec.progress": map[string]any{"done": int64(3), "total": int64(9)}}, "", "what progress is"},
 	{"scan of another category", scan, nil, edit{"spec.category": "Secret"}, "immutable", "a scan is of one category"},
 	{"scan started at another time", scan, nil, edit{"spec.startedAt": later}, "immutable", "imports are ordered by it"},
 	{"scan without a start", scan, nil, edit{"spec.startedAt": nil}, "spec.startedAt: Required", "taken away, it could be added anew with another value"},
@@ -176,7 +192,7 @@ var rulesAtUpdate = []struct {
 	{"review of another pull request", review, nil, edit{"spec.prNumber": int64(2)}, "are immutable", "a review is of one pull request"},
 	{"review of another repository", review, nil, edit{"spec.repositoryRef.name": "other"}, "are immutable", "a review is of one pull request"},
 	{"review of one more commit", review, edit{"spec.reviewedCommits": commits(1)}, edit{"spec.reviewedCommits": commits(2)}, "", "pull requests go on"},
-	{"review of one commit too many", review, edit{"spec.reviewedCommits": commits(appsecv1alpha1.MaxReviewedCommits)}, edit{"spec.reviewedCommits": commits(appsecv1alpha1.MaxReviewedCommits + 1)}, "Too many", "the importer takes the oldest away"},
+	{"review of one commit too many", review, edit{"spec.reviewedCommits": commits(v1alpha1.MaxReviewedCommits)}, edit{"spec.reviewedCommits": commits(v1alpha1.MaxReviewedCommits + 1)}, "Too many", "the importer takes the oldest away"},
 	{"review that is closed", review, nil, edit{"spec.prStatus": "closed"}, "", "pull requests are closed"},
 	{"review that is opened again", review, edit{"spec.prStatus": "closed"}, edit{"spec.prStatus": "open"}, "", "closed is not for ever"},
 	{"merged review with another title", review, edit{"spec.prStatus": "merged"}, edit{"spec.prTitle": "other"}, "", "the rule is about the status alone"},

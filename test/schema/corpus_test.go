@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,7 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/test/corpus"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -103,8 +102,9 @@ func newKindUnderTest(t *testing.T, crd *apiextensionsv1.CustomResourceDefinitio
 		crd: crd, schema: schemaOf(t, crd), client: client, created: map[string]corpus.Odd{},
 		codecs: serializer.NewCodecFactory(env.Scheme, serializer.EnableStrict),
 	}
-	i := slices.IndexFunc(kube.Kinds(), func(kind kube.Kind) bool { return kind.Name == crd.Spec.Names.Kind })
-	k.kind = kube.Kinds()[i]
+	object, err := env.Scheme.New(v1alpha1.GroupVersion.WithKind(crd.Spec.Names.Kind))
+	harness.Must(t, err)
+	k.kind, _ = kube.KindOf(object)
 	k.reader = kube.NewListWatch(kube.ListWatchOptions{
 		Kind: k.kind, From: reader.Source(k.kind), Unreadables: kube.NewUnreadables(logr.Discard(), k.found),
 	})
@@ -181,7 +181,7 @@ func (k *kindUnderTest) send(ctx context.Context, method, path string, object *u
 // listed wants the typed client and the readers' own list to read all objects.
 func (k *kindUnderTest) listed(t *testing.T) {
 	t.Helper()
-	all, err := env.Scheme.New(appsecv1alpha1.GroupVersion.WithKind(k.kind.Name + "List"))
+	all, err := env.Scheme.New(v1alpha1.GroupVersion.WithKind(k.kind.Name + "List"))
 	harness.Must(t, err)
 	config, err := rest.RESTClientFor(typedConfig(k))
 	harness.Must(t, err)
@@ -196,7 +196,7 @@ func (k *kindUnderTest) listed(t *testing.T) {
 
 func typedConfig(k *kindUnderTest) *rest.Config {
 	config := rest.CopyConfig(env.Config)
-	config.GroupVersion, config.APIPath = &appsecv1alpha1.GroupVersion, "/apis"
+	config.GroupVersion, config.APIPath = &v1alpha1.GroupVersion, "/apis"
 	config.NegotiatedSerializer = k.codecs.WithoutConversion()
 	return config
 }

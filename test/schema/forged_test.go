@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/corpus"
@@ -73,7 +74,7 @@ func wantOthersRead(t *testing.T) (unreadable []string) {
 	t.Helper()
 	reader, err := kube.NewReader(env.Config)
 	harness.Must(t, err)
-	kind := kube.Kinds()[slices.IndexFunc(kube.Kinds(), func(kind kube.Kind) bool { return kind.Name == "Finding" })]
+	kind, _ := kube.KindOf(&v1alpha1.Finding{})
 	listed, err := kube.NewListWatch(kube.ListWatchOptions{
 		Kind: kind, From: reader.Source(kind), Unreadables: kube.NewUnreadables(logr.Discard(), func(u *kube.Unreadable) {
 			unreadable = append(unreadable, u.Name)

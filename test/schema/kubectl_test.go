@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -32,7 +32,7 @@ func TestKubectlFiltersAndShowsFindings(t *testing.T) {
 	if err := env.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 		t.Fatal(err)
 	}
-	for name, severity := range map[string]appsecv1alpha1.Level{"grave": appsecv1alpha1.LevelHigh, "slight": appsecv1alpha1.LevelLow} {
+	for name, severity := range map[string]v1alpha1.Level{"grave": v1alpha1.LevelHigh, "slight": v1alpha1.LevelLow} {
 		env.Create(t, content(t, builder.Finding(name).In(namespace).Severity(severity).Build()))
 	}
 	if got, want := kubectl(t, namespace, "get", "findings", "--field-selector", "spec.details.severity=high", "-o", "name"), "finding.appsec.dev/grave\n"; got != want {
@@ -55,7 +55,7 @@ func TestEverySelectableFieldSelects(t *testing.T) {
 		for _, field := range crd.Spec.Versions[0].SelectableFields {
 			path := strings.TrimPrefix(field.JSONPath, ".")
 			list := &unstructured.UnstructuredList{}
-			list.SetAPIVersion(appsecv1alpha1.GroupVersion.String())
+			list.SetAPIVersion(v1alpha1.GroupVersion.String())
 			list.SetKind(crd.Spec.Names.ListKind)
 			if err := env.Client.List(t.Context(), list, client.MatchingFields{path: "no-such-value"}); err != nil {
 				t.Errorf("%s by %s: %v", kind, path, err)
@@ -77,7 +77,7 @@ func TestTheDefaultKustomizationHoldsEverything(t *testing.T) {
 	}
 	for _, want := range []string{
 		"kind: Namespace\n", "kind: ValidatingAdmissionPolicyBinding\n", "kind: MutatingAdmissionPolicyBinding\n",
-		"name: findings-viewer\n", "name: findings-triager\n", "name: findings-scanner\n",
+		"name: findings-viewer\n", "name: findings-triager\n", "name: findings-scanner\n", "name: findings-admin\n",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("config/default lacks %q", want)

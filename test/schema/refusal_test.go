@@ -10,6 +10,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/test/corpus"
@@ -118,6 +119,9 @@ func TestEachBoundIsKeptAndTheErrorNamesTheField(t *testing.T) {
 					if part == "spec" {
 						object := newObject(crd, "refused")
 						object.Object["spec"] = corpus.Part(schema, part, v.path, v.value)
+						if kind == "Finding" && strings.HasPrefix(v.path, "spec.triage.") && v.path != "spec.triage.userStatus" {
+							decide(t, object) // without a decision the API server takes basis, reason and end away
+						}
 						err = env.Client.Create(t.Context(), object, client.DryRunAll)
 					} else {
 						object := holder.DeepCopy()
@@ -128,6 +132,13 @@ func TestEachBoundIsKeptAndTheErrorNamesTheField(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+func decide(t *testing.T, finding *unstructured.Unstructured) {
+	t.Helper()
+	if err := unstructured.SetNestedField(finding.Object, "muted", "spec", "triage", "userStatus"); err != nil {
+		t.Fatal(err)
 	}
 }
 

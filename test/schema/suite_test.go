@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/corpus"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -41,7 +41,7 @@ func schemaOf(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) *apie
 // newObject is an object of the kind, in namespace default where the kind has one.
 func newObject(crd *apiextensionsv1.CustomResourceDefinition, name string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
-	object.SetAPIVersion(appsecv1alpha1.GroupVersion.String())
+	object.SetAPIVersion(v1alpha1.GroupVersion.String())
 	object.SetKind(crd.Spec.Names.Kind)
 	object.SetName(name)
 	if crd.Spec.Scope == apiextensionsv1.NamespaceScoped {

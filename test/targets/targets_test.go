@@ -158,14 +158,14 @@ func TestMakeRunNamesAPortThatCannotBe(t *testing.T) {
 func recorded(t *testing.T, environment ...string) (arguments, output string) {
 	t.Helper()
 	folder, record := machine(t, "git"), filepath.Join(t.TempDir(), "arguments")
-	real, err := exec.LookPath("go")
+	goCommand, err := exec.LookPath("go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	program(t, folder, "go", `case "$*" in
   *gotestsum*) echo "$*" >`+record+` ;;
   *./cmd/...* | *./hack/local*) ;;
-  *) exec `+real+` "$@" ;;
+  *) exec `+goCommand+` "$@" ;;
 esac`)
 	output, code := run(t, append([]string{"PATH=" + folder + ":" + os.Getenv("PATH")}, environment...), "make", "test")
 	if code != 0 {

@@ -8,13 +8,13 @@ import (
 	"io"
 	"net/http"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
 // PutIntoEtcd stores an object of one of this project's kinds behind the API server's back, which then
 // serves it without having validated it. Its namespace is "" for a kind that has none.
 func (e *Environment) PutIntoEtcd(ctx context.Context, resource, namespace, name string, object []byte) error {
-	key := "/registry/" + appsecv1alpha1.GroupName + "/" + resource + "/"
+	key := "/registry/" + v1alpha1.GroupName + "/" + resource + "/"
 	if namespace != "" {
 		key += namespace + "/"
 	}

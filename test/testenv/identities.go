@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -30,6 +30,7 @@ const (
 	Viewer  Role = "findings-viewer"
 	Triager Role = "findings-triager"
 	Scanner Role = "findings-scanner"
+	Admin   Role = "findings-admin"
 )
 
 // ServiceAccountUsername is the name that the API server knows a service account by.
@@ -51,14 +52,15 @@ func (e *Environment) letStandIn(ctx context.Context) error {
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{appsecv1alpha1.GroupName}, Resources: []string{"*"}, Verbs: []string{"get"}},
-			{APIGroups: []string{appsecv1alpha1.GroupName}, Resources: []string{"*/status"}, Verbs: []string{"update"}},
+			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"*"}, Verbs: []string{"get"}},
+			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"*/status"}, Verbs: []string{"update"}},
 		},
 	}
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: SystemNamespace, Name: ControllerServiceAccount}},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: SystemNamespace,
+			Name: ControllerServiceAccount}},
 	}
 	for _, object := range []client.Object{role, binding} {
 		if err := e.Client.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -75,7 +77,8 @@ func (e *Environment) Facade(ctx context.Context) (*rest.Config, error) {
 
 // Operator describes both of the operator's processes, each with a token of its own service account
 // and further flags for the facade. The controllers may send webhooks to this machine.
-func (e *Environment) Operator(ctx context.Context, o harness.Operator, flags ...string) (controller, facade *harness.Component, err error) {
+func (e *Environment) Operator(ctx context.Context, o harness.Operator,
+	flags ...string) (controller, facade *harness.Component, err error) {
 	config, err := e.Controller(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -103,37 +106,44 @@ func (e *Environment) Member(ctx context.Context, namespace, name string, role R
 	if err != nil {
 		return nil, err
 	}
+	return config, e.bind(ctx, namespace, name, role)
+}
+
+// LetUploads binds the identity of uploads in an organization's namespace, as the Organization controller would.
+func (e *Environment) LetUploads(ctx context.Context, namespace string) error {
+	return e.bind(ctx, namespace, v1alpha1.UploadsServiceAccount, Scanner)
+}
+
+// bind binds a service account to the role in its namespace, and returns once the API server has taken note.
+func (e *Environment) bind(ctx context.Context, namespace, name string, role Role) error {
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-" + string(role)},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: string(role)},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}},
 	}
 	if err := e.Client.Create(ctx, binding); err != nil && !apierrors.IsAlreadyExists(err) {
-		return nil, fmt.Errorf("bind %s in %s: %w", role, namespace, err)
+		return fmt.Errorf("bind %s in %s: %w", role, namespace, err)
 	}
 	check := func(ctx context.Context) error {
 		return e.reviewAccess(ctx, ServiceAccountUsername(namespace, name), authorizationv1.ResourceAttributes{
-			Namespace: namespace, Verb: "get", Group: appsecv1alpha1.GroupName, Resource: "findings",
+			Namespace: namespace, Verb: "get", Group: v1alpha1.GroupName, Resource: "findings",
 		})
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := harness.Until(ctx, fmt.Sprintf("%s is bound to %s in %s", name, role, namespace), check); err != nil {
-		return nil, err
-	}
-	return config, nil
+	return harness.Until(ctx, fmt.Sprintf("%s is bound to %s in %s", name, role, namespace), check)
 }
 
 // NewOrganization makes an Organization with its namespace, as the Organization controller
 // would: for tests that run no controllers. It returns the namespace's name.
 func (e *Environment) NewOrganization(ctx context.Context, name string) (string, error) {
-	organization := &appsecv1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if err := e.Client.Create(ctx, organization); err != nil {
 		return "", fmt.Errorf("create organization %s: %w", name, err)
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name:        appsecv1alpha1.NamespacePrefix + name,
-		Annotations: map[string]string{appsecv1alpha1.OrganizationUIDAnnotation: string(organization.UID)},
+		Name:        v1alpha1.NamespacePrefix + name,
+		Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: string(organization.UID)},
 	}}
 	if err := e.Client.Create(ctx, namespace); err != nil {
 		return "", fmt.Errorf("create namespace %s: %w", namespace.Name, err)
@@ -160,7 +170,8 @@ func (e *Environment) checkAccess(ctx context.Context, access probeAccess) error
 }
 
 // reviewAccess returns an error while the user may not do what is described.
-func (e *Environment) reviewAccess(ctx context.Context, user string, attributes authorizationv1.ResourceAttributes) error {
+func (e *Environment) reviewAccess(ctx context.Context, user string,
+	attributes authorizationv1.ResourceAttributes) error {
 	review := &authorizationv1.SubjectAccessReview{
 		Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &attributes},
 	}

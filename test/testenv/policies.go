@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -29,7 +29,8 @@ const probeName = "testenv-probe"
 type probers struct {
 	// admin may do everything.
 	admin client.Client
-	// user may create and patch every resource, but has no custom verb other than report on findings.
+	// user may create and patch every resource, but has no custom verb other than report on findings and provision
+	// on projects.
 	user client.Client
 	// facade has the facade's name, and the user's rights beside its own.
 	facade client.Client
@@ -41,12 +42,12 @@ type probe func(context.Context, probers) error
 // policyProbes has a probe for each policy of config/admission, by the policy's name.
 var policyProbes = map[string]probe{
 	"findings-facts.appsec.dev": func(ctx context.Context, as probers) error {
-		repository := &appsecv1alpha1.Repository{ObjectMeta: probeMeta()}
+		repository := &v1alpha1.Repository{ObjectMeta: probeMeta()}
 		return wantRefusal(as.user.Create(ctx, repository, client.DryRunAll))
 	},
 	"findings-decisions.appsec.dev": func(ctx context.Context, as probers) error {
 		finding := probeFinding()
-		finding.Spec.Triage.UserStatus = appsecv1alpha1.UserStatusMuted
+		finding.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted
 		return wantRefusal(as.user.Create(ctx, finding, client.DryRunAll))
 	},
 	"findings-metadata.appsec.dev": func(ctx context.Context, as probers) error {
@@ -55,14 +56,14 @@ var policyProbes = map[string]probe{
 		return wantRefusal(as.user.Create(ctx, finding, client.DryRunAll))
 	},
 	"findings-status.appsec.dev": func(ctx context.Context, as probers) error {
-		organization := &appsecv1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: probeName}}
+		organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: probeName}}
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"namespace":"x"}}`))
 		return wantRefusal(as.user.Status().Patch(ctx, organization, patch, client.DryRunAll))
 	},
 	"findings-adoption.appsec.dev": func(ctx context.Context, as probers) error {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-			Name:        appsecv1alpha1.NamespacePrefix + probeName,
-			Annotations: map[string]string{appsecv1alpha1.OrganizationUIDAnnotation: "x"},
+			Name:        v1alpha1.NamespacePrefix + probeName,
+			Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: "x"},
 		}}
 		return wantRefusal(as.user.Create(ctx, namespace, client.DryRunAll))
 	},
@@ -79,14 +80,28 @@ var policyProbes = map[string]probe{
 		}
 		return wantRefusal(as.facade.Create(ctx, event, client.DryRunAll))
 	},
+	// It is about the controllers alone, whom no prober is.
+	"findings-leases.appsec.dev": func(context.Context, probers) error { return nil },
+	// It speaks for each Organization that exists, and a probe makes none: whoever tries it waits until it refuses.
+	"findings-provision.appsec.dev": func(context.Context, probers) error { return nil },
+	"findings-provision-namespace.appsec.dev": func(ctx context.Context, as probers) error {
+		project := &v1alpha1.Project{ObjectMeta: probeMeta(), Spec: v1alpha1.ProjectSpec{
+			RepositoryRef: v1alpha1.RepositoryReference{Name: probeName},
+		}}
+		return wantRefusal(as.user.Create(ctx, project, client.DryRunAll))
+	},
+	// It speaks for each Organization too.
+	"findings-reasons.appsec.dev": func(context.Context, probers) error { return nil },
+	// It warns in releases alone, and refuses nothing.
+	"findings-skew.appsec.dev": func(context.Context, probers) error { return nil },
 	"findings-triage-author.appsec.dev": func(ctx context.Context, as probers) error {
 		finding := probeFinding()
-		finding.Spec.Triage = appsecv1alpha1.FindingTriage{UserStatus: appsecv1alpha1.UserStatusMuted, By: "x"}
+		finding.Spec.Triage = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted, By: "x"}
 		return wantRefusal(as.facade.Create(ctx, finding, client.DryRunAll))
 	},
 	"findings-triage-stamp.appsec.dev": func(ctx context.Context, as probers) error {
 		finding := probeFinding()
-		finding.Spec.Triage = appsecv1alpha1.FindingTriage{UserStatus: appsecv1alpha1.UserStatusMuted, By: "x"}
+		finding.Spec.Triage = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted, By: "x"}
 		if err := as.admin.Create(ctx, finding, client.DryRunAll); err != nil {
 			return err
 		}
@@ -101,8 +116,8 @@ var policyProbes = map[string]probe{
 type probeAccess struct{ account, verb, group, resource string }
 
 var probeAccesses = []probeAccess{
-	{ControllerServiceAccount, "adopt", appsecv1alpha1.GroupName, "organizations"},
-	{APIServiceAccount, "triage", appsecv1alpha1.GroupName, "findings"},
+	{ControllerServiceAccount, "adopt", v1alpha1.GroupName, "organizations"},
+	{APIServiceAccount, "triage", v1alpha1.GroupName, "findings"},
 	{APIServiceAccount, "create", eventsv1.GroupName, "events"},
 }
 
@@ -154,8 +169,9 @@ func (e *Environment) makeProbeObjects(ctx context.Context) (remove func() error
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: probeName},
 		Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{appsecv1alpha1.GroupName}, Resources: []string{"*"}, Verbs: []string{"create", "patch"}},
-			{APIGroups: []string{appsecv1alpha1.GroupName}, Resources: []string{"findings"}, Verbs: []string{"report"}},
+			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"*"}, Verbs: []string{"create", "patch"}},
+			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"findings"}, Verbs: []string{"report"}},
+			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"projects"}, Verbs: []string{"provision"}},
 			{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create"}},
 		},
 	}
@@ -164,7 +180,7 @@ func (e *Environment) makeProbeObjects(ctx context.Context) (remove func() error
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: probeName},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: probeName}},
 	}
-	organization := &appsecv1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: probeName}}
+	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: probeName}}
 	objects := []client.Object{role, binding, organization}
 	remove = func() error {
 		// Its own context: what was made goes, the more so when time ran out.
@@ -194,13 +210,13 @@ func probeMeta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: probeName}
 }
 
-func probeFinding() *appsecv1alpha1.Finding {
-	return &appsecv1alpha1.Finding{
+func probeFinding() *v1alpha1.Finding {
+	return &v1alpha1.Finding{
 		ObjectMeta: probeMeta(),
-		Spec: appsecv1alpha1.FindingSpec{
-			RepositoryRef: appsecv1alpha1.RepositoryReference{Name: probeName},
-			ProjectRef:    appsecv1alpha1.ProjectReference{Name: probeName},
-			Details:       appsecv1alpha1.FindingDetails{Title: probeName, Severity: appsecv1alpha1.LevelLow},
+		Spec: v1alpha1.FindingSpec{
+			RepositoryRef: v1alpha1.RepositoryReference{Name: probeName},
+			ProjectRef:    v1alpha1.ProjectReference{Name: probeName},
+			Details:       v1alpha1.FindingDetails{Title: probeName, Severity: v1alpha1.LevelLow},
 		},
 	}
 }

@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	appsecv1alpha1 "github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -53,13 +53,15 @@ type Environment struct {
 	ControlPlane *harness.ControlPlane
 
 	folder string
+	// source is the folder of the repository whose config/ is installed.
+	source string
 }
 
 // NewScheme returns a scheme that knows the built-in kinds and this project's.
 func NewScheme() *kruntime.Scheme {
 	scheme := kruntime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(appsecv1alpha1.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	return scheme
 }
 
@@ -115,11 +117,15 @@ func forgetResult() error {
 
 // Start starts etcd and kube-apiserver, with further flags of the latter, and installs everything
 // under config/.
-func Start(flags ...string) (*Environment, error) {
+func Start(flags ...string) (*Environment, error) { return StartOf(RepositoryRoot(), flags...) }
+
+// StartOf is Start with the config/ of another commit's tree, which is in the folder source.
+func StartOf(source string, flags ...string) (*Environment, error) {
 	e, err := StartBare(flags...)
 	if err != nil {
 		return nil, err
 	}
+	e.source = source
 	if err := e.install(); err != nil {
 		return nil, errors.Join(err, e.Stop())
 	}
@@ -132,7 +138,7 @@ func StartBare(flags ...string) (*Environment, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Environment{Scheme: NewScheme(), folder: folder}
+	e := &Environment{Scheme: NewScheme(), folder: folder, source: RepositoryRoot()}
 	e.ControlPlane, err = harness.StartControlPlane(context.Background(), harness.ControlPlaneOptions{
 		Folder: folder,
 		// The machine may crash: nobody needs the data.
@@ -161,7 +167,7 @@ func (e *Environment) install() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	_, err := envtest.InstallCRDs(e.Config, envtest.CRDInstallOptions{
-		Paths: []string{filepath.Join(harness.Root(), "config", "crd", "bases")}, ErrorIfPathMissing: true,
+		Paths: []string{filepath.Join(e.source, "config", "crd", "bases")}, ErrorIfPathMissing: true,
 		Scheme: e.Scheme, MaxTime: startTimeout, PollInterval: 50 * time.Millisecond,
 	})
 	if err != nil {
@@ -172,11 +178,11 @@ func (e *Environment) install() error {
 		return fmt.Errorf("create namespace %s: %w", SystemNamespace, err)
 	}
 	for _, folder := range []string{"rbac", "admission"} {
-		if err := e.ApplyFolder(ctx, filepath.Join(RepositoryRoot(), "config", folder)); err != nil {
+		if err := e.ApplyFolder(ctx, filepath.Join(e.source, "config", folder)); err != nil {
 			return err
 		}
 	}
-	if err := e.ApplyFile(ctx, filepath.Join(RepositoryRoot(), "config", "manager", "role.yaml")); err != nil {
+	if err := e.ApplyFile(ctx, filepath.Join(e.source, "config", "manager", "role.yaml")); err != nil {
 		return err
 	}
 	if err := e.letStandIn(ctx); err != nil {

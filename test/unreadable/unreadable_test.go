@@ -14,6 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // many is how many findings of one organization cannot be read at a time.
@@ -41,6 +42,7 @@ func TestWhatCannotBeReadCostsItselfOnly(t *testing.T) {
 		t.Errorf("REST answers %d for what cannot be read", status)
 	}
 	odd.goesOn(t, "beside")
+	odd.countsFindings(t, 1)
 
 	// One after another. A watch that ended at each would be begun again later each time.
 	for i := range inTurn {
@@ -61,6 +63,7 @@ func TestWhatCannotBeReadCostsItselfOnly(t *testing.T) {
 	if status := odd.get(t, "/v2/repos/a/projects/a/findings/beside"); status != http.StatusNotFound {
 		t.Errorf("REST answers %d for what cannot be read any more", status)
 	}
+	odd.countsFindings(t, 0)
 
 	// At start.
 	for _, process := range []*harness.Component{s.controller, s.facade} {
@@ -74,6 +77,16 @@ func TestWhatCannotBeReadCostsItselfOnly(t *testing.T) {
 	odd.mend(t, want)
 	s.counted(t, want)
 	good.goesOn(t, "after-mending")
+}
+
+// countsFindings waits until the repository's status counts that many findings: those that can be read.
+func (o *organization) countsFindings(t *testing.T, want int) {
+	t.Helper()
+	repository := builder.Repository("a").In(o.namespace).Build()
+	harness.Within(t, mostLate, func(g Gomega) {
+		testenv.Get(t, g, env, repository)
+		g.Expect(repository.Status.Counts.Findings).To(BeEquivalentTo(want))
+	})
 }
 
 // reported waits for an Event about each object in its namespace.

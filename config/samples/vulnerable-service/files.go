@@ -18,7 +18,8 @@ func download(w http.ResponseWriter, r *http.Request) {
 
 // thumbnail hands the caller's words to a shell.
 func thumbnail(w http.ResponseWriter, r *http.Request) {
-	if err := exec.Command("sh", "-c", "convert "+r.FormValue("image")+" -resize 64x64 /tmp/thumbnail.png").Run(); err != nil {
+	if err := exec.Command("sh", "-c",
+		"convert "+r.FormValue("image")+" -resize 64x64 /tmp/thumbnail.png").Run(); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	}
 }

@@ -2,6 +2,7 @@
 package conditions
 
 import (
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,21 @@ type Verdict struct {
 // Ready is the verdict on an object for which all is done.
 func Ready(message string) Verdict {
 	return Verdict{Ready: true, Reason: v1alpha1.ReasonReconciled, Message: message}
+}
+
+// NotFound is the verdict on a dependent, such as "finding", that names an object which does not exist.
+func NotFound(reason, kind string, name v1alpha1.ResourceName, dependent string) Verdict {
+	return Verdict{Reason: reason, Message: fmt.Sprintf(
+		"There is no %s %q in this namespace: create it, or delete the %s.", kind, name, dependent)}
+}
+
+// ReadyReason is the reason of the Ready condition; "" where there is none yet.
+func ReadyReason(list []v1alpha1.Condition) string {
+	ready := v1alpha1.FindCondition(list, v1alpha1.ConditionReady)
+	if ready == nil {
+		return ""
+	}
+	return ready.Reason
 }
 
 // Set puts the verdict into the list. A condition that stays as it was keeps its time.

@@ -17,54 +17,20 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/transitions"
+	"github.com/appsec-dev/findings-operator/controllers/internal/index"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
 // secondLook is how long after it began to owe an object is looked at once more. An endpoint that
 // changed just before could not wake it: the index did not name it yet.
 const secondLook = time.Second
-
-// Kind says of a kind what its ledger must know.
-type Kind struct {
-	// Name of the kind, and the Prefix of its events' types: "ReviewIssue", "review_issue".
-	Name, Prefix string
-	// Object and List are empty ones of the kind.
-	Object client.Object
-	List   client.ObjectList
-	// Book is where the status of an object of the kind has its transitions.
-	Book func(client.Object) Book
-	// Data is the payload's data of a transition: identifiers and what has changed.
-	Data func(client.Object, v1alpha1.Transition) any
-	// Paged says that the kind's transitions that a scan made may go to an endpoint in the scan's
-	// pages. Package scan makes those.
-	Paged bool
-}
-
-// Book points to the transitions in a status.
-type Book struct {
-	Transitions *[]v1alpha1.Transition
-	EmittedSeq  *int64
-}
-
-func (b Book) history() transitions.History {
-	return transitions.History{Transitions: *b.Transitions, EmittedSeq: *b.EmittedSeq}
-}
-
-// emitted notes that everything up to seq is emitted, and keeps no more of it than need be.
-func (b Book) emitted(seq int64) {
-	*b.EmittedSeq = seq
-	kept := *b.Transitions
-	for len(kept) > v1alpha1.MaxTransitions && kept[0].Seq <= seq {
-		kept = kept[1:]
-	}
-	*b.Transitions = kept
-}
 
 // Write stores the status of the object that the ledger works on, where anything in it differs
 // from what is stored, and reports whether a write was needed. It may be called more than once.
@@ -77,65 +43,65 @@ type Ledger struct {
 	client client.Client
 	// live asks the API server itself, where the cache's being behind would make a delivery twice.
 	live client.Reader
+	// own asks it for this project's kinds, and passes over what cannot be read.
+	own rest.Interface
 }
 
 // New returns the ledger of the kind. It indexes the kind's objects in the manager's cache by
-// whether they owe, so there must be one ledger a kind and manager.
+// whether they owe, so there must be one ledger per kind and manager.
 func New(ctx context.Context, mgr ctrl.Manager, kind Kind) (*Ledger, error) {
-	l := &Ledger{kind: kind, client: mgr.GetClient(), live: mgr.GetAPIReader()}
-	indexer := mgr.GetFieldIndexer()
-	if err := indexer.IndexField(ctx, kind.Object, owes, l.owedBy); err != nil {
-		return nil, fmt.Errorf("index each %s by what it owes: %w", kind.Name, err)
+	own, err := kube.NewClient(mgr.GetConfig())
+	if err != nil {
+		return nil, err
 	}
-	if !kind.Paged {
-		return l, nil
+	l := &Ledger{kind: kind, client: mgr.GetClient(), live: mgr.GetAPIReader(), own: own}
+	if err := index.Add(ctx, mgr, kind.object, owes, l.owedBy); err != nil || !kind.paged {
+		return l, err
 	}
-	if err := indexer.IndexField(ctx, &v1alpha1.WebhookDelivery{}, covers, coveredBy); err != nil {
-		return nil, fmt.Errorf("index deliveries by what they cover: %w", err)
-	}
-	return l, nil
+	return l, index.Add(ctx, mgr, &v1alpha1.WebhookDelivery{}, covers, coveredBy)
 }
 
 // MakeRoom emits what the object owes where that is so much that another look at it might find
 // more than a status can hold, whatever holds the endpoints back. Nothing may be observed of
 // the object where it fails.
 func (l *Ledger) MakeRoom(ctx context.Context, object client.Object, write Write) error {
-	if !l.kind.Book(object).history().Full() {
+	if !l.kind.book(object).history().Full() {
 		return nil
 	}
 	return l.emit(ctx, object, write, emission{force: true})
 }
 
 // Settle stores what has been observed of the object, and then makes the deliveries that it owes
-// and stores that they are made. Where no endpoint asks for any there is one write in all.
+// and stores that they are made. Where no endpoint asks for any there is one write in all. It returns how soon to
+// come back; 0: no need.
 //
 // An object that goes on owing, since an endpoint has too much to do or a page is to come, is
 // woken by the watches of package ledger: see Endpoints, Pages and ScansGone.
-func (l *Ledger) Settle(ctx context.Context, object client.Object, write Write) (ctrl.Result, error) {
-	book := l.kind.Book(object)
+func (l *Ledger) Settle(ctx context.Context, object client.Object, write Write) (again time.Duration, err error) {
+	book := l.kind.book(object)
 	asked, err := l.asked(ctx, object)
 	if err != nil {
-		return ctrl.Result{}, err
+		return 0, err
 	}
 	if !asked && len(book.history().Owed()) > 0 {
 		book.emitted(book.history().LastSeq())
 	}
 	written, err := write(ctx)
 	if err != nil || !asked {
-		return ctrl.Result{}, err
+		return 0, err
 	}
 	if err := l.emit(ctx, object, write, emission{current: written}); err != nil {
-		return ctrl.Result{}, err
+		return 0, err
 	}
 	if written && len(book.history().Owed()) > 0 {
-		return ctrl.Result{RequeueAfter: secondLook}, nil
+		return secondLook, nil
 	}
-	return ctrl.Result{}, nil
+	return 0, nil
 }
 
 // asked reports whether an endpoint asks for anything that the object owes.
 func (l *Ledger) asked(ctx context.Context, object client.Object) (bool, error) {
-	owed := l.kind.Book(object).history().Owed()
+	owed := l.kind.book(object).history().Owed()
 	if len(owed) == 0 {
 		return false, nil
 	}
@@ -153,7 +119,7 @@ func (l *Ledger) asked(ctx context.Context, object client.Object) (bool, error) 
 	return false, nil
 }
 
-func (l *Ledger) eventType(t v1alpha1.Transition) string { return l.kind.Prefix + "." + string(t.Type) }
+func (l *Ledger) eventType(t v1alpha1.Transition) string { return l.kind.prefix + "." + string(t.Type) }
 
 // emission is how deliveries are to be made.
 type emission struct {
@@ -174,7 +140,7 @@ func (l *Ledger) emit(ctx context.Context, object client.Object, write Write, ho
 			return err
 		}
 	}
-	book := l.kind.Book(object)
+	book := l.kind.book(object)
 	var failed error
 	for _, d := range due {
 		if failed = makeDelivery(ctx, l.client, d.delivery); failed != nil {
@@ -226,7 +192,7 @@ func (l *Ledger) bill(ctx context.Context, object client.Object, force bool) ([]
 	if err != nil {
 		return nil, 0, err
 	}
-	history := l.kind.Book(object).history()
+	history := l.kind.book(object).history()
 	var out []due
 	upTo, held := history.EmittedSeq, false
 	for _, t := range history.Owed() {
@@ -255,7 +221,8 @@ func (l *Ledger) bill(ctx context.Context, object client.Object, force bool) ([]
 var errHeld = errors.New("held back")
 
 // owedTo is the delivery that the endpoint is still to get of the transition; nil: it has it.
-func (l *Ledger) owedTo(ctx context.Context, object client.Object, t v1alpha1.Transition, endpoint *v1alpha1.WebhookEndpoint, force bool) (*v1alpha1.WebhookDelivery, error) {
+func (l *Ledger) owedTo(ctx context.Context, object client.Object, t v1alpha1.Transition,
+	endpoint *v1alpha1.WebhookEndpoint, force bool) (*v1alpha1.WebhookDelivery, error) {
 	made, err := isMade(ctx, l.client, object, t, endpoint)
 	if err != nil || made {
 		return nil, err
@@ -276,15 +243,16 @@ func (l *Ledger) owedTo(ctx context.Context, object client.Object, t v1alpha1.Tr
 	return webhooks.NewDelivery(webhooks.Event{
 		Type:       l.eventType(t),
 		Time:       t.At.Time,
-		Subject:    v1alpha1.WebhookEventSubject{Kind: l.kind.Name, Name: v1alpha1.ResourceName(object.GetName())},
+		Subject:    v1alpha1.WebhookEventSubject{Kind: l.kind.name, Name: v1alpha1.ResourceName(object.GetName())},
 		SubjectUID: object.GetUID(),
 		Sequence:   t.Seq,
-		Data:       l.kind.Data(object, t),
+		Data:       l.kind.data(object, t),
 	}, endpoint)
 }
 
 // isMade reports whether the transition's own delivery to the endpoint is in the cache.
-func isMade(ctx context.Context, c client.Reader, object client.Object, t v1alpha1.Transition, endpoint *v1alpha1.WebhookEndpoint) (bool, error) {
+func isMade(ctx context.Context, c client.Reader, object client.Object, t v1alpha1.Transition,
+	endpoint *v1alpha1.WebhookEndpoint) (bool, error) {
 	key := client.ObjectKey{
 		Namespace: object.GetNamespace(), Name: webhooks.DeliveryName(object.GetUID(), t.Seq, endpoint.UID),
 	}

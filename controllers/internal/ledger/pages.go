@@ -3,6 +3,7 @@ package ledger
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,13 +11,18 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/index"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/transitions"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
@@ -24,8 +30,7 @@ import (
 // covers is the cache index of deliveries by the transitions that are in them, for pages.
 const covers = "covers"
 
-func coveredBy(object client.Object) []string {
-	delivery := object.(*v1alpha1.WebhookDelivery)
+func coveredBy(delivery *v1alpha1.WebhookDelivery) []string {
 	entries := webhooks.Covered(delivery)
 	values := make([]string, len(entries))
 	for i := range entries {
@@ -39,14 +44,10 @@ func coverage(finding string, seq int64, endpoint string) string {
 }
 
 // isCovered reports whether the transition is in a page for the endpoint.
-func isCovered(ctx context.Context, c client.Reader, object client.Object, t v1alpha1.Transition, endpoint *v1alpha1.WebhookEndpoint) (bool, error) {
-	list := &v1alpha1.WebhookDeliveryList{}
-	err := c.List(ctx, list, client.InNamespace(object.GetNamespace()), client.Limit(1), client.UnsafeDisableDeepCopy,
-		client.MatchingFields{covers: coverage(string(object.GetUID()), t.Seq, string(endpoint.UID))})
-	if err != nil {
-		return false, fmt.Errorf("look for the page of a transition: %w", err)
-	}
-	return len(list.Items) > 0, nil
+func isCovered(ctx context.Context, c client.Reader, object client.Object, t v1alpha1.Transition,
+	endpoint *v1alpha1.WebhookEndpoint) (bool, error) {
+	return index.Any(ctx, c, &v1alpha1.WebhookDeliveryList{}, object.GetNamespace(),
+		covers, coverage(string(object.GetUID()), t.Seq, string(endpoint.UID)))
 }
 
 // byScan reports whether the transition is a scan's: triage is a person's, whatever scan was last.
@@ -64,15 +65,16 @@ func scansOf(list []v1alpha1.Transition) []string {
 }
 
 // goesInPage reports whether the endpoint gets the transition in a page of its scan.
-func (l *Ledger) goesInPage(ctx context.Context, object client.Object, t v1alpha1.Transition, endpoint *v1alpha1.WebhookEndpoint) (bool, error) {
-	if !l.kind.Paged || endpoint.Spec.Batch != v1alpha1.WebhookBatchPerScan || !byScan(t) {
+func (l *Ledger) goesInPage(ctx context.Context, object client.Object, t v1alpha1.Transition,
+	endpoint *v1alpha1.WebhookEndpoint) (bool, error) {
+	if !l.kind.paged || endpoint.Spec.Batch != v1alpha1.WebhookBatchPerScan || !byScan(t) {
 		return false, nil
 	}
 	// The watch of scans may be behind that of findings, and a scan is there before its findings.
 	key := client.ObjectKey{Namespace: object.GetNamespace(), Name: t.Scan}
 	err := l.client.Get(ctx, key, &v1alpha1.Scan{}, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
-		err = l.live.Get(ctx, key, &v1alpha1.Scan{})
+		err = kube.Get(ctx, l.own, key.Namespace, key.Name, &v1alpha1.Scan{})
 	}
 	switch {
 	case apierrors.IsNotFound(err):
@@ -100,24 +102,21 @@ const PageDelay = 2 * time.Second
 // no page is retired before all its findings are.
 type Pager struct {
 	client client.Client
-	live   client.Reader
+	// live asks the API server itself.
+	live *kube.Reader
 }
 
-// NewPager returns a pager. It indexes the manager's findings, so there must be one a manager.
+// NewPager returns a pager. It indexes the manager's findings, so there must be one per manager.
 func NewPager(ctx context.Context, mgr ctrl.Manager) (*Pager, error) {
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Finding{}, ofScan, scansOwed); err != nil {
-		return nil, fmt.Errorf("index findings by the scans that they owe of: %w", err)
-	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Finding{}, comingOf, scansToCome); err != nil {
-		return nil, fmt.Errorf("index findings by the scans that are to be recorded: %w", err)
-	}
-	return &Pager{client: mgr.GetClient(), live: mgr.GetAPIReader()}, nil
+	live, err := kube.NewReader(mgr.GetConfig())
+	return &Pager{client: mgr.GetClient(), live: live}, errors.Join(err,
+		index.Add(ctx, mgr, &v1alpha1.Finding{}, ofScan, scansOwed),
+		index.Add(ctx, mgr, &v1alpha1.Finding{}, comingOf, scansToCome))
 }
 
-func scansOwed(object client.Object) []string { return scansOf(owedOf(object.(*v1alpha1.Finding))) }
+func scansOwed(finding *v1alpha1.Finding) []string { return scansOf(owedOf(finding)) }
 
-func scansToCome(object client.Object) []string {
-	finding := object.(*v1alpha1.Finding)
+func scansToCome(finding *v1alpha1.Finding) []string {
 	if finding.Status.ObservedGeneration == finding.Generation {
 		return nil
 	}
@@ -139,33 +138,22 @@ func owedOf(finding *v1alpha1.Finding) []v1alpha1.Transition {
 
 // Findings wakes the scan that has changed a finding, a while later: pages are to be full.
 func (p *Pager) Findings() handler.EventHandler {
-	wake := func(finding client.Object, q queue) {
-		for _, scan := range scansOwed(finding) {
-			q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: finding.GetNamespace(), Name: scan}}, PageDelay)
+	return watch.Changes(func(_ context.Context, change watch.Change, q watch.Queue) {
+		if change.Initial || change.After == nil { // At the start every scan is reconciled on its own account.
+			return
 		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
-			if !e.IsInInitialList { // At the start every scan is reconciled on its own account.
-				wake(e.Object, q)
-			}
-		},
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { wake(e.ObjectNew, q) },
-	}
+		for _, scan := range scansOwed(change.After.(*v1alpha1.Finding)) {
+			q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: change.After.GetNamespace(), Name: scan}},
+				PageDelay)
+		}
+	})
 }
 
 // Endpoints wakes the scans of which findings owe, when an endpoint comes, changes, or has
 // caught up with its backlog.
 func (p *Pager) Endpoints() handler.EventHandler {
-	return onEndpoints(func(ctx context.Context, namespace string, q queue) {
-		scans := &v1alpha1.ScanList{}
-		if err := p.client.List(ctx, scans, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "list the scans of a namespace", "namespace", namespace)
-			return
-		}
-		for i := range scans.Items {
-			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&scans.Items[i])})
-		}
+	return onEndpoints(func(ctx context.Context, namespace string) []reconcile.Request {
+		return watch.List(ctx, p.client, &v1alpha1.ScanList{}, client.InNamespace(namespace))
 	})
 }
 
@@ -204,26 +192,21 @@ func (p *Pager) Make(ctx context.Context, scan *v1alpha1.Scan, patient bool) (ag
 
 // moreToCome reports whether the scan has changed findings that are not looked at yet.
 func (p *Pager) moreToCome(ctx context.Context, scan *v1alpha1.Scan) (bool, error) {
-	list := &v1alpha1.FindingList{}
-	if err := p.client.List(ctx, list, client.InNamespace(scan.Namespace), client.Limit(1),
-		client.MatchingFields{comingOf: scan.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("look for findings that the scan has changed: %w", err)
-	}
-	return len(list.Items) > 0, nil
+	return index.Any(ctx, p.client, &v1alpha1.FindingList{}, scan.Namespace, comingOf, scan.Name)
 }
 
 // findings that owe anything that the scan has done, by name.
 func (p *Pager) findings(ctx context.Context, scan *v1alpha1.Scan) ([]v1alpha1.Finding, error) {
 	list := &v1alpha1.FindingList{}
-	if err := p.client.List(ctx, list, client.InNamespace(scan.Namespace),
-		client.MatchingFields{ofScan: scan.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the findings that the scan has changed: %w", err)
+	if err := index.List(ctx, p.client, list, scan.Namespace, ofScan, scan.Name); err != nil {
+		return nil, err
 	}
 	slices.SortFunc(list.Items, func(a, b v1alpha1.Finding) int { return cmp.Compare(a.Name, b.Name) })
 	return list.Items, nil
 }
 
-func (p *Pager) makeFor(ctx context.Context, scan *v1alpha1.Scan, endpoint *v1alpha1.WebhookEndpoint, findings []v1alpha1.Finding, fullOnly bool) error {
+func (p *Pager) makeFor(ctx context.Context, scan *v1alpha1.Scan, endpoint *v1alpha1.WebhookEndpoint,
+	findings []v1alpha1.Finding, fullOnly bool) error {
 	entries, err := p.entries(ctx, scan, endpoint, findings)
 	if err != nil || len(entries) == 0 {
 		return err
@@ -252,7 +235,8 @@ func (p *Pager) makeFor(ctx context.Context, scan *v1alpha1.Scan, endpoint *v1al
 }
 
 // entries are what the endpoint is to get of the scan, as far as the cache knows.
-func (p *Pager) entries(ctx context.Context, scan *v1alpha1.Scan, endpoint *v1alpha1.WebhookEndpoint, findings []v1alpha1.Finding) ([]webhooks.PageEntry, error) {
+func (p *Pager) entries(ctx context.Context, scan *v1alpha1.Scan, endpoint *v1alpha1.WebhookEndpoint,
+	findings []v1alpha1.Finding) ([]webhooks.PageEntry, error) {
 	var out []webhooks.PageEntry
 	for i := range findings {
 		for _, t := range owedOf(&findings[i]) {
@@ -273,19 +257,26 @@ func (p *Pager) entries(ctx context.Context, scan *v1alpha1.Scan, endpoint *v1al
 }
 
 // covered is what is in the scan's pages for the endpoint, as the API server has them.
-func (p *Pager) covered(ctx context.Context, scan *v1alpha1.Scan, endpoint *v1alpha1.WebhookEndpoint) (map[string]bool, error) {
-	pages := &v1alpha1.WebhookDeliveryList{}
-	if err := p.live.List(ctx, pages, client.InNamespace(scan.Namespace), client.MatchingFields{
+func (p *Pager) covered(ctx context.Context, scan *v1alpha1.Scan,
+	endpoint *v1alpha1.WebhookEndpoint) (map[string]bool, error) {
+	kind, _ := kube.KindOf(&v1alpha1.WebhookDelivery{})
+	selected := fields.Set{
 		"spec.event.type": webhooks.EventFindingBatch, "spec.event.subject.name": scan.Name,
 		"spec.endpointRef.name": endpoint.Name,
-	}); err != nil {
-		return nil, fmt.Errorf("list the scan's pages: %w", err)
 	}
 	out := map[string]bool{}
-	for i := range pages.Items {
-		for _, key := range coveredBy(&pages.Items[i]) {
-			out[key] = true
-		}
+	_, err := p.live.In(scan.Namespace, kind).List(ctx, metav1.ListOptions{FieldSelector: selected.String()},
+		func(page runtime.Object) error {
+			// A page that cannot be read is as if it were not there: its endpoint gets another.
+			if page, ok := page.(*v1alpha1.WebhookDelivery); ok {
+				for _, key := range coveredBy(page) {
+					out[key] = true
+				}
+			}
+			return nil
+		})
+	if err != nil {
+		return nil, fmt.Errorf("list the scan's pages: %w", err)
 	}
 	return out, nil
 }

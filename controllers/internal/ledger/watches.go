@@ -3,16 +3,13 @@ package ledger
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/util/workqueue"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
@@ -26,12 +23,12 @@ const (
 )
 
 func (l *Ledger) owedBy(object client.Object) []string {
-	owed := l.kind.Book(object).history().Owed()
+	owed := l.kind.book(object).history().Owed()
 	if len(owed) == 0 {
 		return nil
 	}
 	values := []string{owesAnything}
-	if l.kind.Paged {
+	if l.kind.paged {
 		for _, scan := range scansOf(owed) {
 			values = append(values, owesForScan+scan)
 		}
@@ -39,17 +36,17 @@ func (l *Ledger) owedBy(object client.Object) []string {
 	return values
 }
 
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
-// Endpoints wakes what owes in the namespace when an endpoint comes, goes, changes, or has
-// caught up with its backlog.
+// Endpoints enqueues what owes in the namespace when an endpoint is created, deleted or changed, or has caught up
+// with its backlog.
 func (l *Ledger) Endpoints() handler.EventHandler {
-	return onEndpoints(func(ctx context.Context, namespace string, q queue) { l.wake(ctx, namespace, owesAnything, q) })
+	return onEndpoints(func(ctx context.Context, namespace string) []reconcile.Request {
+		return l.owing(ctx, namespace, owesAnything)
+	})
 }
 
-// Pages wakes what a page covers, once the page is there.
+// Pages enqueues what a page covers, once the page exists.
 func (l *Ledger) Pages() handler.EventHandler {
-	return handler.Funcs{CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
+	return handler.Funcs{CreateFunc: func(_ context.Context, e event.CreateEvent, q watch.Queue) {
 		if e.IsInInitialList {
 			return // At the start everything is reconciled on its own account.
 		}
@@ -59,45 +56,27 @@ func (l *Ledger) Pages() handler.EventHandler {
 	}}
 }
 
-// ScansGone wakes what waits for the pages of a scan when there is nobody any longer to make them.
+// ScansGone enqueues what waits for the pages of a scan when nobody is left to make them.
 func (l *Ledger) ScansGone() handler.EventHandler {
-	return handler.Funcs{DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-		l.wake(ctx, e.Object.GetNamespace(), owesForScan+e.Object.GetName(), q)
+	return handler.Funcs{DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q watch.Queue) {
+		watch.AddAfter(q, 0, l.owing(ctx, e.Object.GetNamespace(), owesForScan+e.Object.GetName()))
 	}}
 }
 
-func (l *Ledger) wake(ctx context.Context, namespace, value string, q queue) {
-	list := l.kind.List.DeepCopyObject().(client.ObjectList)
-	err := l.client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{owes: value}, client.UnsafeDisableDeepCopy)
-	if err == nil {
-		err = meta.EachListItem(list, func(item runtime.Object) error {
-			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(item.(client.Object))})
-			return nil
-		})
-	}
-	if err != nil {
-		// The cache answers or the manager is on its way out; there is nobody to give an error to.
-		ctrl.LoggerFrom(ctx).Error(err, "list what owes deliveries", "kind", l.kind.Name, "namespace", namespace)
-	}
+func (l *Ledger) owing(ctx context.Context, namespace, value string) []reconcile.Request {
+	return watch.List(ctx, l.client, l.kind.list, client.InNamespace(namespace), client.MatchingFields{owes: value})
 }
 
-// onEndpoints calls wake for what may be made now and could not before.
-func onEndpoints(wake func(ctx context.Context, namespace string, q queue)) handler.EventHandler {
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			if !e.IsInInitialList {
-				wake(ctx, e.Object.GetNamespace(), q)
-			}
-		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			if asksAnew(e.ObjectOld.(*v1alpha1.WebhookEndpoint), e.ObjectNew.(*v1alpha1.WebhookEndpoint)) {
-				wake(ctx, e.ObjectNew.GetNamespace(), q)
-			}
-		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			wake(ctx, e.Object.GetNamespace(), q)
-		},
-	}
+// onEndpoints enqueues what may be made now and could not before.
+func onEndpoints(concerned func(ctx context.Context, namespace string) []reconcile.Request) handler.EventHandler {
+	return watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
+		before, existed := change.Before.(*v1alpha1.WebhookEndpoint)
+		after, exists := change.After.(*v1alpha1.WebhookEndpoint)
+		if change.Initial || existed && exists && !asksAnew(before, after) {
+			return
+		}
+		watch.AddAfter(q, 0, concerned(ctx, change.Object().GetNamespace()))
+	})
 }
 
 // asksAnew passes over what the sender notes in an endpoint's status after each attempt.

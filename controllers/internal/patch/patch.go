@@ -36,7 +36,9 @@ func Status(ctx context.Context, c client.Client, object client.Object, before, 
 	if err != nil {
 		return false, err
 	}
-	written := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName()}}
+	written := &metav1.PartialObjectMetadata{
+		ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName()},
+	}
 	written.SetGroupVersionKind(kind)
 	if err := c.Status().Patch(ctx, written, client.RawPatch(types.MergePatchType, data)); err != nil {
 		return false, fmt.Errorf("write the status: %w", err)
@@ -45,21 +47,20 @@ func Status(ctx context.Context, c client.Client, object client.Object, before, 
 	return true, nil
 }
 
-// Stored is a status as the API server has it. Before the first look that is nothing, and not
-// counters of 0, which would then never be written and show as blanks.
-func Stored(observedGeneration int64, status any) any {
-	if observedGeneration == 0 {
-		return struct{}{}
-	}
-	return status
-}
-
 // statusPatch is nil where before and after are the same in JSON, which is what is stored:
 // a nil list and an empty one, or one time in two zones, are no difference.
 func statusPatch(resourceVersion string, before, after any) ([]byte, error) {
 	from, err := json.Marshal(before)
 	if err != nil {
 		return nil, err
+	}
+	var observed struct{ ObservedGeneration int64 }
+	if err := json.Unmarshal(from, &observed); err != nil {
+		return nil, err
+	}
+	if observed.ObservedGeneration == 0 {
+		// Nothing is stored yet, and not counters of 0, which would then never be written and show as blanks.
+		from = []byte("{}")
 	}
 	to, err := json.Marshal(after)
 	if err != nil {

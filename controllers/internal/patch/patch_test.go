@@ -23,20 +23,20 @@ func TestStatusPatch(t *testing.T) {
 		want          string
 	}{{
 		reason: "nothing differs",
-		before: v1alpha1.ProjectStatus{FindingsCount: 1}, after: v1alpha1.ProjectStatus{FindingsCount: 1},
+		before: v1alpha1.ProjectStatus{ObservedGeneration: 1, FindingsCount: 1}, after: v1alpha1.ProjectStatus{ObservedGeneration: 1, FindingsCount: 1},
 	}, {
 		reason: "one moment in two zones",
-		before: v1alpha1.ProjectStatus{UpdatedAt: &noon}, after: v1alpha1.ProjectStatus{UpdatedAt: &elsewhere},
+		before: v1alpha1.ProjectStatus{ObservedGeneration: 1, UpdatedAt: &noon}, after: v1alpha1.ProjectStatus{ObservedGeneration: 1, UpdatedAt: &elsewhere},
 	}, {
 		reason: "no list and an empty one",
-		before: v1alpha1.ProjectStatus{}, after: v1alpha1.ProjectStatus{Conditions: []v1alpha1.Condition{}},
+		before: v1alpha1.ProjectStatus{ObservedGeneration: 1}, after: v1alpha1.ProjectStatus{ObservedGeneration: 1, Conditions: []v1alpha1.Condition{}},
 	}, {
 		reason: "only what differs, and the version that it was decided upon",
-		before: v1alpha1.ProjectStatus{FindingsCount: 1, Summary: "s"}, after: v1alpha1.ProjectStatus{FindingsCount: 2, Summary: "s"},
+		before: v1alpha1.ProjectStatus{ObservedGeneration: 1, FindingsCount: 1, Summary: "s"}, after: v1alpha1.ProjectStatus{ObservedGeneration: 1, FindingsCount: 2, Summary: "s"},
 		want: `{"metadata":{"resourceVersion":"7"},"status":{"findingsCount":2}}`,
 	}, {
 		reason: "what is no longer there is taken out",
-		before: v1alpha1.ProjectStatus{Summary: "s"}, after: v1alpha1.ProjectStatus{},
+		before: v1alpha1.ProjectStatus{ObservedGeneration: 1, Summary: "s"}, after: v1alpha1.ProjectStatus{ObservedGeneration: 1},
 		want: `{"metadata":{"resourceVersion":"7"},"status":{"summary":null}}`,
 	}}
 	for _, c := range cases {
@@ -75,7 +75,7 @@ func TestOutcome(t *testing.T) {
 // A printer column shows a blank for a counter that was never stored.
 func TestCountersOfZeroAreStoredAtTheFirstLook(t *testing.T) {
 	status := v1alpha1.RepositoryStatus{}
-	first, err := statusPatch("1", Stored(0, status), status)
+	first, err := statusPatch("1", status, status)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestCountersOfZeroAreStoredAtTheFirstLook(t *testing.T) {
 		t.Errorf("the first look leaves the counters out: %s", first)
 	}
 	status.ObservedGeneration = 1
-	if again, err := statusPatch("2", Stored(1, status), status); again != nil || err != nil {
+	if again, err := statusPatch("2", status, status); again != nil || err != nil {
 		t.Errorf("a later look writes what is stored already: %s, %v", again, err)
 	}
 }

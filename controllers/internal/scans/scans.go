@@ -1,11 +1,29 @@
-// Package scans says what a list of scans says of what was scanned.
+// Package scans lists scans, and returns what a list of them says about what was scanned.
 package scans
 
 import (
 	"cmp"
+	"context"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 )
+
+// Of lists the scans that name an object in the field: a Project in index.Project, a Repository in index.Repository.
+func Of(ctx context.Context, c client.Reader, object client.Object, field string) ([]v1alpha1.Scan, error) {
+	list := &v1alpha1.ScanList{}
+	err := index.List(ctx, c, list, object.GetNamespace(), field, object.GetName())
+	return list.Items, err
+}
+
+// OfBranch lists those of them that are of the scan branch: not of a pull request, and not of a refused upload.
+func OfBranch(ctx context.Context, c client.Reader, object client.Object, field string) ([]v1alpha1.Scan, error) {
+	scans, err := Of(ctx, c, object, field)
+	return slices.DeleteFunc(scans, func(s v1alpha1.Scan) bool { return s.IsOfReview() || s.IsRefused() }), err
+}
 
 // LastStarted is the scan that was started last; of two started in the same second the one
 // recorded last, then the one of the greater name, so that the answer does not depend on
@@ -64,7 +82,8 @@ func IsLast(scan *v1alpha1.Scan, list []v1alpha1.Scan) bool {
 		if later {
 			lastToSucceed = false
 		}
-		if later && !other.Spec.CompletedAt.Before(scan.Spec.CompletedAt) || scan.Spec.CompletedAt.Before(other.Spec.CompletedAt) {
+		if later && !other.Spec.CompletedAt.Before(scan.Spec.CompletedAt) ||
+			scan.Spec.CompletedAt.Before(other.Spec.CompletedAt) {
 			succeededLast = false
 		}
 	}

@@ -1,7 +1,8 @@
 // Package tally counts many small objects by the few large ones that they belong to.
 //
-// It is fed by the watch and keeps nothing but sums, so that a count costs the same for ten
-// findings as for a hundred thousand, and a change of one finding costs one addition.
+// It is fed by the watch, so that a count costs the same for ten findings as for a hundred thousand, and a
+// change of one finding costs one addition. Of each object it keeps what it added, a hundred bytes: an object
+// that cannot be read any more is deleted for who watches, without saying what it was.
 package tally
 
 import (
@@ -10,11 +11,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
 
 // Share is what one object adds to the sums: one, in a class of an owner.
@@ -29,14 +30,15 @@ type Share struct {
 type Tally struct {
 	share func(client.Object) (Share, bool)
 
-	mu   sync.RWMutex
-	sums map[types.NamespacedName]map[string]int32
+	mu      sync.RWMutex
+	counted map[types.NamespacedName]Share
+	sums    map[types.NamespacedName]map[string]int32
 }
 
-// New returns an empty tally. The function says what an object adds; false: nothing. It must
-// be pure: what an object has added is taken away again by calling it with the same object.
+// New returns an empty tally. The function returns what an object adds; false: nothing.
 func New(share func(client.Object) (Share, bool)) *Tally {
-	return &Tally{share: share, sums: map[types.NamespacedName]map[string]int32{}}
+	return &Tally{share: share, counted: map[types.NamespacedName]Share{},
+		sums: map[types.NamespacedName]map[string]int32{}}
 }
 
 // Count is the number of the owner's objects in that class.
@@ -61,60 +63,63 @@ func (t *Tally) Total(owner types.NamespacedName) int32 {
 // have changed. The queue holds an owner once however often it is added, so an import of
 // 10,000 findings costs a reconcile a delay and not one a finding.
 //
-// A tally must have one handler on one watch, without predicates: it counts each event once.
+// A tally must have one handler on one watch, without predicates.
 // The controller waits until the handler has seen everything that was there at the start
 // before it reconciles anything, so no reconcile ever sees half a sum.
 func (t *Tally) Handler(delay time.Duration) handler.EventHandler {
-	later := func(q workqueue.TypedRateLimitingInterface[reconcile.Request], owners ...types.NamespacedName) {
+	return watch.Changes(func(_ context.Context, change watch.Change, q watch.Queue) {
+		var owners []types.NamespacedName
+		if change.After == nil {
+			owners = t.remove(change.Before)
+		} else {
+			owners = t.count(change.After)
+		}
+		if change.Initial {
+			return // every owner is reconciled on its own account
+		}
 		for _, owner := range owners {
 			q.AddAfter(reconcile.Request{NamespacedName: owner}, delay)
 		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			owners := t.change(nil, e.Object)
-			if !e.IsInInitialList { // At the start every owner is reconciled on its own account.
-				later(q, owners...)
-			}
-		},
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			later(q, t.change(e.ObjectOld, e.ObjectNew)...)
-		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			later(q, t.change(e.Object, nil)...)
-		},
-	}
+	})
 }
 
-// change replaces what before added by what after adds; either may be nil. It returns the
-// owners whose sums have changed.
-func (t *Tally) change(before, after client.Object) []types.NamespacedName {
-	old, hadShare := t.shareOf(before)
-	now, hasShare := t.shareOf(after)
-	if hadShare == hasShare && old == now {
-		return nil
+// count replaces what an object added before by what it adds now. It returns the owners whose sums have changed.
+func (t *Tally) count(object client.Object) []types.NamespacedName {
+	now, ok := t.share(object)
+	if !ok {
+		return t.remove(object)
 	}
+	key := client.ObjectKeyFromObject(object)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var owners []types.NamespacedName
-	if hadShare {
-		t.add(old, -1)
-		owners = append(owners, old.Owner)
+	old, counted := t.counted[key]
+	if counted && old == now {
+		return nil
 	}
-	if hasShare {
-		t.add(now, 1)
-		if !hadShare || now.Owner != old.Owner {
-			owners = append(owners, now.Owner)
+	owners := []types.NamespacedName{now.Owner}
+	if counted {
+		t.add(old, -1)
+		if old.Owner != now.Owner {
+			owners = append(owners, old.Owner)
 		}
 	}
+	t.counted[key] = now
+	t.add(now, 1)
 	return owners
 }
 
-func (t *Tally) shareOf(object client.Object) (Share, bool) {
-	if object == nil {
-		return Share{}, false
+// remove takes away what an object added. It returns the owner whose sums have changed.
+func (t *Tally) remove(object client.Object) []types.NamespacedName {
+	key := client.ObjectKeyFromObject(object)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	old, counted := t.counted[key]
+	if !counted {
+		return nil
 	}
-	return t.share(object)
+	delete(t.counted, key)
+	t.add(old, -1)
+	return []types.NamespacedName{old.Owner}
 }
 
 // add leaves no empty sums behind, so that the tally does not grow by what has gone.

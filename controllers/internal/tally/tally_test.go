@@ -44,7 +44,11 @@ func (q *queue) AddAfter(request reconcile.Request, after time.Duration) {
 func newQueue() *queue { return &queue{added: map[string]time.Duration{}} }
 
 func finding(project string, category v1alpha1.FindingCategory, closed bool) *v1alpha1.Finding {
-	b := builder.Finding("f").In("ns").Project("repo", project).Tool("x", category)
+	return named("f", project, category, closed)
+}
+
+func named(name, project string, category v1alpha1.FindingCategory, closed bool) *v1alpha1.Finding {
+	b := builder.Finding(name).In("ns").Project("repo", project).Tool("x", category)
 	if closed {
 		b.Closed(time.Unix(0, 0), "s")
 	}
@@ -72,6 +76,9 @@ func TestOnlyOwnersWhoseSumsChangeAreReconciledAndLater(t *testing.T) {
 	}
 	for _, c := range cases {
 		handler, q := tally.New(unlessClosed).Handler(delay), newQueue()
+		if c.before != nil {
+			handler.Create(context.Background(), event.CreateEvent{Object: c.before, IsInInitialList: true}, q)
+		}
 		switch {
 		case c.before == nil:
 			handler.Create(context.Background(), event.CreateEvent{Object: c.after, IsInInitialList: c.initial}, q)
@@ -101,10 +108,14 @@ func TestSumsAreThoseOfACountUnderAnyChanges(t *testing.T) {
 			before := there[name]
 			if before != nil && rapid.Bool().Draw(t, "delete") {
 				delete(there, name)
-				handler.Delete(context.Background(), event.DeleteEvent{Object: before}, q)
+				gone := before
+				if rapid.Bool().Draw(t, "unreadable") { // it is deleted without saying what it was
+					gone = builder.Finding(name).In("ns").Build()
+				}
+				handler.Delete(context.Background(), event.DeleteEvent{Object: gone}, q)
 				continue
 			}
-			after := finding(
+			after := named(name,
 				rapid.SampledFrom([]string{"a", "b"}).Draw(t, "project"),
 				rapid.SampledFrom([]v1alpha1.FindingCategory{"", "Code", "Secret"}).Draw(t, "category"),
 				rapid.Bool().Draw(t, "closed"))
@@ -142,8 +153,9 @@ func BenchmarkCount(b *testing.B) {
 	for _, n := range []int{100, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			sums := tally.New(unlessClosed)
-			handler, q, f := sums.Handler(delay), newQueue(), finding("a", "Code", false)
-			for range n {
+			handler, q := sums.Handler(delay), newQueue()
+			for i := range n {
+				f := named(fmt.Sprint(i), "a", "Code", false)
 				handler.Create(context.Background(), event.CreateEvent{Object: f}, q)
 			}
 			for b.Loop() {

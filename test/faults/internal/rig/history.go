@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -47,7 +48,8 @@ func (r *Rig) History(ctx context.Context, after int64, each func(Stored) error)
 		return after, fmt.Errorf("mark the end of the history: %w", err)
 	}
 	body, err := r.etcd(ctx, "/v3/watch", map[string]any{"create_request": map[string]string{
-		"key": encode(registry), "range_end": encode(registry[:len(registry)-1] + "0"), "start_revision": strconv.FormatInt(after+1, 10),
+		"key": encode(registry), "range_end": encode(registry[:len(registry)-1] +
+			"0"), "start_revision": strconv.FormatInt(after+1, 10),
 	}})
 	if err != nil {
 		return after, err
@@ -96,13 +98,25 @@ func (r *Rig) mark(ctx context.Context) (int64, error) {
 	return strconv.ParseInt(answer.Header.Revision, 10, 64)
 }
 
+// Put stores an object under a resource's key in etcd, whatever the API server would say of it; an empty
+// namespace means a cluster-scoped one.
+func (r *Rig) Put(ctx context.Context, resource, namespace, name string, object []byte) error {
+	key := path.Join(registry, resource, namespace, name)
+	body, err := r.etcd(ctx, "/v3/kv/put", map[string]string{"key": encode(key), "value": encode(string(object))})
+	if err != nil {
+		return fmt.Errorf("put %s into etcd: %w", key, err)
+	}
+	return body.Close()
+}
+
 // etcd calls etcd's JSON gateway.
-func (r *Rig) etcd(ctx context.Context, path string, message any) (io.ReadCloser, error) {
+func (r *Rig) etcd(ctx context.Context, call string, message any) (io.ReadCloser, error) {
 	content, err := json.Marshal(message)
 	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+r.EtcdAddress+path, bytes.NewReader(content))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+r.EtcdAddress+call,
+		bytes.NewReader(content))
 	if err != nil {
 		return nil, err
 	}

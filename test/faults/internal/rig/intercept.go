@@ -71,7 +71,8 @@ func NewInterceptor(p *harness.ControlPlane) (*Interceptor, error) {
 	}}
 	i.server = &http.Server{
 		Handler: i, ErrorLog: quiet, ReadHeaderTimeout: 10 * time.Second,
-		TLSConfig: &tls.Config{Certificates: []tls.Certificate{p.Certificate}, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12},
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{p.Certificate}, NextProtos: []string{"h2", "http/1.1"},
+			MinVersion: tls.VersionTLS12},
 	}
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
 	if err != nil {

@@ -28,7 +28,8 @@ func newRedis(ctx context.Context, binary, folder string) (*Redis, error) {
 	address := addresses[0]
 	_, port, _ := net.SplitHostPort(address)
 	r := &Redis{address: address, URLFile: filepath.Join(folder, "redis-url")}
-	r.Process = harness.NewProcess(folder, "redis", binary, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", folder)
+	r.Process = harness.NewProcess(folder, "redis", binary, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir",
+		folder)
 	if err := r.Process.Start(); err != nil {
 		return r, err
 	}

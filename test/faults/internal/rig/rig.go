@@ -94,8 +94,11 @@ func Start(ctx context.Context, options Options) (*Rig, error) {
 		}
 		r.Controllers = append(r.Controllers, controller)
 	}
-	r.Facade, err = r.newFacade(ctx)
-	return r, err
+	if r.Facade, err = r.NewFacade(ctx, "facade"); err != nil {
+		return r, err
+	}
+	r.URL = "http://" + r.Facade.Address
+	return r, nil
 }
 
 // Stop kills everything.
@@ -158,8 +161,9 @@ func (r *Rig) newController(ctx context.Context, index int) (*Replica, error) {
 	return replica, replica.Start()
 }
 
-func (r *Rig) newFacade(ctx context.Context) (*Replica, error) {
-	replica, config, err := r.openDoor(ctx, "facade", testenv.APIServiceAccount)
+// NewFacade starts a replica of the REST API.
+func (r *Rig) NewFacade(ctx context.Context, name string) (*Replica, error) {
+	replica, config, err := r.openDoor(ctx, name, testenv.APIServiceAccount)
 	if err != nil {
 		return nil, err
 	}
@@ -171,16 +175,16 @@ func (r *Rig) newFacade(ctx context.Context) (*Replica, error) {
 	if r.Redis != nil {
 		flags = append(flags, "--redis-url-file="+r.Redis.URLFile)
 	}
-	if replica.Component, err = r.operator().Facade("facade", config, flags...); err != nil {
+	if replica.Component, err = r.operator().Facade(name, config, flags...); err != nil {
 		return nil, err
 	}
-	r.URL = "http://" + replica.Address
 	return replica, replica.Start()
 }
 
 func (r *Rig) operator() harness.Operator {
 	return harness.Operator{
-		Binary: filepath.Join(r.options.Binaries, "findings-operator"), Folder: r.options.Folder, Namespace: testenv.SystemNamespace,
+		Binary: filepath.Join(r.options.Binaries,
+			"findings-operator"), Folder: r.options.Folder, Namespace: testenv.SystemNamespace,
 	}
 }
 

@@ -1,0 +1,64 @@
+package handlers
+
+import (
+	"math"
+
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
+	"github.com/appsec-dev/findings-operator/internal/findingquery"
+)
+
+// findingFilters are the parameters that leave findings out.
+var findingFilters = []string{
+	"status", "user_status", "severity", "repo_id", "project_id", "class", "tool", "rule", "vulnerability", "package", "owner",
+	"category", "created_since", "created_until", "updated_since", "updated_until", "min_score", "text",
+	"stale", "suppressed",
+}
+
+func findingFilter(query openapi.Parameters) (readmodel.FindingFilter, error) {
+	filter := readmodel.FindingFilter{
+		Status:        optional(query, "status"),
+		UserStatus:    optional(query, "user_status"),
+		Severity:      optional(query, "severity"),
+		RepoID:        optional(query, "repo_id"),
+		ProjectID:     optional(query, "project_id"),
+		Class:         optional(query, "class"),
+		Tool:          optional(query, "tool"),
+		Rule:          optional(query, "rule"),
+		Vulnerability: optional(query, "vulnerability"),
+		Package:       optional(query, "package"),
+		Owner:         optional(query, "owner"),
+		Category:      optional(query, "category"),
+		Created:       period(query, "created"),
+		Updated:       period(query, "updated"),
+		MinScore:      tenths(query.Number("min_score")),
+		Words:         findingquery.Words(query.Get("text")),
+		Stale:         query.Bool("stale"),
+		Suppressed:    query.Bool("suppressed"),
+	}
+	if reversed(filter.Created.Since, filter.Created.Until) {
+		return filter, problem.InvalidQuery("created_until must not be before created_since").In("created_until")
+	}
+	if reversed(filter.Updated.Since, filter.Updated.Until) {
+		return filter, problem.InvalidQuery("updated_until must not be before updated_since").In("updated_until")
+	}
+	if len(filter.Words) > findingquery.MaxWords {
+		return filter, problem.InvalidQuery("text must be at most 8 words").In("text")
+	}
+	return filter, nil
+}
+
+func period(query openapi.Parameters, of string) readmodel.Period {
+	return readmodel.Period{Since: query.Time(of + "_since"), Until: query.Time(of + "_until")}
+}
+
+// tenths is the lowest score with one digit that is not below a number.
+func tenths(number *float64) *int {
+	if number == nil {
+		return nil
+	}
+	const rounding = 1e-9 // of a number that is a tenth, and not exactly one in binary
+	lowest := int(math.Ceil(*number*10 - rounding))
+	return &lowest
+}

@@ -1,0 +1,35 @@
+package handlers
+
+import (
+	"context"
+	"slices"
+
+	"github.com/appsec-dev/findings-operator/apiserver/content"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
+)
+
+// GetSarif is an operation of the contract.
+func (b *Backend) GetSarif(ctx context.Context, request Request) (Response, error) {
+	ids := b.Model.RepositoriesNamed(request.Organization, request.Path.Get("owner")+"/"+request.Path.Get("repo"))
+	// A repository that came with the upload may be newer than what this replica has heard.
+	imports := b.Model.Imports(request.Organization) != nil
+	if len(ids) == 0 && !imports {
+		return Response{}, problem.NotFound("repository")
+	}
+	upload, err := b.upload(ctx, request.Organization, request.Path.Get("sarif_id"))
+	if err != nil {
+		return Response{}, err
+	}
+	_, heard := b.Model.Repository(request.Organization, upload.RepoId)
+	if (heard || !imports) && !slices.Contains(ids, upload.RepoId) {
+		return Response{}, problem.NotFound("upload")
+	}
+	shown, err := render.JSON(render.SarifStatus(upload, request.Origin+"/v2/uploads/"+upload.Id))
+	return Response{Body: []content.Part{content.Of(shown)}}, err
+}
+
+// GetSarifV3 is an operation of the contract.
+func (b *Backend) GetSarifV3(ctx context.Context, request Request) (Response, error) {
+	return b.GetSarif(ctx, request)
+}

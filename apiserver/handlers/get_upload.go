@@ -1,0 +1,43 @@
+package handlers
+
+import (
+	"context"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
+	"github.com/appsec-dev/findings-operator/apiserver/tracing"
+)
+
+// GetUpload is an operation of the contract.
+func (b *Backend) GetUpload(ctx context.Context, request Request) (Response, error) {
+	upload, err := b.upload(ctx, request.Organization, request.Path.Get("id"))
+	if err != nil {
+		return Response{}, err
+	}
+	shown, err := render.UploadJSON(*upload)
+	return single(shown), err
+}
+
+// upload returns an upload of the organization. One that the model does not hold is looked for where it is stored: it
+// may have been acknowledged by another replica a moment ago.
+func (b *Backend) upload(ctx context.Context, organization, id string) (*openapi.Upload, error) {
+	scans, _ := tracing.Do(ctx, "read model: upload", func() ([]*v1alpha1.Scan, bool) {
+		return b.Model.Upload(organization, id), true
+	})
+	if complete(scans) {
+		upload := render.Upload(scans)
+		return &upload, nil
+	}
+	namespace, err := b.Model.Namespace(organization)
+	if err != nil {
+		return nil, problem.TryAgain("the organization's uploads are not available", err)
+	}
+	return b.Uploads.Get(ctx, namespace, id)
+}
+
+// complete reports whether the model holds every scan of an upload.
+func complete(scans []*v1alpha1.Scan) bool {
+	return len(scans) > 0 && scans[0].Spec.Upload != nil && len(scans) == int(scans[0].Spec.Upload.Scans)
+}

@@ -1,0 +1,63 @@
+package handlers
+
+import (
+	"time"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+)
+
+// The members of a body that say why a decision is made, and when it ends.
+const (
+	memberReason    = "reason"
+	memberExpiresAt = "expires_at"
+)
+
+// noGrounds as a value of one of them takes away what was there.
+const noGrounds = "none"
+
+// addGrounds reads why the decision is made and when it ends.
+func addGrounds(decision *findingstate.Decision, reason *openapi.GivenReason, end *openapi.GivenEnd) error {
+	decision.Reason = (*v1alpha1.DecisionReason)(reason)
+	if reason != nil && *reason == noGrounds {
+		decision.Reason = new(v1alpha1.DecisionReason)
+	}
+	if end == nil {
+		return nil
+	}
+	decision.ExpiresAt = &v1alpha1.Time{}
+	if *end == noGrounds {
+		return nil
+	}
+	at, err := v1alpha1.ParseTime(*end)
+	if err != nil {
+		return problem.InvalidBody(memberExpiresAt + ": " + err.Error()).In(memberExpiresAt)
+	}
+	at = v1alpha1.NewTime(at.UTC().Truncate(time.Second)) // as it is stored
+	if !at.After(time.Now()) {
+		return problem.InvalidBody(memberExpiresAt + " must be in the future").In(memberExpiresAt)
+	}
+	*decision.ExpiresAt = at
+	return nil
+}
+
+// checkGrounds refuses reasons and ends for a finding that nobody has decided about.
+func checkGrounds(decision findingstate.Decision, finding *v1alpha1.Finding) error {
+	status := findingstate.UserStatus(finding)
+	if decision.UserStatus != nil {
+		status = *decision.UserStatus
+	}
+	if status != v1alpha1.UserStatusOpen {
+		return nil
+	}
+	const detail = " belongs to a decision: user_status must be active or muted"
+	switch {
+	case decision.Reason != nil && *decision.Reason != "":
+		return problem.InvalidBody(memberReason + detail).In(memberReason)
+	case decision.ExpiresAt != nil && !decision.ExpiresAt.IsZero():
+		return problem.InvalidBody(memberExpiresAt + detail).In(memberExpiresAt)
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/content"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
+	"github.com/appsec-dev/findings-operator/apiserver/uploads"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+)
+
+// belowV3 is where GitHub Enterprise Server has its API.
+const belowV3 = "/api/v3"
+
+// UploadSarif is an operation of the contract.
+func (b *Backend) UploadSarif(ctx context.Context, request Request) (Response, error) {
+	return b.uploadSarif(ctx, request, "")
+}
+
+// UploadSarifV3 is an operation of the contract.
+func (b *Backend) UploadSarifV3(ctx context.Context, request Request) (Response, error) {
+	return b.uploadSarif(ctx, request, belowV3)
+}
+
+func (b *Backend) uploadSarif(ctx context.Context, request Request, below string) (Response, error) {
+	owner, repo := request.Path.Get("owner"), request.Path.Get("repo")
+	named, err := b.repositoriesNamed(request.Organization, owner+"/"+repo)
+	if err != nil {
+		return Response{}, err
+	}
+	namespace, err := b.Model.Namespace(request.Organization)
+	if err != nil {
+		return Response{}, unavailable(err)
+	}
+	id, err := b.Uploads.Submit(ctx, uploads.Request{
+		Organization: request.Organization, Namespace: namespace, KeyName: request.KeyName,
+		Repository: owner + "/" + repo, Named: named, Imports: b.Model.Imports(request.Organization),
+		Body: request.Stream.Body, Gzip: true,
+		Settings: func() (uploads.Settings, error) { return settings(request.Stream.Members()) },
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	shown, err := render.JSON(openapi.SarifReceipt{
+		Id: id,
+		Url: request.Origin + below + "/repos/" + url.PathEscape(owner) + "/" + url.PathEscape(repo) +
+			"/code-scanning/sarifs/" + id,
+	})
+	return Response{Status: http.StatusAccepted, Body: []content.Part{content.Of(shown)}}, err
+}
+
+// settings are what the body says about the file.
+func settings(body openapi.Body, err error) (uploads.Settings, error) {
+	if err != nil {
+		return uploads.Settings{}, err
+	}
+	said := func(name string) string {
+		value, _ := body.Lookup(name)
+		return value
+	}
+	s := uploads.Settings{
+		Choices:    importer.Choices{Commit: said("commit_sha"), NamelessTool: said("tool_name")},
+		SourceRoot: said("checkout_uri"), Ref: said("ref"),
+	}
+	if at, err := v1alpha1.ParseTime(said("started_at")); err == nil { // checked against the contract before
+		s.Choices.StartedAt = at.Time
+	}
+	return s, nil
+}

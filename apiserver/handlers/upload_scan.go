@@ -1,0 +1,91 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/content"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
+	"github.com/appsec-dev/findings-operator/apiserver/uploads"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
+)
+
+// noAnalysis is how a query asks for none: an empty value is as if it were not given.
+const noAnalysis = "-"
+
+// UploadScan is an operation of the contract.
+func (b *Backend) UploadScan(ctx context.Context, request Request) (Response, error) {
+	repository, project := request.Path.Get("id"), request.Path.Get("project_id")
+	imports := b.Model.Imports(request.Organization)
+	_, there := b.Model.Project(request.Organization, repository, project)
+	if !there && (imports == nil || !names(repository, project)) {
+		return Response{}, problem.NotFound("project")
+	}
+	namespace, err := b.Model.Namespace(request.Organization)
+	if err != nil {
+		return Response{}, unavailable(err)
+	}
+	upload, err := b.Uploads.Import(ctx, uploads.Request{
+		Organization: request.Organization, Namespace: namespace, KeyName: request.KeyName,
+		Repository: repository, Project: project, Imports: imports,
+		Choices:    choices(request.Query),
+		SourceRoot: request.Query.Get("source_root"), Ref: request.Query.Get("ref"),
+		PullRequest: pullRequest(request.Query),
+		DryRun:      request.Query.Get("dry_run") == "true", Force: request.Query.Get("force") == "true",
+		Body: request.Stream.Body, Gzip: request.Stream.Gzip,
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	return uploadResponse(upload)
+}
+
+// names reports whether objects can have these names.
+func names(of ...string) bool {
+	return !slices.ContainsFunc(of, func(name string) bool { return len(validation.IsDNS1123Subdomain(name)) > 0 })
+}
+
+func uploadResponse(upload *openapi.Upload) (Response, error) {
+	shown, err := render.UploadJSON(*upload)
+	response := Response{Body: []content.Part{content.Of(shown)}}
+	if upload.Status != nil && *upload.Status == openapi.ScanStatusRunning {
+		response.Status, response.Location = http.StatusAccepted, "/v2/uploads/"+upload.Id
+	}
+	return response, err
+}
+
+// pullRequest is what the query says about the pull request that was scanned.
+func pullRequest(query openapi.Parameters) uploads.PullRequest {
+	pr := uploads.PullRequest{
+		Number: int32(query.Int("pull_request")), //nolint:gosec // bounded by the contract
+		Title:  query.Get("pr_title"), Author: query.Get("pr_author"),
+		Gate: reviewimport.Gate(query.Get("fail_on")),
+	}
+	if at := query.Time("pr_opened_at"); at != nil {
+		pr.OpenedAt = *at
+	}
+	return pr
+}
+
+// choices are what the query says about the file.
+func choices(query openapi.Parameters) importer.Choices {
+	c := importer.Choices{
+		Tool: query.Get("tool"), Formerly: query.Get("formerly"), Commit: query.Get("commit"),
+		Analysis: optional(query, "analysis"),
+		Category: v1alpha1.FindingCategory(query.Get("category")),
+	}
+	if c.Analysis != nil && *c.Analysis == noAnalysis {
+		*c.Analysis = ""
+	}
+	if at := query.Time("started_at"); at != nil {
+		c.StartedAt = *at
+	}
+	return c
+}

@@ -1,0 +1,176 @@
+// Package newest decides which of the states of an object that arrive is the newest.
+package newest
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// TombstoneLife is how long a deletion is remembered, so that a late event or response cannot bring the object
+// back. Requests and watches end long before.
+const TombstoneLife = 10 * time.Minute
+
+// Versions decides which writes to one kind of resource count. Watch events, lists and patch results arrive in
+// any order, repeated or late; in any order, the newest state seen is the one held.
+//
+// Resource versions of one resource are comparable across objects, so a recreated object,
+// which has the same name and a new UID, is newer than every state of the one before.
+//
+// Its methods return an error for a resource version that cannot be compared. It is not safe for concurrent use.
+type Versions struct {
+	live map[types.NamespacedName]version
+	dead map[types.NamespacedName]tombstone
+	// expiring lists the tombstones in the order of their expiry.
+	expiring []expiry
+	// listed is the newest version of which a whole list was seen: what is not held and not
+	// newer is gone.
+	listed string
+}
+
+// version identifies a state of an object.
+type version struct {
+	uid types.UID
+	// rv is comparable with those of the same resource only.
+	rv string
+}
+
+type tombstone struct {
+	version
+	expires time.Time
+}
+
+type expiry struct {
+	key     types.NamespacedName
+	expires time.Time
+}
+
+// New returns Versions that hold nothing.
+func New() *Versions {
+	return &Versions{
+		live: map[types.NamespacedName]version{},
+		dead: map[types.NamespacedName]tombstone{},
+	}
+}
+
+// Key returns what an object is held under.
+func Key(object metav1.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+func versionOf(object metav1.Object) version {
+	return version{uid: object.GetUID(), rv: object.GetResourceVersion()}
+}
+
+// Len returns how many objects are held.
+func (v *Versions) Len() int { return len(v.live) }
+
+// Holds reports whether exactly this state of the object is held.
+func (v *Versions) Holds(object metav1.Object) bool {
+	held, ok := v.live[Key(object)]
+	return ok && held == versionOf(object)
+}
+
+// Put reports whether this state is newer than everything known under its name, and if so holds it.
+func (v *Versions) Put(object metav1.Object, now time.Time) (bool, error) {
+	key, state := Key(object), versionOf(object)
+	v.forgetExpired(now)
+	if dead, ok := v.dead[key]; ok {
+		newer, err := newer(state.rv, dead.rv)
+		if err != nil || !newer || state.uid == dead.uid {
+			return false, err
+		}
+	}
+	known := v.listed
+	if held, ok := v.live[key]; ok {
+		known = held.rv
+	}
+	newer, err := newer(state.rv, known)
+	if err != nil || !newer {
+		return false, err
+	}
+	delete(v.dead, key)
+	v.live[key] = state
+	return true, nil
+}
+
+// Remove reports whether this deletion removes the object held under its name, and leaves a tombstone. A UID never
+// lives again, so its deletion counts whatever the version; a deletion without a UID, of an object that cannot be
+// read, removes what is older.
+func (v *Versions) Remove(object metav1.Object, now time.Time) (bool, error) {
+	key, state := Key(object), versionOf(object)
+	v.forgetExpired(now)
+	held, live := v.live[key]
+	known := held
+	if !live {
+		known = v.dead[key].version
+	}
+	newer, err := newer(state.rv, known.rv)
+	if err != nil {
+		return false, err
+	}
+	if !newer {
+		if !live || held.uid != state.uid {
+			return false, nil
+		}
+		state.rv = held.rv
+	}
+	delete(v.live, key)
+	expires := now.Add(TombstoneLife)
+	v.dead[key] = tombstone{version: state, expires: expires}
+	v.expiring = append(v.expiring, expiry{key: key, expires: expires})
+	return live, nil
+}
+
+// Missing records a complete list, whose objects must have been put before. It returns deletions, to be passed to
+// Remove, of the objects that are held, are not in the list and are not newer than it: their deletion was not
+// reported, or they cannot be read any more. The deletions have no UID, since what cannot be read may be mended.
+func (v *Versions) Missing(list []metav1.Object, listVersion string) ([]metav1.Object, error) {
+	listed := make(map[types.NamespacedName]struct{}, len(list))
+	for _, object := range list {
+		listed[Key(object)] = struct{}{}
+	}
+	var missing []metav1.Object
+	for key, held := range v.live {
+		if _, ok := listed[key]; ok {
+			continue
+		}
+		newer, err := newer(held.rv, listVersion)
+		if err != nil {
+			return nil, err
+		}
+		if !newer {
+			missing = append(missing,
+				&metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, ResourceVersion: listVersion})
+		}
+	}
+	newer, err := newer(listVersion, v.listed)
+	if newer {
+		v.listed = listVersion
+	}
+	return missing, err
+}
+
+func (v *Versions) forgetExpired(now time.Time) {
+	for len(v.expiring) > 0 && !v.expiring[0].expires.After(now) {
+		first := v.expiring[0]
+		v.expiring = v.expiring[1:]
+		// A later tombstone of the same name has an entry of its own.
+		if dead, ok := v.dead[first.key]; ok && !dead.expires.After(first.expires) {
+			delete(v.dead, first.key)
+		}
+	}
+}
+
+// newer reports whether version a is later than version b. Anything is later than none.
+func newer(a, b string) (bool, error) {
+	if b == "" {
+		// Compared with itself for the error alone.
+		_, err := resourceversion.CompareResourceVersion(a, a)
+		return err == nil, err
+	}
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return order > 0, err
+}

@@ -1,0 +1,69 @@
+package openapi_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+)
+
+// documented are the operations of the contract, each with its query parameters as far as the contract names them.
+// GET /v2/findings is one whose parameters it does not show: they are those of v1.
+var documented = map[string][]string{
+	"PATCH /v2/findings/{id}": {"finding_id", "project_id"},
+	"PATCH /v1/findings/{id}": nil,
+	"GET /v1/findings":        {"cursor", "order", "size", "sort"},
+	"GET /v2/findings":        {"cursor", "order", "size", "sort"},
+	"GET /v2/repos":           {"cursor", "order", "size", "sort"},
+	"GET /v2/repos/{repo_id}/projects/{project_id}/findings/{finding_id}": nil,
+	"GET /v2/repos/{id}/projects/{project_id}":                            nil,
+	"GET /v2/issues/{id}":                     nil,
+	"GET /v1/reviews":                         {"cursor", "custom", "end_time", "order", "size", "sort", "start_time", "status"},
+	"POST /v2/webhook-deliveries/{id}/verify": nil,
+}
+
+// What goes beyond the contract says so where a client looks, and nothing that is in it does.
+func TestAdditionsAreMarked(t *testing.T) {
+	spec, err := openapi.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := maps.Clone(documented)
+	for path, item := range spec.Paths.Map() {
+		for method, operation := range item.Operations() {
+			name := method + " " + path
+			parameters, isDocumented := documented[name]
+			delete(missing, name)
+			if marked(operation.Extensions) == isDocumented {
+				t.Errorf("%s: x-addition is %t, documented %t", name, marked(operation.Extensions), isDocumented)
+			}
+			if !isDocumented {
+				if !strings.Contains(operation.Description, "An addition to the contract.") {
+					t.Errorf("%s: the description does not say that it is an addition", name)
+				}
+				continue
+			}
+			for _, parameter := range slices.Concat(item.Parameters, operation.Parameters) {
+				p := parameter.Value
+				if p.In != openapi3.ParameterInQuery {
+					continue
+				}
+				if in := slices.Contains(parameters, p.Name); marked(p.Extensions) == in {
+					t.Errorf("%s: %s: x-addition is %t, documented %t", name, p.Name, marked(p.Extensions), in)
+				}
+			}
+		}
+	}
+	for name := range missing {
+		t.Errorf("%s is in the contract and not in openapi.yaml", name)
+	}
+}
+
+func marked(extensions map[string]any) bool {
+	marked, _ := extensions["x-addition"].(bool)
+	return marked
+}

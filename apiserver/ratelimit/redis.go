@@ -1,0 +1,98 @@
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/redis/go-redis/v9"
+	"github.com/sony/gobreaker/v2"
+)
+
+const (
+	// breakerFailures is after how many failures in a row Redis is left alone.
+	breakerFailures = 3
+
+	// breakerTimeout is for how long. After it one request tries; the others do not wait.
+	breakerTimeout = time.Second
+
+	// expiryGrain is taken off a window in Redis, which keeps a key to the end of the millisecond that it
+	// expires in: a client that waits as long as it is told is not early.
+	expiryGrain = time.Millisecond
+)
+
+// takeScript counts a request against KEYS[1] in a window of ARGV[1] milliseconds, and returns the count and
+// the milliseconds that are left. A counter that has no expiry, as after PERSIST, gets one: it would block its
+// caller for ever.
+var takeScript = redis.NewScript(`
+local count = redis.call('INCR', KEYS[1])
+local left = redis.call('PTTL', KEYS[1])
+if left < 0 then
+  left = tonumber(ARGV[1])
+  redis.call('PEXPIRE', KEYS[1], left)
+end
+return {count, left}`)
+
+// shared counts in Redis while Redis answers.
+type shared struct {
+	client  *redis.Client
+	length  time.Duration
+	breaker *gobreaker.CircuitBreaker[counted]
+	metrics *metrics
+	lastErr atomic.Pointer[error]
+}
+
+func newShared(options *redis.Options, length time.Duration, logger logr.Logger, metrics *metrics) *shared {
+	s := &shared{client: redis.NewClient(options), length: length, metrics: metrics}
+	s.breaker = gobreaker.NewCircuitBreaker[counted](gobreaker.Settings{
+		Timeout:       breakerTimeout,
+		ReadyToTrip:   func(counts gobreaker.Counts) bool { return counts.ConsecutiveFailures >= breakerFailures },
+		OnStateChange: s.logger(logger),
+	})
+	return s
+}
+
+// take fails within redisTimeout.
+func (s *shared) take(ctx context.Context, id string) (counted, error) {
+	return s.breaker.Execute(func() (counted, error) {
+		// A client that hangs up must not look like a Redis that does not answer.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), redisTimeout)
+		defer cancel()
+		answer, err := s.run(ctx, id)
+		if err != nil {
+			s.lastErr.Store(&err)
+			s.metrics.redisErrors.Inc()
+		}
+		return answer, err
+	})
+}
+
+// run sends the script's digest, and its text where Redis does not have it.
+func (s *shared) run(ctx context.Context, id string) (counted, error) {
+	window := (s.length - expiryGrain).Milliseconds()
+	answer, err := takeScript.Run(ctx, s.client, []string{keyPrefix + ":" + id}, window).Int64Slice()
+	if err != nil {
+		return counted{}, err
+	}
+	if len(answer) != 2 {
+		return counted{}, fmt.Errorf("the script answers %v", answer)
+	}
+	return counted{answer[0], time.Duration(answer[1])*time.Millisecond + expiryGrain}, nil
+}
+
+// logger returns what logs each move from Redis to memory and back, but no trial that failed in between.
+func (s *shared) logger(logger logr.Logger) func(string, gobreaker.State, gobreaker.State) {
+	return func(_ string, from, to gobreaker.State) {
+		switch {
+		case from == gobreaker.StateClosed && to == gobreaker.StateOpen:
+			logger.Error(*s.lastErr.Load(),
+				"Redis does not answer; rate limits are counted in this replica's memory until it does")
+		case to == gobreaker.StateClosed:
+			logger.Info("Redis answers; rate limits are shared by replicas again")
+		}
+	}
+}
+
+func (s *shared) close() error { return s.client.Close() }

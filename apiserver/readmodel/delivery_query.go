@@ -1,0 +1,74 @@
+package readmodel
+
+import (
+	"unique"
+
+	"github.com/appsec-dev/findings-operator/apiserver/content"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
+)
+
+// Fields that keep deliveries apart, in facets of status and event type.
+const (
+	endpointField = index.Everything + 1
+	subjectField  = index.Everything + 2
+)
+
+// deliveryLayout is how webhook deliveries are listed.
+var deliveryLayout = &index.Layout[*deliveryItem]{
+	Sorts:  []index.Sort{SortCreatedAt},
+	Values: func(i *deliveryItem) []string { return []string{i.createdAt} },
+	Keys: func(i *deliveryItem) []index.Key {
+		spec := &i.object.Spec
+		facet := unique.Make(index.Facet{i.status, spec.Event.Type})
+		return []index.Key{
+			{Field: index.Everything, Facet: facet},
+			{Field: endpointField, Value: string(spec.EndpointRef.Name), Facet: facet},
+			{Field: subjectField, Value: string(spec.Event.Subject.Name), Facet: facet},
+		}
+	},
+}
+
+// DeliveryQuery asks for a page of an organization's webhook deliveries, sorted by created_at.
+type DeliveryQuery struct {
+	// Order is the direction; empty means desc.
+	Order index.Order
+	// Limit is how much the page holds at most.
+	Limit index.Limit
+	// After is where the page before ended; nil for the first page.
+	After *index.Position
+	// Status is pending, delivered or failed, Event the type of the event; nil matches all.
+	Status, Event *string
+	// Endpoint is the id of the endpoint, Subject that of the resource that the event is about; nil matches all.
+	Endpoint, Subject *string
+}
+
+// ListWebhookDeliveries answers a query from the organization's snapshot; an item is the delivery's JSON, ready to be
+// sent. It takes no lock. The error is ErrNoOrganization. Its cost is that of the page; where endpoint and subject are
+// both given, that of a look at all deliveries about the subject.
+func (m *Model) ListWebhookDeliveries(organization string, q DeliveryQuery) (index.Page[content.Part], error) {
+	snapshot, err := m.snapshot(organization)
+	if err != nil {
+		return index.Page[content.Part]{}, err
+	}
+	x := snapshot.deliveries
+	query := deliveryLayout.Query(SortCreatedAt, q.Order, q.Limit, q.After)
+	page := x.List(query, q.choose(x), func(i *deliveryItem) int { return i.json.Len() })
+	return ready(page, func(i *deliveryItem) content.Part { return &i.json }), nil
+}
+
+// choose picks the buckets that hold what the query matches.
+func (q *DeliveryQuery) choose(x *index.Index[*deliveryItem]) index.Selection[*deliveryItem] {
+	wanted := func(has index.Facet) bool { return matches(q.Status, has[0]) && matches(q.Event, has[1]) }
+	switch {
+	case q.Subject != nil:
+		s := x.Pick(subjectField, *q.Subject, wanted)
+		if q.Endpoint != nil {
+			s.Also(func(i *deliveryItem) bool { return string(i.object.Spec.EndpointRef.Name) == *q.Endpoint })
+		}
+		return s
+	case q.Endpoint != nil:
+		return x.Pick(endpointField, *q.Endpoint, wanted)
+	default:
+		return x.Pick(index.Everything, "", wanted)
+	}
+}

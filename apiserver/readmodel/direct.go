@@ -1,0 +1,35 @@
+package readmodel
+
+import "github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
+
+// Items with which nothing is joined are shown at once, as they come.
+
+// takeDirect holds an item and shows it where an organization owns the namespace; nil takes the item of that name out.
+func takeDirect[T any](m *Model, p *partition, held map[string]*T, of func(*indexes) *index.Index[*T],
+	name string, item *T) {
+	if item == nil {
+		delete(held, name)
+	} else {
+		held[name] = item
+	}
+	switch {
+	case p.view == nil:
+	case item == nil:
+		of(p.indexes).Remove(name)
+	default:
+		of(p.indexes).Put(name, item)
+	}
+	m.signal()
+}
+
+// directWork shows an item to an organization that has come by its namespace.
+func directWork[T any](held map[string]*T, x *index.Index[*T], name string) work {
+	return work{
+		render: func() error { return nil },
+		show: func() {
+			if item := held[name]; item != nil {
+				x.Put(name, item)
+			}
+		},
+	}
+}

@@ -1,0 +1,58 @@
+package readmodel
+
+import (
+	"errors"
+	"unique"
+
+	"github.com/appsec-dev/findings-operator/apiserver/content"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
+)
+
+// ErrNoReview is returned for a review that does not exist.
+var ErrNoReview = errors.New("there is no such review")
+
+// reviewField keeps issues apart by their review, in facets of status and severity.
+const reviewField = index.Everything + 1
+
+// issueLayout is how review issues are listed.
+var issueLayout = &index.Layout[*issueItem]{
+	Sorts:  []index.Sort{SortCreatedAt, SortUpdatedAt},
+	Values: func(i *issueItem) []string { return []string{i.createdAt, i.updatedAt} },
+	Keys: func(i *issueItem) []index.Key {
+		return []index.Key{{Field: reviewField, Value: i.review, Facet: unique.Make(index.Facet{i.status, i.severity})}}
+	},
+}
+
+// IssueQuery asks for a page of a review's issues.
+type IssueQuery struct {
+	// Review is the id of the review.
+	Review string
+	// Sort is the field to sort by, created_at or updated_at; empty means created_at.
+	Sort index.Sort
+	// Order is the direction; empty means desc.
+	Order index.Order
+	// Limit is how much the page holds at most.
+	Limit index.Limit
+	// After is where the page before ended; nil for the first page.
+	After *index.Position
+	// Status is open or resolved, Severity high, medium or low; nil matches all.
+	Status, Severity *string
+}
+
+// ListReviewIssues answers a query from the organization's snapshot, at the cost of the page; an item is the issue's
+// JSON, ready to be sent. It takes no lock. The error is ErrNoOrganization or ErrNoReview.
+func (m *Model) ListReviewIssues(organization string, q IssueQuery) (index.Page[content.Part], error) {
+	snapshot, err := m.snapshot(organization)
+	if err != nil {
+		return index.Page[content.Part]{}, err
+	}
+	if _, there := snapshot.reviews.Get(q.Review); !there {
+		return index.Page[content.Part]{}, ErrNoReview
+	}
+	x := snapshot.issues
+	selected := x.Pick(reviewField, q.Review,
+		func(has index.Facet) bool { return matches(q.Status, has[0]) && matches(q.Severity, has[1]) })
+	page := x.List(issueLayout.Query(q.Sort, q.Order, q.Limit, q.After), selected,
+		func(i *issueItem) int { return i.json.Len() })
+	return ready(page, func(i *issueItem) content.Part { return &i.json }), nil
+}

@@ -1,0 +1,91 @@
+package readmodel
+
+import (
+	"unique"
+
+	"github.com/appsec-dev/findings-operator/apiserver/content"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
+)
+
+// Fields that keep scans apart, in facets of status.
+const (
+	scanRepoField    = index.Everything + 1
+	scanProjectField = index.Everything + 2
+	uploadField      = index.Everything + 3
+)
+
+// scanLayout is how scans are listed.
+var scanLayout = &index.Layout[*scanItem]{
+	Sorts:  []index.Sort{SortCreatedAt},
+	Values: func(i *scanItem) []string { return []string{i.createdAt} },
+	Keys: func(i *scanItem) []index.Key {
+		spec, facet := &i.object.Spec, unique.Make(index.Facet{i.status})
+		keys := []index.Key{
+			{Field: index.Everything, Facet: facet},
+			{Field: scanRepoField, Value: string(spec.RepositoryRef.Name), Facet: facet},
+			{Field: scanProjectField, Value: string(spec.ProjectRef.Name), Facet: facet},
+		}
+		if spec.Upload != nil {
+			keys = append(keys, index.Key{Field: uploadField, Value: spec.Upload.ID, Facet: facet})
+		}
+		return keys
+	},
+}
+
+// ScanQuery asks for a page of an organization's scans, sorted by created_at.
+type ScanQuery struct {
+	// Order is the direction; empty means desc.
+	Order index.Order
+	// Limit is how much the page holds at most.
+	Limit index.Limit
+	// After is where the page before ended; nil for the first page.
+	After *index.Position
+	// Status is running, completed or failed; nil matches all.
+	Status *string
+	// Repository, Project and Upload are ids; nil matches all.
+	Repository, Project, Upload *string
+}
+
+// ListScans answers a query from the organization's snapshot; an item is the scan's JSON, ready to be sent. It takes no
+// lock. The error is ErrNoOrganization. Its cost is that of the page; where more than one id is given, that of a look
+// at all scans of the upload, else of the project.
+func (m *Model) ListScans(organization string, q ScanQuery) (index.Page[content.Part], error) {
+	snapshot, err := m.snapshot(organization)
+	if err != nil {
+		return index.Page[content.Part]{}, err
+	}
+	x := snapshot.scans
+	page := x.List(scanLayout.Query(SortCreatedAt, q.Order, q.Limit, q.After), q.choose(x),
+		func(i *scanItem) int { return i.json.Len() })
+	return ready(page, func(i *scanItem) content.Part { return &i.json }), nil
+}
+
+// choose picks the buckets that hold what the query matches.
+func (q *ScanQuery) choose(x *index.Index[*scanItem]) index.Selection[*scanItem] {
+	wanted := func(has index.Facet) bool { return matches(q.Status, has[0]) }
+	var s index.Selection[*scanItem]
+	given := 0
+	for _, by := range []struct {
+		field index.Field
+		value *string
+	}{{uploadField, q.Upload}, {scanProjectField, q.Project}, {scanRepoField, q.Repository}} {
+		if by.value == nil {
+			continue
+		}
+		if given++; given == 1 {
+			s = x.Pick(by.field, *by.value, wanted)
+		}
+	}
+	switch given {
+	case 0:
+		return x.Pick(index.Everything, "", wanted)
+	case 1:
+		return s
+	}
+	s.Also(func(i *scanItem) bool {
+		spec := &i.object.Spec
+		return matches(q.Repository, string(spec.RepositoryRef.Name)) && matches(q.Project, string(spec.ProjectRef.Name)) &&
+			(q.Upload == nil || spec.Upload != nil && spec.Upload.ID == *q.Upload)
+	})
+	return s
+}

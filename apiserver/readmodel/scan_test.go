@@ -1,0 +1,82 @@
+package readmodel
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
+)
+
+// scan is of project api, and of an upload where that is not "".
+func scan(name string, rv int, upload string, outcome v1alpha1.ScanOutcome) *v1alpha1.Scan {
+	s := &v1alpha1.Scan{
+		ObjectMeta: meta(acmeNamespace, name, rv),
+		Spec: v1alpha1.ScanSpec{
+			RepositoryRef: v1alpha1.RepositoryReference{Name: "shop"}, ProjectRef: v1alpha1.ProjectReference{Name: "api"},
+			Tool: "lint", Category: v1alpha1.CategoryCode, StartedAt: v1alpha1.NewTime(epoch), Outcome: outcome,
+		},
+	}
+	if upload != "" {
+		s.Spec.Upload = &v1alpha1.ScanUpload{ID: upload, Scans: 2}
+	}
+	return s
+}
+
+func TestScansAreSelectedByWhatTheQueryNames(t *testing.T) {
+	m, _ := newTestModel(t)
+	other := scan("s-other", 9, "", "")
+	other.Spec.ProjectRef.Name = "web"
+	feed(t, m, scans, scan("s-1", 5, "u-1", v1alpha1.ScanSucceeded), scan("s-2", 6, "u-1", v1alpha1.ScanFailed), scan("s-3", 7, "", ""), other)
+	feed(t, m, organizations, organization(acme, acmeNamespace, 8), organization("other", "org-other", 10))
+	settle(t, m)
+	for _, tc := range []struct {
+		reason string
+		query  ScanQuery
+		want   []string
+	}{
+		{"all", ScanQuery{}, []string{"s-1", "s-2", "s-3", "s-other"}},
+		{"by status", ScanQuery{Status: ptr.To("running")}, []string{"s-3", "s-other"}},
+		{"by project", ScanQuery{Project: ptr.To("web")}, []string{"s-other"}},
+		{"by upload", ScanQuery{Upload: ptr.To("u-1")}, []string{"s-1", "s-2"}},
+		{"by upload and status", ScanQuery{Upload: ptr.To("u-1"), Status: ptr.To("failed")}, []string{"s-2"}},
+		{"by project and repository", ScanQuery{Project: ptr.To("api"), Repository: ptr.To("shop")}, []string{"s-1", "s-2", "s-3"}},
+		{"of another repository", ScanQuery{Project: ptr.To("api"), Repository: ptr.To("none")}, nil},
+	} {
+		tc.query.Limit = index.Limit{Size: 10}
+		page, err := m.ListScans(acme, tc.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, item := range page.Items {
+			var shown struct{ ID string }
+			if err := json.Unmarshal(item.AppendTo(nil), &shown); err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, shown.ID)
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(tc.want, got); diff != "" || page.Total != len(tc.want) {
+			t.Errorf("%s: total %d (-want +got):\n%s", tc.reason, page.Total, diff)
+		}
+	}
+	if got := len(m.Upload(acme, "u-1")); got != 2 {
+		t.Errorf("the upload has %d scans, want 2", got)
+	}
+	if got := len(m.Upload("other", "u-1")); got != 0 {
+		t.Error("another organization sees the upload")
+	}
+	if _, there := m.ScanJSON("other", "s-1"); there {
+		t.Error("another organization sees a scan")
+	}
+	feedDeletion(t, m, scans, scan("s-1", 20, "u-1", v1alpha1.ScanSucceeded))
+	settle(t, m)
+	if _, there := m.ScanJSON(acme, "s-1"); there {
+		t.Error("a scan is deleted, and shown")
+	}
+}

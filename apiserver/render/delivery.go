@@ -1,0 +1,65 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+)
+
+// WebhookDeliveryJSON renders a delivery: what was sent to whom and how each attempt ended. The payload, the
+// signatures and what is known of secrets stay out. The same delivery always gives the same bytes.
+func WebhookDeliveryJSON(d *v1alpha1.WebhookDelivery) ([]byte, error) {
+	content, err := encode(&openapi.WebhookDelivery{
+		Id:            d.Name,
+		EndpointId:    string(d.Spec.EndpointRef.Name),
+		EventId:       d.Spec.Event.ID,
+		EventType:     d.Spec.Event.Type,
+		EventTime:     second(d.Spec.Event.Time.Time),
+		SubjectKind:   d.Spec.Event.Subject.Kind,
+		SubjectId:     string(d.Spec.Event.Subject.Name),
+		Status:        openapi.WebhookDeliveryStatus(DeliveryStatus(d)),
+		Attempts:      deliveryAttempts(d.Status.Attempts),
+		NextAttemptAt: optionalSecond(d.Status.NextAttemptAt),
+		FinishedAt:    optionalSecond(d.Status.FinishedAt),
+		RedeliveredAt: redeliveredAt(d.Status.Redelivery),
+		CreatedAt:     second(d.CreationTimestamp.Time),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode webhook delivery %s: %w", d.Name, err)
+	}
+	return content, nil
+}
+
+// DeliveryStatus is the status that is shown of a delivery: one that no controller has seen yet is pending.
+func DeliveryStatus(d *v1alpha1.WebhookDelivery) string {
+	if d.Status.Phase == "" {
+		return strings.ToLower(string(v1alpha1.WebhookDeliveryPending))
+	}
+	return strings.ToLower(string(d.Status.Phase))
+}
+
+func deliveryAttempts(made []v1alpha1.WebhookAttempt) []openapi.WebhookDeliveryAttempt {
+	attempts := make([]openapi.WebhookDeliveryAttempt, len(made))
+	for i := range made {
+		attempt := &made[i]
+		attempts[i] = openapi.WebhookDeliveryAttempt{
+			At:         second(attempt.At.Time),
+			EndedAt:    optionalSecond(attempt.EndedAt),
+			Outcome:    openapi.WebhookAttemptOutcome(strings.ToLower(string(attempt.Outcome))),
+			StatusCode: attempt.Code,
+			Message:    attempt.Message,
+			RetryAt:    optionalSecond(attempt.RetryAt),
+		}
+	}
+	return attempts
+}
+
+func redeliveredAt(redelivery *v1alpha1.WebhookRedelivery) *time.Time {
+	if redelivery == nil {
+		return nil
+	}
+	return optionalSecond(&redelivery.At)
+}

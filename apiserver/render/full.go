@@ -1,0 +1,110 @@
+package render
+
+import (
+	"bytes"
+	"unique"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/internal/findingquery"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+)
+
+// rest is what the full shape shows beyond shape v2. Findings of one rule, vulnerability and package share the JSON of
+// their facts, findings of one scan and decision that of their course. Of each finding's own are the fingerprints.
+type rest struct {
+	course, facts unique.Handle[string]
+	// fingerprints are empty where there are none.
+	fingerprints string
+}
+
+const (
+	beforeFacts        = `,"facts":`
+	beforeFingerprints = `,"fingerprints":`
+	noFingerprints     = `[]`
+)
+
+func newRest(f *v1alpha1.Finding) (rest, error) {
+	facts, err := encode(factsOf(&f.Spec))
+	if err != nil {
+		return rest{}, err
+	}
+	r := rest{course: unique.Make(courseOf(f)), facts: unique.Make(string(facts))}
+	if len(f.Spec.Fingerprints) > 0 {
+		fingerprints, err := encode(convert(f.Spec.Fingerprints, fingerprintOf))
+		if err != nil {
+			return rest{}, err
+		}
+		r.fingerprints = string(fingerprints)
+	}
+	return r, nil
+}
+
+// courseOf are the members that tell what became of a finding.
+func courseOf(f *v1alpha1.Finding) string {
+	closed := valueOf(f.Spec.Closed)
+	var buffer bytes.Buffer
+	w := writer{buffer: &buffer, first: true}
+	w.time("closed_at", &closed.At)
+	w.text("closed_scan_id", closed.ScanID)
+	w.text("commit_hash", f.Spec.CommitHash)
+	w.text("decided_by", f.Spec.Triage.By)
+	w.text("decision_stale", findingstate.WhyStale(f))
+	w.time("expires_at", f.Spec.Triage.ExpiresAt)
+	w.word("reason", string(f.Spec.Triage.Reason))
+	return buffer.String()
+}
+
+func (r *rest) length() int {
+	return len(`,`) + len(r.course.Value()) + len(beforeFacts) + len(r.facts.Value()) + len(beforeFingerprints) +
+		max(len(r.fingerprints), len(noFingerprints))
+}
+
+// append puts the members behind those of an object without its closing brace.
+func (r *rest) append(to []byte) []byte {
+	to = append(append(to, ','), r.course.Value()...)
+	to = append(append(to, beforeFacts...), r.facts.Value()...)
+	to = append(to, beforeFingerprints...)
+	if r.fingerprints == "" {
+		return append(to, noFingerprints...)
+	}
+	return append(to, r.fingerprints...)
+}
+
+// LenFull is the length of what AppendFull appends, in bytes.
+func (f *Finding) LenFull(shown *Shown) int { return f.LenV2(shown) + f.rest.length() }
+
+// AppendFull appends the JSON of the full shape.
+func (f *Finding) AppendFull(to []byte, shown *Shown) []byte {
+	to = f.AppendV2(to, shown)
+	return append(f.rest.append(bytes.TrimSuffix(to, []byte("}"))), '}')
+}
+
+func factsOf(spec *v1alpha1.FindingSpec) openapi.FindingFacts {
+	inPackage, vulnerability, suppression := valueOf(spec.Package), valueOf(spec.Vulnerability), valueOf(spec.Suppression)
+	facts := openapi.FindingFacts{
+		Category:   word[openapi.FindingCategory](spec.Category),
+		Class:      spec.Class,
+		Confidence: word[openapi.Level](spec.Confidence),
+		Package: openapi.FindingPackage{
+			FixedVersion: inPackage.FixedVersion, Name: inPackage.Name, Purl: inPackage.PURL, Version: inPackage.Version,
+		},
+		RuleId:     spec.RuleID,
+		SecretType: spec.SecretType,
+		Suppression: openapi.FindingSuppression{
+			Justification: suppression.Justification, Kind: word[openapi.FindingSuppressionKind](suppression.Kind),
+		},
+		Tool:          spec.Tool,
+		ToolSeverity:  spec.Details.ToolSeverity,
+		Vulnerability: openapi.FindingVulnerability{Aliases: texts(vulnerability.Aliases), Id: vulnerability.ID},
+	}
+	if tenths, ok := findingquery.Tenths(spec.Details.Score); ok {
+		score := float32(tenths) / 10
+		facts.Score = &score
+	}
+	return facts
+}
+
+func fingerprintOf(f v1alpha1.Fingerprint) openapi.Fingerprint {
+	return openapi.Fingerprint{Name: f.Name, Value: f.Value}
+}

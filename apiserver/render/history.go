@@ -1,0 +1,62 @@
+package render
+
+import (
+	"time"
+	"unique"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+)
+
+// Moment is a transition of a finding in little room: what changes of many findings have in common is kept once. It
+// never changes.
+type Moment struct {
+	at, seq int64
+	what    unique.Handle[happening]
+	comment string
+}
+
+// happening is what a scan or a person did to many findings alike.
+type happening struct {
+	kind, from, to, by, scan string
+	// reason and end of a decision; 0 where it does not end.
+	reason string
+	end    int64
+}
+
+// NewHistory takes what a finding's history shows of its transitions.
+func NewHistory(transitions []v1alpha1.Transition) []Moment {
+	if len(transitions) == 0 {
+		return nil
+	}
+	history := make([]Moment, len(transitions))
+	for i, t := range transitions {
+		what := happening{
+			kind: string(t.Type), from: t.From, to: t.To, by: t.By, scan: t.Scan, reason: string(t.Reason),
+		}
+		if t.ExpiresAt != nil {
+			what.end = t.ExpiresAt.Unix()
+		}
+		history[i] = Moment{at: t.At.Unix(), seq: t.Seq, comment: t.Comment, what: unique.Make(what)}
+	}
+	return history
+}
+
+// HistoryJSON renders the history of the finding with that id. importedBy returns the key that a scan came with, "" if
+// none is known.
+func HistoryJSON(id string, history []Moment, importedBy func(scan string) string) ([]byte, error) {
+	transitions := convert(history, func(m Moment) openapi.Transition {
+		what := m.what.Value()
+		var end *time.Time
+		if what.end != 0 {
+			at := second(time.Unix(what.end, 0))
+			end = &at
+		}
+		return openapi.Transition{
+			ExpiresAt: end, Reason: word[openapi.DecisionReason](what.reason),
+			At: second(time.Unix(m.at, 0)), By: what.by, Comment: m.comment, From: what.from, ScanId: what.scan, Seq: m.seq,
+			ImportedBy: importedBy(what.scan), To: what.to, Type: what.kind,
+		}
+	})
+	return encode(openapi.FindingHistory{FindingId: id, Transitions: transitions})
+}

@@ -1,0 +1,49 @@
+package render_test
+
+import (
+	"testing"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
+)
+
+func TestAnUploadIsCompletedOnceAllOfItsScansAre(t *testing.T) {
+	scan := func(outcome v1alpha1.ScanOutcome, phase v1alpha1.ScanPhase) *v1alpha1.Scan {
+		return &v1alpha1.Scan{Spec: v1alpha1.ScanSpec{Outcome: outcome}, Status: v1alpha1.ScanStatus{Phase: phase}}
+	}
+	completed, failed := scan(v1alpha1.ScanSucceeded, ""), scan(v1alpha1.ScanFailed, v1alpha1.ScanPhaseRunning)
+	running, abandoned := scan("", v1alpha1.ScanPhaseRunning), scan("", v1alpha1.ScanPhaseFailed)
+	for _, tc := range []struct {
+		reason string
+		scans  []*v1alpha1.Scan
+		want   openapi.ScanStatus
+	}{
+		{"one is under way", []*v1alpha1.Scan{completed, running, failed}, openapi.ScanStatusRunning},
+		{"one failed", []*v1alpha1.Scan{completed, failed}, openapi.ScanStatusFailed},
+		{"the process of one is gone", []*v1alpha1.Scan{completed, abandoned}, openapi.ScanStatusFailed},
+		{"all are stored", []*v1alpha1.Scan{completed, completed}, openapi.ScanStatusCompleted},
+	} {
+		if got := render.Upload(tc.scans).Status; got == nil || *got != tc.want {
+			t.Errorf("%s: got %v, want %s", tc.reason, got, tc.want)
+		}
+	}
+}
+
+// Retention may have removed the Scan that failed.
+func TestAnUploadWithoutAllOfItsScansIsNotCompleted(t *testing.T) {
+	scan := func(outcome v1alpha1.ScanOutcome) *v1alpha1.Scan {
+		return &v1alpha1.Scan{Spec: v1alpha1.ScanSpec{Outcome: outcome, Upload: &v1alpha1.ScanUpload{ID: "u-1", Scans: 2}}}
+	}
+	upload := render.Upload([]*v1alpha1.Scan{scan(v1alpha1.ScanSucceeded)})
+	if upload.Status != nil {
+		t.Errorf("the upload is %s", *upload.Status)
+	}
+	toGitHub := render.SarifStatus(&upload, "")
+	if toGitHub.ProcessingStatus != openapi.SarifStatusProcessingStatusFailed || toGitHub.Errors == nil {
+		t.Errorf("to GitHub's clients it is %+v", toGitHub)
+	}
+	if got := render.Upload([]*v1alpha1.Scan{scan(v1alpha1.ScanFailed)}).Status; got == nil || *got != openapi.ScanStatusFailed {
+		t.Errorf("with a scan that failed it is %v", got)
+	}
+}

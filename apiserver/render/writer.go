@@ -1,0 +1,160 @@
+package render
+
+import (
+	"bytes"
+	"strconv"
+	"unique"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// writer writes the JSON of a finding's shapes member by member. Where a shape shows what is not the finding's own, or
+// a text that was written before, it leaves a hole: there one part ends and the next begins.
+type writer struct {
+	buffer *bytes.Buffer
+	// first says that the next member or item is the first of its object or array.
+	first bool
+	// texts are where those that both shapes show are.
+	texts  [textCount]span
+	common common
+	// holes in order, and where the part before each of them ends in the buffer.
+	holes []filling
+	ends  []uint32
+}
+
+// common holds the JSON of what many findings share.
+type common [ownCount - textCount]unique.Handle[string]
+
+func (c *common) of(which filling) string { return c[which-textCount].Value() }
+
+// span is a piece of the buffer. No text is empty as JSON, so the zero value is none.
+type span struct{ start, end uint32 }
+
+// write writes an object.
+func (w *writer) write(members func()) {
+	w.buffer.WriteByte('{')
+	w.first = true
+	members()
+	w.buffer.WriteByte('}')
+	w.first = false
+}
+
+// separate puts a comma where one is due.
+func (w *writer) separate() {
+	if !w.first {
+		w.buffer.WriteByte(',')
+	}
+	w.first = false
+}
+
+// name begins a member. Names need no escaping.
+func (w *writer) name(name string) {
+	w.separate()
+	w.buffer.WriteByte('"')
+	w.buffer.WriteString(name)
+	w.buffer.WriteString(`":`)
+}
+
+func (w *writer) text(name, value string) {
+	w.name(name)
+	appendText(w.buffer, value)
+}
+
+// word writes a value of a fixed set, null where it is not known.
+func (w *writer) word(name, value string) {
+	if value == "" {
+		w.null(name)
+		return
+	}
+	w.text(name, value)
+}
+
+func (w *writer) time(name string, value *v1alpha1.Time) {
+	if value.IsZero() {
+		w.null(name)
+		return
+	}
+	w.text(name, Timestamp(value.Time))
+}
+
+func (w *writer) number(name string, value int32) {
+	w.name(name)
+	w.buffer.WriteString(strconv.Itoa(int(value)))
+}
+
+func (w *writer) null(name string) {
+	w.name(name)
+	w.buffer.WriteString("null")
+}
+
+func (w *writer) object(name string, members func()) {
+	w.name(name)
+	w.write(members)
+}
+
+// objects writes a member that is an array of objects.
+func objects[T any](w *writer, name string, items []T, members func(T)) {
+	w.name(name)
+	w.buffer.WriteByte('[')
+	w.first = true
+	for _, item := range items {
+		w.separate()
+		w.write(func() { members(item) })
+	}
+	w.buffer.WriteByte(']')
+	w.first = false
+}
+
+// shared writes a text that both shapes show: the first of them holds it, the second has a hole.
+func (w *writer) shared(name string, which filling, value string) {
+	w.name(name)
+	if w.texts[which] != (span{}) {
+		w.cut(which)
+		return
+	}
+	start := end(w.buffer)
+	appendText(w.buffer, value)
+	w.texts[which] = span{start, end(w.buffer)}
+}
+
+// sharedByMany writes a member whose value many findings share: it is kept once, and both shapes have a hole.
+func (w *writer) sharedByMany(name string, which filling, value func()) {
+	w.name(name)
+	start := w.buffer.Len()
+	value()
+	w.common[which-textCount] = unique.Make(string(w.buffer.Bytes()[start:]))
+	w.buffer.Truncate(start)
+	w.cut(which)
+}
+
+// hole writes a member whose value is put in when the shape is sent.
+func (w *writer) hole(name string, of filling) {
+	w.name(name)
+	w.cut(of)
+}
+
+// members writes several members that are put in together when the shape is sent.
+func (w *writer) members(of filling) {
+	w.separate()
+	w.cut(of)
+}
+
+func (w *writer) cut(of filling) {
+	w.holes = append(w.holes, of)
+	w.ends = append(w.ends, end(w.buffer))
+}
+
+// appendText writes a text as JSON. Most texts need no escaping, and an encoder takes ten times as long for those.
+func appendText(buffer *bytes.Buffer, text string) {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c >= 0x80 || c == '"' || c == '\\' {
+			buffer.Write(mustEncode(text))
+			return
+		}
+	}
+	buffer.WriteByte('"')
+	buffer.WriteString(text)
+	buffer.WriteByte('"')
+}
+
+func end(buffer *bytes.Buffer) uint32 { return uint32(buffer.Len()) } //nolint:gosec // an object is far below 4 GiB

@@ -1,0 +1,79 @@
+package apiserver
+
+import (
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/appsec-dev/findings-operator/apiserver/handlers"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+)
+
+// How long a body may take that is read as it comes: in all, and without a byte.
+const (
+	streamTimeout = 10 * time.Minute
+	streamIdle    = 20 * time.Second
+)
+
+// openStream lets the operation read the body, longer than requests to other routes may take. The connection's next
+// request has the server's own deadlines again.
+func openStream(c *gin.Context, described *openapi.Operation) (*handlers.Stream, error) {
+	stream := &handlers.Stream{}
+	coding := c.GetHeader("Content-Encoding")
+	switch {
+	case coding == "" || coding == "identity":
+	case described.IsEnvelope():
+		return nil, &openapi.InvalidError{
+			Field: "content-encoding", Code: openapi.CodeInvalid, Text: "the body must not be compressed: its member is",
+		}
+	case coding == "gzip":
+		stream.Gzip = true
+	default:
+		return nil, &openapi.InvalidError{
+			Field: "content-encoding", Code: openapi.CodeInvalid, Text: "the header Content-Encoding must be gzip, or absent",
+		}
+	}
+	// curl calls the JSON that it sends a form, and GitHub takes it.
+	if !described.IsEnvelope() {
+		if err := described.CheckContentType(c.GetHeader("Content-Type")); err != nil {
+			return nil, err
+		}
+	}
+	body := &pacedBody{
+		body:    http.MaxBytesReader(c.Writer, c.Request.Body, described.MaxBodyBytes()),
+		control: http.NewResponseController(c.Writer),
+		end:     time.Now().Add(streamTimeout),
+	}
+	// The answer comes after the body; a writer without deadlines is not a connection's.
+	_ = body.control.SetWriteDeadline(body.end.Add(writeTimeout))
+	stream.Body = body
+	if described.IsEnvelope() {
+		envelope := described.OpenEnvelope(body)
+		stream.Body, stream.Members = envelope, envelope.Body
+	}
+	return stream, nil
+}
+
+// pacedBody ends with an error where its client is too slow.
+type pacedBody struct {
+	body    io.Reader
+	control *http.ResponseController
+	end     time.Time
+}
+
+func (b *pacedBody) Read(p []byte) (int, error) {
+	deadline := time.Now().Add(streamIdle)
+	if deadline.After(b.end) {
+		deadline = b.end
+	}
+	_ = b.control.SetReadDeadline(deadline)
+	n, err := b.body.Read(p)
+	if err != nil {
+		// net/http reads on, for the client's going away, until the answer.
+		_ = b.control.SetReadDeadline(time.Now().Add(readTimeout))
+		_ = b.control.SetWriteDeadline(time.Now().Add(readTimeout + writeTimeout))
+	}
+	return n, err
+}

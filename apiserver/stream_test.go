@@ -1,0 +1,51 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A body that goes on coming, a byte now and then, keeps no place for ever.
+func TestABodyThatTricklesEndsAtItsTime(t *testing.T) {
+	ended := make(chan error, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := &pacedBody{body: r.Body, control: http.NewResponseController(w), end: time.Now().Add(200 * time.Millisecond)}
+		_, err := io.Copy(io.Discard, body)
+		ended <- err
+	}))
+	defer server.Close()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close() //nolint:errcheck // the test's own
+	if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var trickling sync.WaitGroup
+	trickling.Go(func() {
+		ticker := time.NewTicker(10 * time.Millisecond)
+		defer ticker.Stop()
+		for ctx.Err() == nil {
+			_, _ = io.WriteString(conn, "a") // closed meanwhile is what is hoped for
+			select {
+			case <-ctx.Done():
+			case <-ticker.C:
+			}
+		}
+	})
+	defer trickling.Wait()
+	defer stop()
+	if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the body ended with %v", err)
+	}
+}

@@ -1,0 +1,233 @@
+package uploads
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/internal/version"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
+)
+
+// Why an import is ended.
+var (
+	errNoTurn   = errors.New("another import of the same scans is under way")
+	errStopping = errors.New("the service is stopping")
+	errTooLong  = fmt.Errorf("it took longer than %s", longest)
+)
+
+// job is an import on its way.
+type job struct {
+	Request
+	id      string
+	batches []*importer.Batch
+	// commit of the pull request; nil where the upload is of the scan branch.
+	commit *reviewimport.Commit
+	// recordedIn is the project that the Scans name of a pull request that is reviewed without one.
+	recordedIn string
+	// found is where it goes, where the organization lets imports create that; nil: where the request says.
+	found *importer.Found
+	// recorded is closed once all its Scans are, done at its end.
+	recorded, done chan struct{}
+	// What came of it, once it is done: summaries of an import, reviewed of a pull request.
+	summaries []*importer.Summary
+	reviewed  *reviewimport.Summary
+	err       error
+}
+
+// start runs the import in the background and calls release at its end. It returns false once the service is closed.
+func (s *Service) start(j *job, release func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	end := s.metrics.begin()
+	s.jobs.Go(func() {
+		defer release()
+		defer close(j.done)
+		defer end(j)
+		defer func() {
+			if cause := recover(); cause != nil {
+				j.err = fmt.Errorf("the import panicked: %v", cause)
+				s.log.Error("An import panicked", "upload", j.id, "cause", cause, "stack", string(debug.Stack()))
+			}
+		}()
+		j.err = s.run(j)
+		s.log.Info("An upload ended", "upload", j.id, "organization", j.Organization, "key", j.KeyName,
+			"repository", j.Repository, "project", j.Project, "pullRequest", j.PullRequest.Number, "dryRun", j.DryRun, "error", j.err)
+	})
+	return true
+}
+
+// run is the import from its first request to its last.
+func (s *Service) run(j *job) error {
+	ctx, cancel := context.WithCancelCause(s.running)
+	defer cancel(nil)
+	defer time.AfterFunc(longest, func() { cancel(errTooLong) }).Stop()
+	err := s.perform(ctx, cancel, j)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = errors.Join(cause, err)
+	}
+	return err
+}
+
+// perform does what the job asks for. It cancels the context where others of the same scans leave it no turn.
+func (s *Service) perform(ctx context.Context, cancel context.CancelCauseFunc, j *job) error {
+	c, err := importer.NewClient(s.as(j.Namespace))
+	if err != nil {
+		return err
+	}
+	if err := pick(ctx, c, j); err != nil {
+		return err
+	}
+	if err := provide(ctx, c, j); err != nil {
+		return err
+	}
+	turn := time.AfterFunc(turnTimeout, func() { cancel(errNoTurn) })
+	defer turn.Stop()
+	if j.DryRun { // which waits for nobody
+		turn.Stop()
+	}
+	recorded := func() {
+		turn.Stop()
+		close(j.recorded)
+	}
+	refused, err := j.check(ctx, c)
+	switch {
+	case err != nil:
+	case j.commit != nil:
+		j.reviewed, err = s.review(ctx, c, j, recorded)
+	default:
+		j.summaries, err = s.scan(ctx, c, j, refused, recorded)
+	}
+	return err
+}
+
+// check finds the projects of an upload that names none, and refuses a ref whose results are not imported.
+func (j *job) check(ctx context.Context, c *importer.Client) (refused, err error) {
+	switch {
+	case j.Project == "":
+		return place(ctx, c, j)
+	case j.commit == nil && j.found.Assumed() == nil: // what was created begins with the ref
+		return nil, checkRef(ctx, c, &j.Request)
+	}
+	return nil, nil
+}
+
+// importedWith is the program that imports uploads, as a Scan names it.
+func importedWith() string { return "findings-operator/" + version.String() }
+
+// scan imports scans of the branch whose findings the projects have, or records why they are refused.
+func (s *Service) scan(ctx context.Context, c *importer.Client, j *job, refused error,
+	recorded func()) ([]*importer.Summary, error) {
+	if refused != nil { // One Scan is enough to tell why.
+		j.batches = j.batches[:1]
+	}
+	var scans atomic.Int32
+	target := importer.Target{Namespace: j.Namespace, Repository: j.Repository, Project: j.Project}
+	im := importer.New(c, target, importer.Options{
+		DryRun: j.DryRun, Found: j.found, Force: j.Force,
+		Upload:     &v1alpha1.ScanUpload{ID: j.id, Scans: int32(len(j.batches))}, //nolint:gosec // bounded by mostScans
+		ImportedBy: "apikey/" + j.KeyName,
+		Importer:   importedWith(),
+		OnRecorded: func(*importer.Batch, string) {
+			if int(scans.Add(1)) == len(j.batches) {
+				recorded()
+			}
+		},
+	})
+	if refused == nil {
+		return im.Import(ctx, j.batches)
+	}
+	if err := im.Refuse(ctx, j.batches[0], refused); err != nil {
+		return nil, err
+	}
+	return nil, refused
+}
+
+// as is the facade in the part of the one that writes facts in the namespace, and nothing else.
+func (s *Service) as(namespace string) *rest.Config {
+	config := rest.CopyConfig(s.config)
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + namespace + ":" + v1alpha1.UploadsServiceAccount,
+	}
+	return config
+}
+
+// Close admits no upload any more and waits for those under way. Once ctx ends they are ended, as Failed.
+func (s *Service) Close(ctx context.Context) {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.jobs.Wait()
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+	s.stop(errStopping)
+	<-ended
+}
+
+// checkRef refuses what is not the repository's scan branch: imported, it would close what the branch still has.
+func checkRef(ctx context.Context, c client.Client, request *Request) error {
+	if request.Ref == "" {
+		return nil
+	}
+	repository := &v1alpha1.Repository{}
+	key := client.ObjectKey{Namespace: request.Namespace, Name: request.Repository}
+	if err := importer.Require(ctx, c, "repository", key, repository); err != nil {
+		return err
+	}
+	if reason := refusedRef(repository, request.Ref); reason != "" {
+		return problem.InvalidQuery(reason).In("ref")
+	}
+	return nil
+}
+
+// refusedRef returns why results of the ref are not imported; empty: they are.
+func refusedRef(repository *v1alpha1.Repository, ref string) string {
+	branch := cmp.Or(repository.Spec.ScanBranch, repository.Spec.DefaultBranch)
+	switch {
+	case branch == "":
+		return "the repository names neither spec.scanBranch nor spec.defaultBranch: set one of them"
+	case strings.TrimPrefix(ref, "refs/heads/") == branch:
+		return ""
+	}
+	return fmt.Sprintf("%s is not the branch %s, whose findings the project has: "+
+		"a pull request is uploaded with pull_request, or with a ref as refs/pull/412/head", ref, branch)
+}
+
+// explain turns the error of an import into the answer for it.
+func explain(err error) error {
+	var refused *importer.RefusedError
+	var known *problem.Problem
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, errNoTurn):
+		return problem.Busy(errNoTurn.Error(), busyRetryAfter)
+	case errors.Is(err, errStopping):
+		return problem.TryAgain("the service is stopping; what has been written will be found as it is", err)
+	case errors.As(err, &refused), apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
+		return problem.Refused(err)
+	default:
+		return problem.TryAgain("the import ended early; what has been written will be found as it is", err)
+	}
+}

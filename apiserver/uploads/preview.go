@@ -1,0 +1,77 @@
+package uploads
+
+import (
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+)
+
+// preview is the answer to a dry run: what would be stored, of which nothing is.
+func preview(j *job) *openapi.Upload {
+	upload := &openapi.Upload{
+		DryRun: true, RepoId: j.Repository, ProjectId: j.Project,
+		ScanCount: int32(len(j.batches)), //nolint:gosec // bounded by mostScans
+		Scans:     []openapi.Scan{}, Reviews: []openapi.UploadReview{},
+		Warnings: j.warnings(), Changes: []openapi.UploadChange{},
+	}
+	if j.reviewed != nil {
+		previewReview(upload, j)
+		return upload
+	}
+	for i, summary := range j.summaries {
+		upload.Scans = append(upload.Scans, previewScan(j, i, summary))
+		for _, change := range summary.Changes {
+			upload.Changes = append(upload.Changes, openapi.UploadChange{
+				Tool: summary.Tool, Action: string(change.Action), FindingId: change.Name,
+				Severity: openapi.Severity(change.Severity), Title: change.Title, Place: change.Place, Because: change.Because,
+			})
+		}
+		upload.UnlistedChanges += int32(summary.Unlisted) //nolint:gosec // bounded by sarif.Limits
+	}
+	return upload
+}
+
+// previewReview adds what the review of a pull request would be.
+func previewReview(upload *openapi.Upload, j *job) {
+	upload.Reviews = append(upload.Reviews, render.UploadReview(j.reviewed))
+	for i := range j.batches {
+		shown := previewScan(j, i, j.reviewed.Share(i))
+		shown.ReviewId, shown.CommitHash = j.reviewed.Review, j.reviewed.Commit
+		upload.Scans = append(upload.Scans, shown)
+	}
+	for _, change := range j.reviewed.Changes {
+		upload.Changes = append(upload.Changes, openapi.UploadChange{
+			Action: string(change.Action), FindingId: change.Name,
+			Severity: openapi.Severity(change.Severity), Title: change.Title, Place: change.Place,
+		})
+	}
+	all := j.reviewed.Created + j.reviewed.Reopened + j.reviewed.Seen + j.reviewed.Resolved
+	upload.UnlistedChanges = int32(all - len(j.reviewed.Changes)) //nolint:gosec // bounded by sarif.Limits
+}
+
+func previewScan(j *job, i int, summary *importer.Summary) openapi.Scan {
+	batch := j.batches[i]
+	scan := &v1alpha1.Scan{Spec: v1alpha1.ScanSpec{
+		RepositoryRef: v1alpha1.RepositoryReference{Name: v1alpha1.ResourceName(j.Repository)},
+		ProjectRef:    v1alpha1.ProjectReference{Name: v1alpha1.ResourceName(j.Project)},
+		Tool:          batch.Tool, ToolVersion: batch.ToolVersion, Category: batch.Category, Analysis: batch.Analysis,
+		Commit: batch.Commit, StartedAt: v1alpha1.NewTime(batch.StartedAt), ImportedBy: "apikey/" + j.KeyName,
+		Counts: summary.Counts(), SkippedBecause: summary.Skips(),
+	}}
+	shown := render.Scan(scan)
+	shown.Status = nil // nothing of it is stored
+	return shown
+}
+
+// warnings of what a dry run would do.
+func (j *job) warnings() []string {
+	out := []string{}
+	if j.reviewed != nil {
+		out = append(out, j.reviewed.Warnings...)
+	}
+	for _, summary := range j.summaries {
+		out = append(out, summary.Said(true)...)
+	}
+	return out
+}

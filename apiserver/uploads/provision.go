@@ -1,0 +1,70 @@
+package uploads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/provision"
+)
+
+// errNotHere ends the search for projects of a ref that is not imported.
+var errNotHere = errors.New("the ref is not imported")
+
+// provideTimeout bounds what comes before an import: 50 projects, and a Lease of who died meanwhile.
+const provideTimeout = 2 * time.Minute
+
+// provide finds the repository and the projects of an upload, and creates what does not exist, where the organization
+// lets imports do so. Afterwards the request names the Repository. An import of a ref that is none of the
+// repository's scan branch creates nothing: it is refused later, with its Scans.
+func provide(ctx context.Context, c *importer.Client, j *job) error {
+	if j.Imports == nil {
+		return nil
+	}
+	place := j.place()
+	place.Check = func(repository *v1alpha1.Repository) error { return begins(repository, j) }
+	for _, pattern := range j.Imports.Projects {
+		place.Patterns = append(place.Patterns, string(pattern))
+	}
+	ctx, cancel := context.WithTimeout(ctx, provideTimeout)
+	defer cancel()
+	found, err := importer.Provision(ctx, c, place, j.batches)
+	if errors.Is(err, errNotHere) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	j.Repository, j.found = found.Repository.Name, found
+	return nil
+}
+
+// place is where the import is to go, as the request names it.
+func (j *job) place() importer.Place {
+	return importer.Place{
+		Namespace: j.Namespace, Repository: j.Repository, Project: j.Project, DryRun: j.DryRun,
+		Told: provision.Told{URLs: []string{j.SourceRoot}, Branch: j.Ref, Commit: j.Choices.Commit},
+	}
+}
+
+// begins checks a ref against the repository, nil if that is yet to be created.
+func begins(repository *v1alpha1.Repository, j *job) error {
+	switch {
+	case repository != nil:
+		j.Repository = repository.Name
+		if j.commit != nil || j.Ref != "" && refusedRef(repository, j.Ref) != "" {
+			return errNotHere
+		}
+	case j.commit != nil:
+		return &importer.RefusedError{Reason: fmt.Sprintf("the repository %s does not exist yet, and begins with results of its branch: "+
+			"upload those before the ones of a pull request", j.Repository)}
+	case strings.HasPrefix(j.Ref, "refs/") && !strings.HasPrefix(j.Ref, "refs/heads/"):
+		return &importer.RefusedError{Reason: fmt.Sprintf("the repository %s does not exist yet, and begins with results of its branch: "+
+			"upload those before the ones of %s", j.Repository, j.Ref)}
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+package uploads
+
+import (
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+)
+
+// fileName is what messages call the body.
+const fileName = "the file"
+
+// mostScans is how many scans a file may hold: each has a Lease that is renewed while the import lasts.
+const mostScans = 32
+
+// textNoRoom is what an upload is told for which there is no memory.
+const textNoRoom = "too much is being uploaded at the same time"
+
+// Codes of a body that is refused.
+const (
+	codeMalformed = "malformed"
+	codeTooLong   = "too_long"
+)
+
+// read reads the body as it comes, so that no more of it is held than what is imported.
+func (s *Service) read(request *Request, held *hold) ([]*importer.Batch, error) {
+	body := &source{reader: request.Body}
+	var unfolded io.Reader = body
+	if request.Gzip {
+		compressed, err := gzip.NewReader(body)
+		if err != nil {
+			return nil, body.explain(&gzipError{err})
+		}
+		unfolded = &gunzip{compressed}
+	}
+	limits := sarif.DefaultLimits
+	limits.Bytes = min(limits.Bytes, s.limits.share())
+	options := sarif.Options{Limits: limits, SourceRoot: request.SourceRoot}
+	if request.Settings != nil {
+		options.LateSourceRoot = request.settle
+	}
+	log, err := sarif.Parse(&metered{unfolded, held, s.metrics.bytes}, options)
+	if err != nil {
+		return nil, body.explain(err)
+	}
+	batches, err := importer.Collect([]importer.File{{Name: fileName, Log: log}}, request.Choices, time.Now())
+	if err != nil {
+		return nil, refusedFile(err)
+	}
+	if len(batches) > mostScans {
+		return nil, refusedFile(fmt.Errorf("%s holds %d scans, by tool, category and analysis, and an upload at most %d: split it",
+			fileName, len(batches), mostScans))
+	}
+	return batches, nil
+}
+
+// settle takes over what the client says about the file, and returns the SourceRoot of it.
+func (r *Request) settle() (string, error) {
+	said, err := r.Settings()
+	if err != nil {
+		return "", err
+	}
+	r.Choices, r.SourceRoot, r.Ref = said.Choices, said.SourceRoot, said.Ref
+	return said.SourceRoot, r.resolve()
+}
+
+// source remembers why the client's bytes ended.
+type source struct {
+	reader io.Reader
+	err    error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
+}
+
+// explain says why nothing came of the body: how it came is the reason before what was in it.
+func (s *source) explain(err error) error {
+	var tooLong *http.MaxBytesError
+	var packed *gzipError
+	var tooLarge *sarif.TooLargeError
+	var invalid *openapi.InvalidError
+	var known *problem.Problem
+	switch {
+	case errors.As(err, &known):
+		return &refusal{known, reasonMalformed}
+	case errors.As(s.err, &invalid), errors.As(err, &invalid):
+		return &refusal{problem.InvalidBody(invalid.Text).In(invalid.Field).Coded(invalid.Code), reasonMalformed}
+	case errors.As(s.err, &tooLong):
+		p := problem.InvalidBody(fmt.Sprintf("the body must be at most %d bytes", tooLong.Limit)).Coded(codeTooLong)
+		return &refusal{p, reasonTooLong}
+	case errors.Is(s.err, os.ErrDeadlineExceeded):
+		return &refusal{problem.InvalidBody("the body came too slowly").Coded(codeMalformed), reasonTooSlow}
+	case s.err != nil:
+		return &refusal{problem.InvalidBody("the body could not be read to its end").Coded(codeMalformed), reasonInterrupted}
+	case errors.Is(err, errNoShare):
+		return &refusal{problem.Busy(textNoRoom, busyRetryAfter), reasonOrganizationMemory}
+	case errors.Is(err, errNoMemory):
+		return &refusal{problem.Busy(textNoRoom, busyRetryAfter), reasonReplicaMemory}
+	case errors.As(err, &tooLarge):
+		return refusedAs(fmt.Errorf("%s is refused: %w", fileName, err), codeTooLong)
+	case errors.As(err, &packed):
+		p := problem.InvalidBody("the body is not gzip, as content-encoding says, or is damaged")
+		return &refusal{p.In("content-encoding").Coded(codeMalformed), reasonMalformed}
+	default:
+		return refusedFile(fmt.Errorf("%s is refused: %w", fileName, err))
+	}
+}
+
+// mostDetail is how much is said of why a file is refused: it may quote what is in it.
+const mostDetail = 1000
+
+func refusedFile(err error) error { return refusedAs(err, codeMalformed) }
+
+func refusedAs(err error, code string) error {
+	detail := []rune("nothing was imported: " + err.Error())
+	text := string(detail[:min(len(detail), mostDetail)])
+	return &refusal{problem.InvalidBody(text).Coded(code), reasonMalformed}
+}
+
+// gzipError is what is wrong with a compressed body.
+type gzipError struct{ error }
+
+// gunzip marks errors of the compression.
+type gunzip struct{ reader *gzip.Reader }
+
+func (g *gunzip) Read(p []byte) (int, error) {
+	n, err := g.reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = &gzipError{err}
+	}
+	return n, err
+}
+
+// metered takes memory for what is read, and counts it.
+type metered struct {
+	reader io.Reader
+	held   *hold
+	bytes  prometheus.Counter
+}
+
+func (m *metered) Read(p []byte) (int, error) {
+	n, err := m.reader.Read(p)
+	m.bytes.Add(float64(n))
+	if refused := m.held.take(n); refused != nil {
+		return 0, refused
+	}
+	return n, err
+}

@@ -1,0 +1,107 @@
+package uploads
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
+)
+
+// PullRequest is what a client says of the pull request that it has scanned.
+type PullRequest struct {
+	// Number at the provider; 0: none, unless the ref names one.
+	Number int32
+	// What is empty stays as it is.
+	Title, Author string
+	// OpenedAt is when it began; zero: at its first review.
+	OpenedAt time.Time
+	// Gate to judge it by; empty: none.
+	Gate reviewimport.Gate
+}
+
+// pullRef is the ref of a pull request at GitHub, or of a merge request at GitLab.
+var pullRef = regexp.MustCompile(`^refs/(?:pull|merge-requests)/([0-9]+)/(?:head|merge)$`)
+
+// resolve completes the pull request by the ref. It refuses what contradicts itself, and a gate without a pull request,
+// which would judge nothing.
+func (r *Request) resolve() error {
+	pr := &r.PullRequest
+	if ref := pullRef.FindStringSubmatch(r.Ref); ref != nil {
+		number, err := strconv.ParseInt(ref[1], 10, 32)
+		if err != nil || number < 1 {
+			return problem.InvalidQuery(r.Ref + " is not the ref of a pull request: its number must be from 1").In("ref")
+		}
+		if pr.Number != 0 && int64(pr.Number) != number {
+			return problem.InvalidQuery(fmt.Sprintf("pull_request is %d and ref is %s: leave one out", pr.Number, r.Ref)).
+				In("pull_request")
+		}
+		pr.Number = int32(number)
+	}
+	if pr.Number != 0 {
+		if r.Choices.Analysis == nil {
+			r.Choices.Analysis = new(string) // what was analyzed does not tell issues apart
+		}
+		return nil
+	}
+	const missing = " is about a pull request, and neither pull_request nor ref names one"
+	switch {
+	case pr.Gate != "":
+		return problem.InvalidQuery("fail_on" + missing).In("fail_on")
+	case pr.Title != "":
+		return problem.InvalidQuery("pr_title" + missing).In("pr_title")
+	case pr.Author != "":
+		return problem.InvalidQuery("pr_author" + missing).In("pr_author")
+	case !pr.OpenedAt.IsZero():
+		return problem.InvalidQuery("pr_opened_at" + missing).In("pr_opened_at")
+	}
+	return nil
+}
+
+// commitHash is what Git writes, in full or shortened.
+var commitHash = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
+
+// reviewedCommit is the one that the client names, else the file.
+func reviewedCommit(request *Request, batches []*importer.Batch) (*reviewimport.Commit, error) {
+	sha := request.Choices.Commit
+	for _, b := range batches {
+		sha = cmp.Or(sha, b.Commit)
+	}
+	sha = strings.ToLower(sha)
+	switch {
+	case sha == "":
+		return nil, problem.InvalidQuery("commit is needed to review a pull request, and the file does not name it").In("commit")
+	case !commitHash.MatchString(sha):
+		return nil, problem.InvalidQuery("commit must be the hash of a commit: 7 to 64 hexadecimal digits").In("commit")
+	}
+	return &reviewimport.Commit{SHA: sha}, nil
+}
+
+// review records what the commit of a pull request shows.
+func (s *Service) review(ctx context.Context, c *importer.Client, j *job,
+	recorded func()) (*reviewimport.Summary, error) {
+	pr := reviewimport.PullRequest{
+		Namespace: j.Namespace, Repository: j.Repository, Project: j.Project,
+		Number: j.PullRequest.Number, Title: j.PullRequest.Title, Author: j.PullRequest.Author,
+		OpenedAt: j.PullRequest.OpenedAt,
+	}
+	summary, err := reviewimport.New(c, pr, reviewimport.Options{
+		DryRun: j.DryRun,
+		Record: &reviewimport.Record{
+			Upload:  v1alpha1.ScanUpload{ID: j.id, Scans: int32(len(j.batches))}, //nolint:gosec // bounded by mostScans
+			Project: cmp.Or(j.Project, j.recordedIn), ImportedBy: "apikey/" + j.KeyName, Importer: importedWith(),
+			Gate: j.PullRequest.Gate, OnRecorded: recorded,
+		},
+	}).Import(ctx, j.commit, j.batches)
+	if err == nil && j.PullRequest.Gate != "" {
+		summary.Gate = j.PullRequest.Gate.Judge(summary)
+	}
+	return summary, err
+}

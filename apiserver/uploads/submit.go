@@ -1,0 +1,96 @@
+package uploads
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/routing"
+)
+
+// Submit imports what the request's body holds, and returns the upload's id once its Scans are recorded. What is
+// refused after that, and what is wrong with the ref or the projects, is recorded in them.
+func (s *Service) Submit(ctx context.Context, request Request) (id string, err error) {
+	defer func() { s.metrics.refuse(err) }()
+	j, err := s.begin(&request) //nolint:contextcheck // the import outlives the request
+	if err != nil {
+		return "", err
+	}
+	select {
+	case <-j.recorded:
+		return j.id, nil
+	case <-j.done:
+	case <-ctx.Done():
+		return "", problem.TryAgain("the client is gone", context.Cause(ctx))
+	}
+	select {
+	case <-j.recorded:
+		return j.id, nil
+	default:
+		return "", explain(j.err)
+	}
+}
+
+// place finds the projects of an upload's batches. The refusal is one that the upload's Scans record: then the batches
+// are those to record it of, and the job's project is where. A pull request has no projects.
+func place(ctx context.Context, c *importer.Client, j *job) (refusal, err error) {
+	repository := &v1alpha1.Repository{}
+	key := client.ObjectKey{Namespace: j.Namespace, Name: j.Repository}
+	if err := importer.Require(ctx, c, "repository", key, repository); err != nil {
+		return nil, err
+	}
+	growing := j.Imports != nil && len(j.Imports.Projects) > 0
+	table, err := projectsOf(ctx, c, key, growing)
+	if err != nil {
+		return nil, err
+	}
+	projects := table.Projects()
+	if len(projects) == 0 {
+		return nil, &importer.RefusedError{Reason: fmt.Sprintf("the repository %s has no project: have one created", j.Repository)}
+	}
+	only, _ := table.Only()
+	if j.commit != nil { // A pull request is of the repository, and compared with all of it.
+		j.Project, j.recordedIn = only, projects[len(projects)-1].Name
+		return nil, nil
+	}
+	j.Project = projects[len(projects)-1].Name
+	if reason := refusedRef(repository, j.Ref); reason != "" {
+		return &importer.RefusedError{Reason: reason}, nil
+	}
+	parts, err := table.Split(j.batches)
+	switch {
+	case err != nil:
+		return &importer.RefusedError{Reason: err.Error()}, nil
+	case len(parts) > mostScans:
+		return &importer.RefusedError{Reason: fmt.Sprintf("the file holds %d scans, by tool, category, analysis and project, and an upload at most %d: split it",
+			len(parts), mostScans)}, nil
+	}
+	j.batches = parts
+	return nil, nil
+}
+
+// projectsOf lists the projects of a repository, growing as routing.NewTable has it.
+func projectsOf(ctx context.Context, c *importer.Client, repository client.ObjectKey,
+	growing bool) (*routing.Table, error) {
+	list, unreadable, err := importer.List[v1alpha1.Project](ctx, c, repository.Namespace,
+		fields.OneTermEqualSelector("spec.repositoryRef.name", repository.Name))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("list the projects of repository %s: %w", repository.Name, err)
+	case len(unreadable) > 0:
+		return nil, &importer.RefusedError{Reason: fmt.Sprintf("project %s cannot be read, and the results may be about it: mend it with kubectl",
+			unreadable[0])}
+	}
+	var projects []routing.Project
+	for i := range list {
+		if list[i].DeletionTimestamp.IsZero() {
+			projects = append(projects, routing.Project{Name: list[i].Name, Path: list[i].Spec.RelativePath})
+		}
+	}
+	return routing.NewTable(projects, growing), nil
+}

@@ -1,0 +1,195 @@
+// Package uploads imports scan results that clients send over REST, in this process and under an identity of their own:
+// one that may write facts in one organization's namespace, and no decision. Its errors are problems.
+package uploads
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+)
+
+const (
+	// answerAfter is how long an answer waits for the end of an import.
+	answerAfter = 10 * time.Second
+	// turnTimeout is how long an import waits for others of the same scans before it is given up: until its Scans are
+	// recorded nothing of it can be read.
+	turnTimeout = 30 * time.Second
+	// longest is how long an import may take.
+	longest = 30 * time.Minute
+	// busyRetryAfter is when to try again where others are at work.
+	busyRetryAfter = 10 * time.Second
+)
+
+// Options of a Service.
+type Options struct {
+	// Config reaches the Kubernetes API as the facade's service account.
+	Config *rest.Config
+	// Limits bound what is under way at a time; DefaultLimits where zero.
+	Limits Limits
+	Log    *slog.Logger
+	// Registerer of the metrics; may be nil.
+	Registerer prometheus.Registerer
+}
+
+// Service imports uploads. It is safe for concurrent use.
+type Service struct {
+	config *rest.Config
+	limits Limits
+	log    *slog.Logger
+	stored *stored
+
+	slots   slots
+	memory  memory
+	metrics *metrics
+
+	// imports live as long as this, which outlives requests.
+	running context.Context
+	stop    context.CancelCauseFunc
+	mu      sync.Mutex
+	closed  bool
+	jobs    sync.WaitGroup
+}
+
+// New returns a Service.
+func New(options Options) (*Service, error) {
+	if options.Limits == (Limits{}) {
+		options.Limits = DefaultLimits
+	}
+	read, err := newStored(options.Config)
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{
+		config: options.Config, limits: options.Limits, log: options.Log, stored: read,
+		slots:   slots{limits: options.Limits, taken: map[string]int{}},
+		memory:  memory{limits: options.Limits, taken: map[string]int64{}},
+		metrics: newMetrics(options.Registerer),
+	}
+	s.running, s.stop = context.WithCancelCause(context.Background())
+	return s, nil
+}
+
+// Request is an upload of a key's holder.
+type Request struct {
+	// Organization and Namespace are the key's, KeyName is the APIKey's name.
+	Organization, Namespace, KeyName string
+	// Repository and Project are the ids of what was scanned.
+	// Where Project is empty the file says, result by result, which of the repository's projects it is about.
+	Repository, Project string
+	// Named are the ids of the repositories of which Repository is the full name, which has a slash. nil: Repository is
+	// an id, or Imports lets it be created.
+	Named []string
+	// Imports is what the organization lets imports create; nil: nothing. With it neither has to exist.
+	Imports *v1alpha1.OrganizationImports
+	// Choices are what the client says about the file.
+	Choices importer.Choices
+	// SourceRoot is the folder on the machine that scanned from which paths count; Ref is what was scanned.
+	SourceRoot, Ref string
+	// PullRequest that was scanned: with a number, or where Ref is that of one, it is reviewed instead of imported.
+	PullRequest   PullRequest
+	DryRun, Force bool
+	// Settings returns Choices, SourceRoot and Ref of a request of which they are known once Body has been read to its
+	// end; nil for any other.
+	Settings func() (Settings, error)
+
+	Body io.Reader
+	// Gzip says that the body is compressed.
+	Gzip bool
+}
+
+// Settings are what a client says about a file.
+type Settings struct {
+	Choices         importer.Choices
+	SourceRoot, Ref string
+}
+
+// Import imports what the request's body holds. It returns once everything is stored, or after ten seconds with the
+// upload as it is recorded by then: the import goes on. Where ctx ends, so does the wait and not the import.
+func (s *Service) Import(ctx context.Context, request Request) (_ *openapi.Upload, err error) {
+	defer func() { s.metrics.refuse(err) }()
+	if err := request.resolve(); err != nil {
+		return nil, err
+	}
+	j, err := s.begin(&request) //nolint:contextcheck // the import outlives the request
+	if err != nil {
+		return nil, err
+	}
+	return s.await(ctx, j)
+}
+
+// begin reads the request's body and starts its import.
+func (s *Service) begin(request *Request) (*job, error) {
+	slot, err := s.slots.take(request.Organization)
+	if err != nil {
+		return nil, err
+	}
+	held := &hold{memory: &s.memory, organization: request.Organization}
+	release := func() { held.release(); slot() }
+	started := false
+	defer func() {
+		if !started {
+			release()
+		}
+	}()
+	batches, err := s.read(request, held)
+	if err != nil {
+		return nil, err
+	}
+	j := &job{
+		Request: *request, batches: batches, id: "u-" + fingerprints.Hash(uuid.NewString()),
+		recorded: make(chan struct{}), done: make(chan struct{}),
+	}
+	if request.PullRequest.Number != 0 {
+		if j.commit, err = reviewedCommit(request, batches); err != nil {
+			return nil, err
+		}
+	}
+	if started = s.start(j, release); !started {
+		return nil, &refusal{problem.TryAgain("the service is stopping", nil), reasonStopping}
+	}
+	return j, nil
+}
+
+// await waits for the end of an import, or for its Scans once ten seconds are over.
+func (s *Service) await(ctx context.Context, j *job) (*openapi.Upload, error) {
+	patience := time.NewTimer(answerAfter)
+	defer patience.Stop()
+	select {
+	case <-j.done:
+		return s.answer(ctx, j)
+	case <-ctx.Done():
+		return nil, problem.TryAgain("the client is gone", context.Cause(ctx))
+	case <-patience.C:
+	}
+	select {
+	case <-j.done:
+		return s.answer(ctx, j)
+	case <-ctx.Done():
+		return nil, problem.TryAgain("the client is gone", context.Cause(ctx))
+	case <-j.recorded:
+		return s.Get(ctx, j.Namespace, j.id)
+	}
+}
+
+// answer is what an import came to.
+func (s *Service) answer(ctx context.Context, j *job) (*openapi.Upload, error) {
+	switch {
+	case j.err != nil:
+		return nil, explain(j.err)
+	case j.DryRun:
+		return preview(j), nil
+	}
+	return s.Get(ctx, j.Namespace, j.id)
+}

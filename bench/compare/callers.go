@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/appsec-dev/findings-operator/bench/internal/load"
+	"github.com/appsec-dev/findings-operator/bench/internal/measure"
+)
+
+// callFor has n callers call for so long, each anew as soon as it was answered. The i-th caller's
+// numbers are i, i+n, i+2n and so on: no two have one in common. Each has called once before the
+// clock starts, as package load's connections have.
+func callFor(ctx context.Context, n int, duration time.Duration, call func(ctx context.Context,
+	number int) error) (measure.Sample, error) {
+	if err := each(ctx, n, func(ctx context.Context, i int) error { return call(ctx, i) }); err != nil {
+		return measure.Sample{}, err
+	}
+	var lock sync.Mutex
+	var taken []time.Duration
+	start := time.Now()
+	err := each(ctx, n, func(ctx context.Context, i int) error {
+		var mine []time.Duration
+		for number := i + n; time.Since(start) < duration; number += n {
+			began := time.Now()
+			if err := call(ctx, number); err != nil {
+				return err
+			}
+			mine = append(mine, time.Since(began))
+		}
+		lock.Lock()
+		defer lock.Unlock()
+		taken = append(taken, mine...)
+		return nil
+	})
+	return sampleOf(taken, time.Since(start)), err
+}
+
+// callAll has n callers make so many calls together.
+func callAll(ctx context.Context, n, calls int, call func(ctx context.Context,
+	number int) error) (measure.Sample, error) {
+	taken := make([]time.Duration, calls)
+	start := time.Now()
+	err := each(ctx, n, func(ctx context.Context, i int) error {
+		for number := i; number < calls; number += n {
+			began := time.Now()
+			if err := call(ctx, number); err != nil {
+				return err
+			}
+			taken[number] = time.Since(began)
+		}
+		return nil
+	})
+	return sampleOf(taken, time.Since(start)), err
+}
+
+// each runs do n times at once, and returns the first error.
+func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for i := range n {
+		group.Go(func() error { return do(ctx, i) })
+	}
+	return group.Wait()
+}
+
+func sampleOf(taken []time.Duration, elapsed time.Duration) measure.Sample {
+	slices.Sort(taken)
+	return measure.Sample{
+		Operations: len(taken), Elapsed: elapsed,
+		P50: load.Quantile(taken, 0.5), P99: load.Quantile(taken, 0.99),
+	}
+}

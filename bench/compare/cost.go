@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/bench/internal/bench"
+	"github.com/appsec-dev/findings-operator/bench/internal/measure"
+	"github.com/appsec-dev/findings-operator/bench/internal/report"
+)
+
+const (
+	// costFindings go their way in each turn, and in a short run a fraction of them.
+	costFindings = 1000
+	costInShort  = 150
+	// mostCostRounds bound the time: each turn has a control plane of its own.
+	mostCostRounds = 2
+)
+
+// What is wanted of this build, as a part of what the earlier one takes.
+const (
+	wantedTime  = 0.5
+	wantedBytes = 0.67
+)
+
+const costText = "Both builds do the same work with the same findings, each on a control plane of its own and one after the other, " +
+	"the order changed from round to round: a SARIF file is imported by `kubectl findings import` while controllers and REST API run; " +
+	"a person then decides about each finding by a merge patch; and the same file is imported again. A step ends when the controllers have " +
+	"nothing left to do. Processor time is that of the processes themselves, user and system. Written are the bytes that etcd was given to put, " +
+	"of everything. The heap is that of kube-apiserver after a collection, less what it was before the first import."
+
+// cost compares what a finding's whole way costs with an earlier commit.
+func cost(ctx context.Context, b *bench.Bench) (*report.Section, error) {
+	section := &report.Section{Title: "What a finding costs, against an earlier build", Text: costText}
+	earlier, err := b.EarlierBuild(ctx, b.Against)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		b.Say("cost: %v", err)
+		reason := fmt.Sprintf("commit %s cannot be built here", b.Against)
+		section.Rows = []report.Row{report.Missing("a finding's whole way", "half of it", reason)}
+		return section, nil
+	}
+	builds := []bench.Build{earlier, b.ThisBuild()}
+	ways := map[string][]*way{}
+	for round := range min(b.Plan.Rounds, mostCostRounds) {
+		for _, build := range builds {
+			b.Say("cost: round %d, %s", round+1, build.Name)
+			w, err := goTheWay(ctx, b, build)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", build.Name, err)
+			}
+			ways[build.Name] = append(ways[build.Name], w)
+		}
+		slices.Reverse(builds)
+	}
+	before, after := ways[earlier.Name], ways[b.ThisBuild().Name]
+	section.Rows = costRows(before, after)
+	section.Tables = []report.Table{stepTable(earlier.Name, before, after), sizeTable(earlier.Name, before, after)}
+	return section, nil
+}
+
+// costFigure is one that is compared.
+type costFigure struct {
+	name   string
+	wanted float64
+	of     func(*way) float64
+	format func(float64) string
+}
+
+var costFigures = []costFigure{
+	{"processor time of a finding's whole way", wantedTime, func(w *way) float64 { return w.total() }, inMilliseconds},
+	{"bytes written to etcd for it", wantedBytes, func(w *way) float64 { return w.written }, inBytes},
+	{"bytes stored", wantedBytes, func(w *way) float64 { return w.stored }, inBytes},
+	{"heap of kube-apiserver for it", wantedBytes, func(w *way) float64 { return w.heap }, inBytes},
+}
+
+func costRows(before, after []*way) []report.Row {
+	rows := make([]report.Row, len(costFigures))
+	for i, f := range costFigures {
+		ratio := compared(before, after, f.of)
+		rows[i] = report.AtMost(f.name+", over that of the earlier build", f.wanted, ratio.Median, "%.2f").InSummary()
+		rows[i].Measured += fmt.Sprintf(" (%.2f to %.2f)", ratio.Least, ratio.Most)
+	}
+	return rows
+}
+
+// compared is the ratio of each round.
+func compared(before, after []*way, of func(*way) float64) measure.Ratio {
+	ratios := make([]float64, len(before))
+	for i := range before {
+		ratios[i] = of(after[i]) / of(before[i])
+	}
+	return measure.Spread(ratios)
+}
+
+func middle(ways []*way, of func(*way) float64) float64 {
+	figures := make([]float64, len(ways))
+	for i, w := range ways {
+		figures[i] = of(w)
+	}
+	return measure.Spread(figures).Median
+}
+
+// stepTable has each step's processor time in each process.
+func stepTable(earlier string, before, after []*way) report.Table {
+	table := report.Table{
+		Title:   fmt.Sprintf("Processor time for one finding, at %s and in this build:", earlier),
+		Columns: append([]string{"Step"}, costProcesses...),
+	}
+	for _, step := range costSteps {
+		row := []string{step}
+		for _, process := range costProcesses {
+			of := func(w *way) float64 { return w.cpu[step][process] }
+			row = append(row, inMilliseconds(middle(before, of))+" → "+inMilliseconds(middle(after, of)))
+		}
+		table.Rows = append(table.Rows, row)
+	}
+	return table
+}
+
+func sizeTable(earlier string, before, after []*way) report.Table {
+	table := report.Table{Columns: []string{"One finding", earlier, "this build"}}
+	for _, f := range append(slices.Clone(costFigures), costFigure{
+		name: "of the stored bytes, managedFields", of: func(w *way) float64 { return w.owners }, format: inBytes,
+	}) {
+		table.Rows = append(table.Rows, []string{f.name, f.format(middle(before, f.of)), f.format(middle(after, f.of))})
+	}
+	return table
+}
+
+func inMilliseconds(ms float64) string {
+	return milliseconds(time.Duration(ms * float64(time.Millisecond)))
+}
+
+func inBytes(bytes float64) string { return fmt.Sprintf("%.0f", bytes) }

@@ -1,0 +1,47 @@
+// Command compare measures the service side by side with what else does the same, and writes
+// docs/performance.md and docs/performance. `make bench` runs it; `go run ./bench/compare --help` tells the flags.
+//
+// # How it measures
+//
+// Each size of --findings gets a control plane of its own: a real etcd and kube-apiserver, with the
+// findings put straight into etcd with the status that their controller gives them, and the real
+// binary over it. What is compared takes turns in rounds (package measure), and is asked by one
+// client in a process of its own that costs the same whoever answers (package load). What counts
+// are ratios within a round and the median of these; machines differ, and others use this one too.
+//
+// # How to add a measurement
+//
+// Write a file with a function and add it to the list in measurements.go:
+//
+//	{Name: "writes", About: "what a PATCH through the REST API costs", Run: writes},
+//
+//	func writes(ctx context.Context, b *bench.Bench) (*report.Section, error) {
+//		f, err := b.Fixture(ctx, b.Largest()) // shared: put it right again
+//		if err != nil {
+//			return nil, err
+//		}
+//		if err := f.StartController(ctx); err != nil { // it does not run in a fixture
+//			return nil, err
+//		}
+//		defer f.StopController() // and the next measurement finds it as it was
+//		results, err := b.Compare(ctx,
+//			measure.Side{Name: "facade", Run: patchByREST, PIDs: []int{f.Facade.PID()}},
+//			measure.Side{Name: "client-go", Run: patchByClient})
+//		if err != nil {
+//			return nil, err
+//		}
+//		return &report.Section{
+//			Name: "writes", Title: "Writes", Text: "How it was measured.",
+//			Rows: []report.Row{report.AtLeast("PATCH against client-go", 0.9, results.Ratio("facade", "client-go").Median, "%.2f")},
+//		}, nil
+//	}
+//
+// A Side is anything that runs for about as long as it is told to and says how many operations it
+// did; b.Side makes one of a load.Target. A fixture has the plane (Client and Config of an
+// administrator, Account for a service account's, StartController, StartFacade and the like with
+// further flags, Readied of each process, Memory), the organization with its tokens, and the
+// data: Data.Finding(i) is the i-th as it was loaded. dataset.WrittenSince counts what was written
+// since a revision. Keep to b.Plan and b.Sizes: with b.Short everything must be over in seconds.
+// The figures that are wanted are rows; what cannot be measured here is a report.Missing row with
+// the reason, and no error. What shows why goes into the section's tables and charts.
+package main

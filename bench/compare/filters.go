@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/bench/internal/bench"
+	"github.com/appsec-dev/findings-operator/bench/internal/dataset"
+	"github.com/appsec-dev/findings-operator/bench/internal/measure"
+	"github.com/appsec-dev/findings-operator/bench/internal/report"
+)
+
+const (
+	reviewsPage = "/v1/reviews?size=100"
+	// unfiltered names a list that nothing is left out of.
+	unfiltered = "no filter"
+	// mostSlower is how many times as long as without a filter an answer may take.
+	mostSlower = 5
+)
+
+// filters compares each filter of a list with the same list without: what is looked for among
+// many rows must not cost more than what is shown of them.
+func filters(ctx context.Context, b *bench.Bench) (*report.Section, error) {
+	section := &report.Section{Title: "Filters", Text: filtersText}
+	f, err := b.Fixture(ctx, b.Largest())
+	if err != nil {
+		return nil, err
+	}
+	for _, list := range []struct {
+		name, path string
+		filters    []filter
+	}{
+		{thousands(b.Reviews) + " reviews", reviewsPage, reviewFilters(f)},
+		{thousands(b.Largest()) + " findings", findingsPage, findingFilters(f)},
+	} {
+		var sides []measure.Side
+		for _, filter := range list.filters {
+			path := list.path
+			if filter.query != nil {
+				path += "&" + filter.query.Encode()
+			}
+			if _, err := f.Get(ctx, path); err != nil {
+				return nil, err
+			}
+			sides = append(sides, b.Side(f.FacadeTarget(filter.name, path), f.Facade.PID()))
+		}
+		b.Say("filters: %s, %d filters", list.name, len(sides)-1)
+		results, err := b.Compare(ctx, sides...)
+		if err != nil {
+			return nil, err
+		}
+		for _, filter := range list.filters[1:] {
+			section.Rows = append(section.Rows, slower(results, list.name+", time by "+filter.name+" over that without",
+				mostSlower, filter.name, unfiltered))
+		}
+		section.Tables = append(section.Tables, sideTable(list.name+", a page of 100:", sides, results))
+	}
+	return section, nil
+}
+
+const filtersText = "The first page of each list through the REST API with each of its filters, compared with the same list without a filter. " +
+	"Where few rows match or none, the answer is small and the time is that of the search."
+
+// filter of a list.
+type filter struct {
+	name  string
+	query url.Values
+}
+
+func by(name string, pairs ...string) filter {
+	query := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		query.Set(pairs[i], pairs[i+1])
+	}
+	return filter{name, query}
+}
+
+// reviewFilters are no filter, each filter, and some together, of which few reviews match some.
+func reviewFilters(f *bench.Fixture) []filter {
+	newest := f.Data.Reviews[0].Status.UpdatedAt.Time
+	for _, review := range f.Data.Reviews {
+		if review.Status.UpdatedAt.After(newest) {
+			newest = review.Status.UpdatedAt.Time
+		}
+	}
+	at := func(back time.Duration) string { return newest.Add(-back).Format(time.RFC3339) }
+	few := fmt.Sprintf(" (1 in %d matches)", dataset.FewEvery)
+	return []filter{
+		{name: unfiltered},
+		by("status=open", "status", "open"),
+		by("status=closed", "status", "closed"),
+		by("status=merged", "status", "merged"),
+		by("custom=open_with_issues", "custom", "open_with_issues"),
+		by("custom=merged_with_issues"+few, "custom", "merged_with_issues"),
+		by("custom=not_reviewed", "custom", "not_reviewed"),
+		by("custom=reviewed", "custom", "reviewed"),
+		by("start_time, an hour ago", "start_time", at(time.Hour)),
+		by("end_time, half way", "end_time", at(dataset.Span/2)),
+		by("start_time and end_time, an hour half way", "start_time", at(dataset.Span/2), "end_time",
+			at(dataset.Span/2-time.Hour)),
+		by("status=closed and start_time, a day ago", "status", "closed", "start_time", at(24*time.Hour)),
+		by("custom=merged_with_issues and end_time, half way", "custom", "merged_with_issues", "end_time",
+			at(dataset.Span/2)),
+		by("status=closed and custom=open_with_issues (none matches)", "status", "closed", "custom", "open_with_issues"),
+	}
+}
+
+func findingFilters(f *bench.Fixture) []filter {
+	project := f.Data.Projects[len(f.Data.Projects)/2]
+	repository := string(project.Spec.RepositoryRef.Name)
+	few := fmt.Sprintf(" (1 in %d matches)", dataset.RareEvery)
+	return []filter{
+		{name: unfiltered},
+		by("status=closed", "status", "closed"),
+		by("user_status=active", "user_status", "active"),
+		by("severity=low", "severity", "low"),
+		by("class=CWE-89", "class", "CWE-89"),
+		by("a rare class"+few, "class", dataset.Rare),
+		by("repo_id", "repo_id", repository),
+		by("project_id", "project_id", project.Name),
+		by("a rare class in a repository", "class", dataset.Rare, "repo_id", repository),
+		by("severity, status and user_status", "severity", "high", "status", "closed", "user_status", "active"),
+		by("a class that nothing has (none matches)", "class", "CWE-0"),
+		by("a rare class and severity=high (none matches)", "class", dataset.Rare, "severity", "high"),
+	}
+}

@@ -1,0 +1,329 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/bench/internal/bench"
+	"github.com/appsec-dev/findings-operator/bench/internal/measure"
+	"github.com/appsec-dev/findings-operator/bench/internal/report"
+	"github.com/appsec-dev/findings-operator/internal/kube"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+const (
+	// importedFindings are in each file, and in a short run a fraction of them.
+	importedFindings = 1000
+	importedInShort  = 150
+	// mostImportRounds bound the time: the findings of each must be removed again.
+	mostImportRounds = 5
+	// importAccount is a service account with the scanner's role.
+	importAccount = "bench-scanner"
+	caughtUp      = 5 * time.Minute
+)
+
+// The sides. Findings are operations.
+const (
+	createsSide      = "bare creates by client-go"
+	importSide       = "import"
+	againSide        = "import of the same again"
+	createsOnSide    = "bare creates by client-go, controllers at work"
+	importOnSide     = "import, controllers at work"
+	importConcurrent = importer.DefaultConcurrency
+)
+
+var importSides = []string{createsSide, importSide, againSide, createsOnSide, importOnSide}
+
+// importing compares imports with bare creates of the same findings.
+func importing(ctx context.Context, b *bench.Bench) (section *report.Section, err error) {
+	f, err := b.Fixture(ctx, b.Largest())
+	if err != nil {
+		return nil, err
+	}
+	c, err := withControllers(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.stop()) }()
+	im, err := newImporting(ctx, b, c)
+	if err != nil {
+		return nil, err
+	}
+	results, err := im.rounds(ctx, min(b.Plan.Rounds, mostImportRounds))
+	if err != nil {
+		return nil, err
+	}
+	section = &report.Section{Title: "Imports", Text: importingText, Rows: []report.Row{
+		importRow(results, "import against bare creates, controllers halted", 0.8, importSide, createsSide),
+		importRow(results, "import with the controllers at work, against bare creates without", 0.5, importOnSide,
+			createsSide),
+		importRow(results, "the same results again, against the first import", 5, againSide, importSide),
+	}}
+	table := report.Table{
+		Title: fmt.Sprintf("%d findings in a file of %s, %d at a time, beside %s findings:", im.count,
+			kilobytes(len(im.file)), importConcurrent, thousands(f.Size)),
+		Columns: []string{"Who, what", "findings/s", "CPU of kube-apiserver and etcd for one"},
+	}
+	group := report.Group{}
+	for _, side := range importSides {
+		table.Rows = append(table.Rows, []string{side, fmt.Sprintf("%.0f", results.Rate(side)),
+			milliseconds(results.CPU(side))})
+		group.Bars = append(group.Bars, report.Bar{Name: side, Value: results.Rate(side)})
+	}
+	section.Tables = []report.Table{table}
+	section.Charts = []report.Chart{{Title: "Findings brought in", Unit: "findings a second",
+		Groups: []report.Group{group}}}
+	return section, nil
+}
+
+const importingText = "The importer of `kubectl findings import` reads a SARIF file and imports it into a project. The time runs from its first byte to the end of the scan, " +
+	"compared with creating the same findings with client-go, with the same concurrency and the same service account. " +
+	"What an import does besides (a Lease, a Scan, the list of existing findings) is part of its time. After each turn all findings are removed. " +
+	"While the controllers are halted, their process is stopped by a signal; it works off the backlog afterwards."
+
+func importRow(results measure.Results, name string, wanted float64, side, other string) report.Row {
+	ratio := results.Ratio(side, other)
+	row := report.AtLeast(name, wanted, ratio.Median, "%.2f")
+	row.Measured += fmt.Sprintf(" (%.2f to %.2f)", ratio.Least, ratio.Most)
+	return row.InSummary()
+}
+
+// imports is what the sides have in common.
+type imports struct {
+	*controlled
+	bench    *bench.Bench
+	target   importer.Target
+	importer *importer.Client
+	creator  rest.Interface
+	file     []byte
+	count    int
+	// made are the findings that the file makes.
+	made []v1alpha1.FindingSpec
+	// turns counts them: each has a tool of its own, and so findings of its own.
+	turns int
+}
+
+func newImporting(ctx context.Context, b *bench.Bench, c *controlled) (*imports, error) {
+	project := c.Data.Projects[0]
+	im := &imports{controlled: c, bench: b, count: importedFindings, target: importer.Target{
+		Namespace: c.Organization.Namespace, Repository: string(project.Spec.RepositoryRef.Name), Project: project.Name,
+	}}
+	if b.Short {
+		im.count = importedInShort
+	}
+	im.count = min(im.count, c.Size)
+	config, err := c.Member(ctx, im.target.Namespace, importAccount, testenv.Scanner)
+	if err != nil {
+		return nil, err
+	}
+	if im.importer, err = importer.NewClient(config); err != nil {
+		return nil, err
+	}
+	if im.creator, err = kube.NewClient(config); err != nil {
+		return nil, err
+	}
+	if im.file, err = sarifOf(im.count, c.Data.Finding); err != nil {
+		return nil, err
+	}
+	return im, im.learn(ctx)
+}
+
+// learn imports the file once, and keeps what it makes for those who create it without the importer.
+func (im *imports) learn(ctx context.Context) error {
+	tool := im.newTool()
+	if _, err := im.importFile(ctx, tool); err != nil {
+		return err
+	}
+	found, err := im.list(ctx, tool)
+	if err != nil {
+		return err
+	}
+	for i := range found.Items {
+		im.made = append(im.made, found.Items[i].Spec)
+	}
+	return im.remove(ctx, tool)
+}
+
+func (im *imports) newTool() string {
+	im.turns++
+	return fmt.Sprintf("bench-%d", im.turns)
+}
+
+// rounds takes the sides' turns. One round more is done before those that count.
+func (im *imports) rounds(ctx context.Context, rounds int) (measure.Results, error) {
+	results := measure.Results{}
+	for round := range rounds + 1 {
+		im.bench.Say("importing: round %d of %d", round, rounds)
+		found, err := im.round(ctx, round%2 == 1)
+		if err != nil {
+			return nil, err
+		}
+		for side, sample := range found {
+			if round > 0 {
+				results[side] = append(results[side], sample)
+			}
+		}
+	}
+	return results, nil
+}
+
+// round takes each side's turn, in the one order or the other; the same again follows the first.
+func (im *imports) round(ctx context.Context, importFirst bool) (map[string]measure.Sample, error) {
+	turns := []importTurn{
+		{createsSide, true, im.create}, {createsOnSide, false, im.create},
+		{importSide, true, im.importFile}, {importOnSide, false, im.importFile},
+	}
+	if importFirst {
+		slices.Reverse(turns)
+	}
+	found := map[string]measure.Sample{}
+	for _, t := range turns {
+		if err := im.turn(ctx, found, t); err != nil {
+			return nil, fmt.Errorf("%s: %w", t.side, err)
+		}
+	}
+	return found, nil
+}
+
+// importTurn is work that a side does, with the controllers halted or not.
+type importTurn struct {
+	side   string
+	halted bool
+	work   func(ctx context.Context, tool string) (findings int, err error)
+}
+
+// turn does the work under a tool's name that nobody else has, waits for the controllers, and removes what
+// was made. Where it was an import, the same is imported again.
+func (im *imports) turn(ctx context.Context, found map[string]measure.Sample, t importTurn) error {
+	if t.halted {
+		if err := im.halt(); err != nil {
+			return err
+		}
+	}
+	tool := im.newTool()
+	var err error
+	if found[t.side], err = im.timed(ctx, tool, t.work); err != nil {
+		return err
+	}
+	if t.side == importSide {
+		if found[againSide], err = im.timed(ctx, tool, im.importFile); err != nil {
+			return fmt.Errorf("%s: %w", againSide, err)
+		}
+	}
+	if err := im.goOn(); err != nil {
+		return err
+	}
+	if err := eventually(ctx, settleInterval, caughtUp,
+		func(ctx context.Context) error { return im.checkObserved(ctx, tool) }); err != nil {
+		return err
+	}
+	return im.remove(ctx, tool)
+}
+
+// timed does the work when what was before is over: the removal of what was made leaves much garbage.
+func (im *imports) timed(ctx context.Context, tool string, work func(context.Context, string) (int,
+	error)) (measure.Sample, error) {
+	if err := im.bench.Collected(ctx, im.Fixture); err != nil {
+		return measure.Sample{}, err
+	}
+	pids := im.PIDs()
+	return measure.Once(ctx, measure.Side{
+		PIDs: []int{pids["kube-apiserver"], pids["etcd"]},
+		Run: func(ctx context.Context, _ time.Duration) (measure.Sample, error) {
+			began := time.Now()
+			count, err := work(ctx, tool)
+			return measure.Sample{Operations: count, Elapsed: time.Since(began)}, err
+		},
+	})
+}
+
+// create creates the findings with client-go alone.
+func (im *imports) create(ctx context.Context, tool string) (int, error) {
+	sample, err := callAll(ctx, importConcurrent, len(im.made), func(ctx context.Context, i int) error {
+		finding := &v1alpha1.Finding{
+			TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Finding"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: im.target.Namespace, Name: fmt.Sprintf("%s-%d", tool, i)},
+			Spec:       im.made[i],
+		}
+		finding.Spec.Tool, finding.Spec.Triage = tool, v1alpha1.FindingTriage{}
+		return im.creator.Post().Namespace(im.target.Namespace).Resource("findings").
+			Param("fieldManager", v1alpha1.ScannerFieldManagerPrefix+tool).
+			Body(finding).Do(ctx).Into(&v1alpha1.Finding{})
+	})
+	return sample.Operations, err
+}
+
+// importFile does what `kubectl findings import` does.
+func (im *imports) importFile(ctx context.Context, tool string) (int, error) {
+	log, err := sarif.Parse(bytes.NewReader(im.file), sarif.Options{})
+	if err != nil {
+		return 0, err
+	}
+	batches, err := importer.Collect([]importer.File{{Name: "bench.sarif", Log: log}},
+		importer.Choices{Tool: tool, Category: v1alpha1.CategoryCode}, time.Now())
+	if err != nil {
+		return 0, err
+	}
+	summaries, err := importer.New(im.importer, im.target, importer.Options{Concurrency: importConcurrent}).Import(ctx,
+		batches)
+	if err != nil {
+		return 0, err
+	}
+	if s := summaries[0]; s.Skipped > 0 || s.Updated+s.Closed+s.Reopened > 0 || s.Created > 0 && s.Unchanged > 0 {
+		return 0, fmt.Errorf("the import was not as it should have been: %+v", s)
+	}
+	return summaries[0].Created + summaries[0].Unchanged, nil
+}
+
+func (im *imports) ofTool(tool string) []client.ListOption {
+	return []client.ListOption{client.InNamespace(im.target.Namespace), client.MatchingFields{"spec.tool": tool}}
+}
+
+func (im *imports) list(ctx context.Context, tool string) (*v1alpha1.FindingList, error) {
+	list := &v1alpha1.FindingList{}
+	return list, im.Client.List(ctx, list, im.ofTool(tool)...)
+}
+
+// checkObserved fails while the controllers have not looked at every finding.
+func (im *imports) checkObserved(ctx context.Context, tool string) error {
+	found, err := im.list(ctx, tool)
+	if err != nil {
+		return err
+	}
+	for i := range found.Items {
+		if f := &found.Items[i]; f.Status.ObservedGeneration != f.Generation {
+			return fmt.Errorf("the controllers have not looked at finding %s yet", f.Name)
+		}
+	}
+	return nil
+}
+
+// remove removes what a turn left.
+func (im *imports) remove(ctx context.Context, tool string) error {
+	return removeOf(ctx, im.Fixture, tool)
+}
+
+// removeOf removes what scans of the tool brought.
+func removeOf(ctx context.Context, f *bench.Fixture, tool string) error {
+	for _, object := range []client.Object{&v1alpha1.Finding{}, &v1alpha1.Scan{}} {
+		// Many take longer than the API server gives a request.
+		if err := eventually(ctx, settleInterval, caughtUp, func(ctx context.Context) error {
+			return f.Client.DeleteAllOf(ctx, object, client.InNamespace(f.Organization.Namespace),
+				client.MatchingFields{"spec.tool": tool})
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

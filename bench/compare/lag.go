@@ -1,0 +1,314 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/appsec-dev/findings-operator/bench/internal/bench"
+	"github.com/appsec-dev/findings-operator/bench/internal/load"
+	"github.com/appsec-dev/findings-operator/bench/internal/report"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+const (
+	// lagWanted is the most that 99 of 100 answers may be behind.
+	lagWanted = 100 * time.Millisecond
+	// probes are how many changes are waited for with each load, and probedFor how long that may take at most.
+	probes    = 300
+	probedFor = 30 * time.Second
+	// probeEvery is the pause between two changes: what measures must not be a load itself.
+	probeEvery = 50 * time.Millisecond
+	// probeTimeout is more than an answer may ever be behind.
+	probeTimeout = 30 * time.Second
+	// probePause is between two looks.
+	probePause = time.Millisecond
+	// triager is a service account that decides as people do.
+	triager     = "bench-triager"
+	busyWriters = 8
+	lagMetric   = "findings_read_model_catch_up_seconds"
+)
+
+// lagLoad is what is written while changes are waited for.
+type lagLoad struct {
+	name string
+	// writers at a time, and the pause of each between its writes.
+	writers int
+	pause   time.Duration
+}
+
+// Twenty decisions a second are those of many people; a hundred, a bulk change's; as many as the machine
+// takes are none that come in life.
+var lagLoads = []lagLoad{
+	{name: "nothing else is written"},
+	pacedLoad(20),
+	pacedLoad(100),
+	{name: fmt.Sprintf("%d writers without a pause", busyWriters), writers: busyWriters},
+}
+
+func pacedLoad(writes int) lagLoad {
+	return lagLoad{
+		name:    fmt.Sprintf("about %d writes a second", writes),
+		writers: busyWriters, pause: busyWriters * time.Second / time.Duration(writes),
+	}
+}
+
+// lag measures how far the REST API is behind what is written past it.
+func lag(ctx context.Context, b *bench.Bench) (section *report.Section, err error) {
+	f, err := b.Fixture(ctx, b.Largest())
+	if err != nil {
+		return nil, err
+	}
+	c, err := withControllers(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.stop()) }()
+	p, err := newProbing(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	defer p.watcher.stop()
+	section = &report.Section{Title: "From a change to the REST API's answer", Text: lagText}
+	table := report.Table{Title: fmt.Sprintf("%s findings, while", thousands(f.Size)),
+		Columns: []string{"", "others' writes/s", "answer behind, p50", "p99", "most", "bare watch behind, p50", "p99",
+			"read model behind, p50", "p99"}}
+	for _, load := range lagLoads {
+		b.Say("lag: %s", load.name)
+		found, err := p.under(ctx, load, b.Short)
+		if err != nil {
+			return nil, err
+		}
+		if load.writers > 0 {
+			row := report.AtMost(fmt.Sprintf("p99 in ms from a patch's answer to the REST API showing it, %s", load.name),
+				float64(lagWanted.Milliseconds()), float64(found.answer.p99)/float64(time.Millisecond), "%.0f")
+			row.Measured += fmt.Sprintf(" (of %d; a bare watch %.0f)", found.count,
+				float64(found.watch.p99)/float64(time.Millisecond))
+			section.Rows = append(section.Rows, row.InSummary())
+		}
+		table.Rows = append(table.Rows, []string{load.name, fmt.Sprintf("%.0f", found.writes),
+			milliseconds(found.answer.p50), milliseconds(found.answer.p99), milliseconds(found.answer.most),
+			milliseconds(found.watch.p50), milliseconds(found.watch.p99), found.model.at(0.5), found.model.at(0.99)})
+	}
+	section.Tables = []report.Table{table}
+	return section, nil
+}
+
+const lagText = "A service account with the triager's role patches `spec.triage` with client-go, as `kubectl patch` does. Once the patch is answered, " +
+	"`GET` of the finding is repeated until its answer shows the change. The time from the patch's answer to the end of that `GET` counts, so the minimum is the duration of one `GET`. A pause follows, then the next patch. " +
+	"The controllers run, and write the status of each changed finding. " +
+	"For comparison, the patching process also runs a bare client-go watch of the same findings that only decodes events: what kube-apiserver sends late reaches both late. " +
+	"How far the read model is behind is its own metric `" + lagMetric +
+	"`: the time from the first change received until readers see all received changes, as exact as the histogram's buckets."
+
+// probing changes findings and waits for the REST API to show it.
+type probing struct {
+	*controlled
+	decider        *decider
+	watcher        *bareWatch
+	probed, others []string
+	number         int
+}
+
+func newProbing(ctx context.Context, c *controlled) (*probing, error) {
+	p := &probing{controlled: c}
+	config, err := c.Member(ctx, c.Organization.Namespace, triager, testenv.Triager)
+	if err != nil {
+		return nil, err
+	}
+	if p.decider, err = newDecider(config, c.Organization.Namespace, "kubectl-patch", ""); err != nil {
+		return nil, err
+	}
+	names, err := findingNames(c.Fixture, 0, decidedFindings)
+	if err != nil {
+		return nil, err
+	}
+	if p.watcher, err = watchBare(ctx, config, c.Organization.Namespace); err != nil {
+		return nil, err
+	}
+	half := len(names) / 2
+	p.probed, p.others = names[:half], names[half:]
+	return p, nil
+}
+
+// lagFound is what was seen under one load.
+type lagFound struct {
+	count int
+	// answer is the REST API's, and watch the bare one.
+	answer, watch quantiles
+	// writes a second of the others.
+	writes float64
+	model  histogram
+}
+
+func (p *probing) under(ctx context.Context, load lagLoad, short bool) (lagFound, error) {
+	before, err := p.modelLag(ctx)
+	if err != nil {
+		return lagFound{}, err
+	}
+	began := time.Now()
+	written, stop := p.writeOthers(ctx, load)
+	taken, err := p.probe(ctx, short)
+	rate := float64(written.Load()) / time.Since(began).Seconds()
+	if err := errors.Join(err, stop()); err != nil {
+		return lagFound{}, err
+	}
+	after, err := p.modelLag(ctx)
+	if err != nil {
+		return lagFound{}, err
+	}
+	return lagFound{count: len(taken.answers), answer: quantilesOf(taken.answers), watch: quantilesOf(taken.watches), writes: rate, model: after.less(before)}, nil
+}
+
+// quantiles of times.
+type quantiles struct{ p50, p99, most time.Duration }
+
+func quantilesOf(taken []time.Duration) quantiles {
+	slices.Sort(taken)
+	return quantiles{load.Quantile(taken, 0.5), load.Quantile(taken, 0.99), load.Quantile(taken, 1)}
+}
+
+// writeOthers writes to other findings until stop is called.
+func (p *probing) writeOthers(ctx context.Context, load lagLoad) (written *atomic.Int64, stop func() error) {
+	written = &atomic.Int64{}
+	writing, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	series := "others, " + load.name
+	go func() {
+		ended <- each(writing, load.writers, func(ctx context.Context, i int) error {
+			for number := i; ctx.Err() == nil; number += load.writers {
+				if err := p.decider.write(ctx, newDecision(p.others, series, number)); err != nil {
+					return err
+				}
+				written.Add(1)
+				select {
+				case <-ctx.Done():
+				case <-time.After(load.pause):
+				}
+			}
+			return nil
+		})
+	}()
+	return written, func() error {
+		stopped := writing.Err() == nil
+		cancel()
+		if err := <-ended; err != nil && !(stopped && errors.Is(err, context.Canceled)) {
+			return err
+		}
+		return nil
+	}
+}
+
+// lagTaken is how long each change took to be seen.
+type lagTaken struct{ answers, watches []time.Duration }
+
+// probe changes one finding after the other, and returns how long each change took to be seen.
+func (p *probing) probe(ctx context.Context, short bool) (lagTaken, error) {
+	count := probes
+	if short {
+		count = probes / 10
+	}
+	var taken lagTaken
+	for began := time.Now(); len(taken.answers) < count && time.Since(began) < probedFor; p.number++ {
+		d := newDecision(p.probed, "probe", p.number)
+		path := p.pathOf(p.number % len(p.probed))
+		seen := p.watcher.expect(d)
+		if err := p.decider.write(ctx, d); err != nil {
+			return taken, err
+		}
+		after := time.Now()
+		if err := p.await(ctx, path, []byte(d.comments)); err != nil {
+			return taken, err
+		}
+		taken.answers = append(taken.answers, time.Since(after))
+		watched, err := seen(ctx)
+		if err != nil {
+			return taken, err
+		}
+		// The watch may well have it before the answer to the patch is there.
+		taken.watches = append(taken.watches, max(0, watched.Sub(after)))
+		select {
+		case <-ctx.Done():
+			return taken, ctx.Err()
+		case <-time.After(probeEvery):
+		}
+	}
+	return taken, nil
+}
+
+// pathOf the i-th finding, which is the fixture's i-th too.
+func (p *probing) pathOf(i int) string {
+	spec := &p.Data.Finding(i).Spec
+	return fmt.Sprintf("/v2/repos/%s/projects/%s/findings/%s", spec.RepositoryRef.Name, spec.ProjectRef.Name, p.probed[i])
+}
+
+func (p *probing) await(ctx context.Context, path string, shown []byte) error {
+	err := wait.PollUntilContextTimeout(ctx, probePause, probeTimeout, true, func(ctx context.Context) (bool, error) {
+		content, err := p.Get(ctx, path)
+		return bytes.Contains(content, shown), err
+	})
+	if err != nil {
+		return fmt.Errorf("%s does not show the change: %w", path, err)
+	}
+	return nil
+}
+
+// histogram is one of Prometheus': how many there were up to each bound, in seconds.
+type histogram map[string]float64
+
+// lagBounds are those of the read model's histogram.
+var lagBounds = []string{"0.0005", "0.001", "0.0025", "0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "30", "60", "+Inf"}
+
+func (p *probing) modelLag(ctx context.Context) (histogram, error) {
+	prefixes := make([]string, len(lagBounds))
+	for i, bound := range lagBounds {
+		prefixes[i] = bucketOf(bound)
+	}
+	sums, err := sumMetrics(ctx, "http://"+p.Facade.MetricsAddress+"/metrics", prefixes...)
+	if err != nil {
+		return nil, err
+	}
+	out := histogram{}
+	for _, bound := range lagBounds {
+		if n, ok := sums[bucketOf(bound)]; ok {
+			out[bound] = n
+		}
+	}
+	return out, nil
+}
+
+func bucketOf(bound string) string { return lagMetric + `_bucket{le="` + bound + `"}` }
+
+func (h histogram) less(before histogram) histogram {
+	out := histogram{}
+	for bound, n := range h {
+		out[bound] = n - before[bound]
+	}
+	return out
+}
+
+// at is the bound below which that part of all is.
+func (h histogram) at(quantile float64) string {
+	all := h["+Inf"]
+	if all == 0 {
+		return "-"
+	}
+	for _, bound := range lagBounds {
+		if h[bound] < quantile*all {
+			continue
+		}
+		seconds, err := strconv.ParseFloat(bound, 64)
+		if err != nil || bound == "+Inf" {
+			break
+		}
+		return "below " + milliseconds(time.Duration(seconds*float64(time.Second)))
+	}
+	return "more than 60 s"
+}

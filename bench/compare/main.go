@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/appsec-dev/findings-operator/bench/internal/bench"
+	"github.com/appsec-dev/findings-operator/bench/internal/load"
+	"github.com/appsec-dev/findings-operator/bench/internal/measure"
+	"github.com/appsec-dev/findings-operator/bench/internal/postgres"
+	"github.com/appsec-dev/findings-operator/bench/internal/report"
+	"github.com/appsec-dev/findings-operator/bench/internal/rivals"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctrl.SetLogger(logr.Discard())
+	return newCommand(self).ExecuteContext(ctx)
+}
+
+// self starts this program anew.
+func self(ctx context.Context, arguments ...string) *exec.Cmd {
+	program, err := os.Executable()
+	if err != nil {
+		program = os.Args[0]
+	}
+	command := exec.CommandContext(ctx, program, arguments...)
+	command.Stderr = os.Stderr
+	// Ctrl-C is ours; a child ends when its input does.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return command
+}
+
+// options are the flags.
+type options struct {
+	findings []int
+	reviews  int
+	results  int
+	again    int
+	rounds   int
+	turn     time.Duration
+	callers  int
+	only     []string
+	out      string
+	binary   string
+	against  string
+	profiles string
+	short    bool
+}
+
+// usualResults and usualAgain are what --results and --results-again are without being given.
+const usualResults, usualAgain = 5_000, 20_000
+
+func newCommand(self func(context.Context, ...string) *exec.Cmd) *cobra.Command {
+	o := &options{}
+	command := &cobra.Command{
+		Use:   "compare",
+		Short: "Measure the service side by side with what else does the same",
+		Long: `Measure the service side by side with what else does the same. Write a page for each
+measurement into <out>/performance, and the main figures into the summary of <out>/performance.md.
+
+Everything listens on the loopback interface and ends by itself. Needs the control plane
+in bin/k8s (make controlplane); what needs PostgreSQL is reported as not run without it.
+
+Measurements:
+` + list(),
+		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
+		RunE: func(command *cobra.Command, _ []string) error { return o.run(command.Context(), command, self) },
+	}
+	flags := command.Flags()
+	flags.IntSliceVar(&o.findings, "findings", []int{1_000, 10_000, 100_000},
+		"numbers of findings, each loaded into a control plane of its own")
+	flags.IntVar(&o.reviews, "reviews", 10_000, "number of reviews in each")
+	flags.IntVar(&o.results, "results", usualResults, "results of the file whose upload is compared with the plugin's import")
+	flags.IntVar(&o.again, "results-again", usualAgain, "results of the file that is uploaded twice")
+	flags.IntVar(&o.rounds, "rounds", 7, "rounds in which each side has its turn")
+	flags.DurationVar(&o.turn, "turn", 500*time.Millisecond, "how long a turn takes")
+	flags.IntVar(&o.callers, "connections", 4, "connections that requests are sent over")
+	flags.StringSliceVar(&o.only, "only", nil, "measure only these")
+	flags.StringVar(&o.out, "out", "docs",
+		"folder of performance.md and of the pages in performance; empty: write to standard output alone")
+	flags.StringVar(&o.binary, "binary", "", "the operator to measure; without it, one that is built of the working tree")
+	flags.StringVar(&o.against, "against", "5b72824", "the commit that the costs of a finding are compared with")
+	flags.StringVar(&o.profiles, "profiles", "",
+		"folder for profiles of kube-apiserver, of processor time and of what is allocated, one after the other, named after the measurement: see go tool pprof")
+	flags.BoolVar(&o.short, "short", false, "few findings and short turns: shows in a minute that everything works")
+	command.CompletionOptions.DisableDefaultCmd = true
+	command.AddCommand(children()...)
+	command.AddCommand(heldChild())
+	return command
+}
+
+// children are what this program starts of itself.
+func children() []*cobra.Command {
+	return []*cobra.Command{
+		{Use: bench.ClientCommand, Hidden: true, RunE: func(command *cobra.Command, _ []string) error {
+			return load.Serve(command.Context(), command.InOrStdin(), command.OutOrStdout())
+		}},
+		{Use: bench.CeilingCommand, Hidden: true, RunE: func(command *cobra.Command, _ []string) error {
+			return rivals.Serve(command.Context(), rivals.Ceiling(), command.InOrStdin(), command.OutOrStdout())
+		}},
+		{Use: bench.PostgresCommand, Hidden: true, Args: cobra.ExactArgs(2),
+			RunE: func(command *cobra.Command, arguments []string) error {
+				handler, err := postgres.Handler(command.Context(), arguments[0], arguments[1])
+				if err != nil {
+					return err
+				}
+				return rivals.Serve(command.Context(), handler, command.InOrStdin(), command.OutOrStdout())
+			}},
+	}
+}
+
+func list() string {
+	var b strings.Builder
+	for _, m := range measurements {
+		fmt.Fprintf(&b, "  %-10s %s\n", m.Name, m.About)
+	}
+	return b.String()
+}
+
+// chosen are the measurements to be made.
+func (o *options) chosen() ([]bench.Measurement, error) {
+	if len(o.only) == 0 {
+		return measurements, nil
+	}
+	var out []bench.Measurement
+	for _, name := range o.only {
+		i := slices.IndexFunc(measurements, func(m bench.Measurement) bool { return m.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("--only: there is no measurement %q; there are\n%s", name, list())
+		}
+		out = append(out, measurements[i])
+	}
+	return out, nil
+}
+
+func (o *options) complete() error {
+	if o.short {
+		o.findings, o.reviews, o.rounds, o.turn = []int{1_000}, 500, 3, 100*time.Millisecond
+		o.results, o.again = 150, 300
+	}
+	if len(o.findings) == 0 || slices.Min(o.findings) < 1 || o.rounds < 1 || o.turn <= 0 || o.callers < 1 ||
+		o.reviews < 1 || o.results < 1 || o.again < 1 {
+		return errors.New("--findings, --reviews, --results, --results-again, --rounds, --turn and --connections must be positive")
+	}
+	return nil
+}
+
+func (o *options) run(ctx context.Context, command *cobra.Command, self func(context.Context,
+	...string) *exec.Cmd) (err error) {
+	if err := o.complete(); err != nil {
+		return err
+	}
+	chosen, err := o.chosen()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	say := func(format string, arguments ...any) {
+		fmt.Fprintf(command.ErrOrStderr(), "bench %5.0fs: %s\n", time.Since(began).Seconds(),
+			fmt.Sprintf(format, arguments...))
+	}
+	b, err := bench.New(ctx, bench.Options{
+		Sizes: o.findings, Reviews: o.reviews, Plan: measure.Plan{Rounds: o.rounds, Duration: o.turn},
+		Results: o.results, ResultsAgain: o.again, Connections: o.callers, Binary: o.binary, Against: o.against, Profiles: o.profiles, Short: o.short, Self: self, Say: say,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	about := report.ThisRun(b.Binary, o.command())
+	for _, m := range chosen {
+		section, err := b.Measure(ctx, m)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(command.OutOrStdout(), section.Markdown(about))
+		if o.out == "" {
+			continue
+		}
+		if err := section.Write(o.out, about); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// command is how this run can be had again.
+func (o *options) command() string {
+	out := "make bench"
+	var arguments []string
+	if o.short {
+		arguments = append(arguments, "--short")
+	} else {
+		sizes := strings.Trim(strings.ReplaceAll(fmt.Sprint(o.findings), " ", ","), "[]")
+		arguments = append(arguments, "--findings "+sizes, fmt.Sprintf("--rounds %d", o.rounds))
+		for name, value := range map[string]struct{ given, usual int }{
+			"results": {o.results, usualResults}, "results-again": {o.again, usualAgain},
+		} {
+			if value.given != value.usual {
+				arguments = append(arguments, fmt.Sprintf("--%s %d", name, value.given))
+			}
+		}
+	}
+	if len(o.only) > 0 {
+		arguments = append(arguments, "--only "+strings.Join(o.only, ","))
+	}
+	return out + ` BENCH="` + strings.Join(arguments, " ") + `"`
+}

@@ -1,0 +1,18 @@
+package main
+
+import "github.com/appsec-dev/findings-operator/bench/internal/bench"
+
+// measurements in the order in which they are made, a line each.
+var measurements = []bench.Measurement{
+	{Name: "settled", About: "that the controllers find nothing to write in what was loaded", Run: settled},
+	{Name: "reads", About: "pages of findings, against memory, the API server and PostgreSQL", Run: reads},
+	{Name: "filters", About: "filters of reviews and findings, against the same list without", Run: filters},
+	{Name: "others", About: "pages of reviews and repositories, and single resources", Run: others},
+	{Name: "writes", About: "decisions through the REST API, against the same patch by client-go", Run: writes},
+	{Name: "lag", About: "how far the REST API is behind what is written past it", Run: lag},
+	{Name: "importing", About: "imports, against bare creates by client-go", Run: importing},
+	{Name: "uploads", About: "uploads over REST, against the plugin's import of the same", Run: uploads},
+	{Name: "cost", About: "a finding's whole way, against an earlier build", Run: cost},
+	{Name: "webhooks", About: "reconciles and deliveries that follow from decisions", Run: webhooks},
+	{Name: "start", About: "time until ready and memory, against a bare list and a cache of the same", Run: starting},
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/appsec-dev/findings-operator/bench/internal/bench"
+	"github.com/appsec-dev/findings-operator/bench/internal/measure"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// childVariable makes the test binary what it is started as by itself.
+const childVariable = "FINDINGS_BENCH_CHILD"
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	if os.Getenv(childVariable) == "" {
+		os.Exit(m.Run())
+	}
+	if err := newCommand(self).Execute(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func selfAsChild(ctx context.Context, arguments ...string) *exec.Cmd {
+	command := self(ctx, arguments...)
+	command.Env = append(os.Environ(), childVariable+"=1")
+	return command
+}
+
+// The comparison works, what is loaded is what the controllers leave, and a page costs a fraction of
+// the API server's own: so little is asked of a busy machine. `make bench` measures.
+func TestTheComparisonInShort(t *testing.T) {
+	binary := filepath.Join(testenv.RepositoryRoot(), "bin", "findings-operator")
+	if _, err := os.Stat(binary); err != nil {
+		t.Fatal("run `make build` first: ", err)
+	}
+	b, err := bench.New(t.Context(), bench.Options{
+		Sizes: []int{1_000}, Reviews: 100, Plan: measure.Plan{Rounds: 3, Duration: 100 * time.Millisecond}, Connections: 2,
+		Binary: binary, Short: true, Self: selfAsChild, Say: t.Logf,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { // before the test's context ends, and what runs in it
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	f, err := b.Fixture(t.Context(), b.Largest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	written, _, _, err := settle(t.Context(), f)
+	if err != nil || written != 0 {
+		t.Errorf("the controllers wrote %d objects of what was loaded; error %v", written, err)
+	}
+	questions, err := findingPages(t.Context(), f, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if questions[0].facade == questions[2].facade || questions[0].kubeQuery == questions[2].kubeQuery {
+		t.Errorf("the first and the last page are one: %+v", questions)
+	}
+	for _, q := range []question{questions[0], questions[2]} {
+		sides, err := sidesOf(t.Context(), b, f, nil, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		results, err := b.Compare(t.Context(), sides...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%+v", sideTable(q.what, sides, results).Rows)
+		if facade, ceiling := results.Bytes(sideName(facadeSide, q.what)), results.Bytes(sideName(ceilingSide, q.what)); facade != ceiling || facade < 100_000 {
+			t.Errorf("%s: the facade's answer has %d bytes, the ceiling's %d", q.what, facade, ceiling)
+		}
+		if ratio := results.Ratio(sideName(facadeSide, q.what), sideName(kubeSide, q.what)); !(ratio.Median > 2) {
+			t.Errorf("%s: the facade gives %.1f times as many answers as the API server", q.what, ratio.Median)
+		}
+	}
+}
+
+func TestOnlyKnownMeasurementsAreMade(t *testing.T) {
+	o := &options{only: []string{"reads", "settled"}}
+	chosen, err := o.chosen()
+	if err != nil || len(chosen) != 2 || chosen[0].Name != "reads" {
+		t.Errorf("got %v, %v", chosen, err)
+	}
+	o.only = []string{"wishes"}
+	if _, err := o.chosen(); err == nil || !strings.Contains(err.Error(), "wishes") || !strings.Contains(err.Error(), "settled") {
+		t.Errorf("a measurement that there is not: %v", err)
+	}
+}
+
+func TestFlagsOutOfRangeAreRefused(t *testing.T) {
+	for _, arguments := range [][]string{{"--findings=0"}, {"--rounds=0"}, {"--turn=0s"}, {"--connections=0"}, {"--reviews=-1"}, {"surplus"}} {
+		command := newCommand(self)
+		command.SetArgs(arguments)
+		command.SetOut(t.Output())
+		command.SetErr(t.Output())
+		if err := command.ExecuteContext(t.Context()); err == nil {
+			t.Errorf("%v was accepted", arguments)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/appsec-dev/findings-operator/bench/internal/bench"
+	"github.com/appsec-dev/findings-operator/bench/internal/measure"
+	"github.com/appsec-dev/findings-operator/bench/internal/postgres"
+)
+
+// The names of the sides begin with who answers; what is asked for follows.
+const (
+	facadeSide   = "findings-operator"
+	ceilingSide  = "Gin from memory"
+	kubeSide     = "kube-apiserver LIST"
+	postgresSide = "Gin + pgx + PostgreSQL"
+)
+
+func sideName(who, what string) string { return who + ", " + what }
+
+// question is what all sides are asked.
+type question struct {
+	// what is asked for, in words.
+	what string
+	// facade and postgres are the paths that they are asked for; PostgreSQL is not asked for none.
+	facade, postgres string
+	// kube is the resource that the API server is asked for, or the object's name behind it, with
+	// kubeQuery; empty: it is not asked.
+	kube, kubeQuery string
+}
+
+// sidesOf are all that can be asked. The ceiling answers with the bytes that the facade answers with.
+// PostgreSQL is left out where there is none, or pg is nil.
+func sidesOf(ctx context.Context, b *bench.Bench, f *bench.Fixture, pg *bench.Postgres,
+	q question) ([]measure.Side, error) {
+	content, err := f.Get(ctx, q.facade)
+	if err != nil {
+		return nil, err
+	}
+	ceiling, err := b.CeilingSide(ctx, sideName(ceilingSide, q.what), content)
+	if err != nil {
+		return nil, err
+	}
+	sides := []measure.Side{
+		b.Side(f.FacadeTarget(sideName(facadeSide, q.what), q.facade), f.Facade.PID()),
+		ceiling,
+	}
+	if q.kube != "" {
+		target, err := f.KubeTarget(sideName(kubeSide, q.what), q.kube, q.kubeQuery)
+		if err != nil {
+			return nil, err
+		}
+		pids := f.PIDs()
+		sides = append(sides, b.Side(target, pids["kube-apiserver"], pids["etcd"]))
+	}
+	if pg != nil && q.postgres != "" {
+		if err := sameAnswer(ctx, pg, q, content); err != nil {
+			return nil, err
+		}
+		sides = append(sides, pg.Side(sideName(postgresSide, q.what), q.postgres))
+	}
+	return sides, nil
+}
+
+// sameAnswer fails where PostgreSQL answers with other items than the facade: they would not do the
+// same work.
+func sameAnswer(ctx context.Context, pg *bench.Postgres, q question, want []byte) error {
+	got, err := pg.Get(ctx, q.postgres)
+	if err != nil {
+		return err
+	}
+	type answer struct {
+		Items json.RawMessage `json:"items"`
+		Total int             `json:"total"`
+		ID    string          `json:"id"`
+	}
+	var ours, theirs answer
+	if err := errors.Join(json.Unmarshal(want, &ours), json.Unmarshal(got, &theirs)); err != nil {
+		return err
+	}
+	if string(ours.Items) != string(theirs.Items) || ours.Total != theirs.Total || ours.ID != theirs.ID {
+		return fmt.Errorf("%s: PostgreSQL answers otherwise: %d bytes of items of %d, not %d of %d",
+			q.what, len(theirs.Items), theirs.Total, len(ours.Items), ours.Total)
+	}
+	return nil
+}
+
+// startPostgres returns nil, and why, where this machine has none.
+func startPostgres(ctx context.Context, b *bench.Bench,
+	f *bench.Fixture) (pg *bench.Postgres, missing string, err error) {
+	pg, err = b.Postgres(ctx, f)
+	if errors.Is(err, postgres.ErrMissing) {
+		b.Say("%v", err)
+		return nil, err.Error(), nil
+	}
+	return pg, "", err
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/appsec-dev/findings-operator/bench/internal/bench"
+	"github.com/appsec-dev/findings-operator/bench/internal/held"
+	"github.com/appsec-dev/findings-operator/bench/internal/load"
+	"github.com/appsec-dev/findings-operator/bench/internal/measure"
+	"github.com/appsec-dev/findings-operator/bench/internal/report"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+const (
+	// heldCommand is what this program starts itself as to hold what the REST API holds: held.Serve.
+	heldCommand = "hold"
+	// mostStarts bound the time: each reads everything anew.
+	mostStarts = 3
+	// collections of garbage that are waited for, and for how long at most; loadTurn is how long requests
+	// are sent at a time to bring them about.
+	collections      = 2
+	collectedTimeout = 30 * time.Second
+	loadTurn         = 500 * time.Millisecond
+
+	bareListSide = "bare list by client-go"
+	cacheSide    = "controller-runtime's cache"
+)
+
+func heldChild() *cobra.Command {
+	return &cobra.Command{Use: heldCommand, Hidden: true, RunE: func(command *cobra.Command, _ []string) error {
+		return held.Serve(command.Context(), command.InOrStdin(), command.OutOrStdout())
+	}}
+}
+
+// starting compares how long the REST API takes to be ready, and what it holds in memory then.
+func starting(ctx context.Context, b *bench.Bench) (*report.Section, error) {
+	f, err := b.Fixture(ctx, b.Largest())
+	if err != nil {
+		return nil, err
+	}
+	b.Say("start: %d findings", f.Size)
+	starts, err := startRounds(ctx, b, f)
+	if err != nil {
+		return nil, err
+	}
+	most, err := memoryOf(ctx, b, f)
+	if err != nil {
+		return nil, err
+	}
+	ratio := starts.Ratio(bareListSide, facadeSide) // of rates, so that it is the inverse of times
+	ready := report.AtMost(fmt.Sprintf("%s findings, time until ready over that of a bare list", thousands(f.Size)), 1.5,
+		ratio.Median, "%.2f")
+	ready.Measured += fmt.Sprintf(" (%.2f to %.2f)", ratio.Least, ratio.Most)
+	section := &report.Section{Title: "Start and memory", Text: startText, Rows: []report.Row{ready.InSummary()}}
+	table := report.Table{
+		Columns: []string{"", "ready after", "heap in use, MB", "resident, MB", "bytes per finding"},
+	}
+	least, of := memories{}, most.findings
+	if b.Smallest() != b.Largest() {
+		if f, err = b.Fixture(ctx, b.Smallest()); err != nil {
+			return nil, err
+		}
+		if least, err = memoryOf(ctx, b, f); err != nil {
+			return nil, err
+		}
+		of -= least.findings
+	}
+	section.Rows = append(section.Rows, report.AtMost("heap in use for a finding over that of the cache (1.0 aimed at)",
+		1.5,
+		(most.facade.heap-least.facade.heap)/(most.cache.heap-least.cache.heap), "%.2f").InSummary())
+	for _, row := range []struct {
+		side        string
+		most, least memory
+	}{{facadeSide, most.facade, least.facade}, {cacheSide, most.cache, least.cache}} {
+		table.Rows = append(table.Rows, []string{
+			row.side, seconds(took(starts, row.side)), megabytes(row.most.heap), megabytes(row.most.resident),
+			fmt.Sprintf("%.0f", (row.most.heap-row.least.heap)/float64(of)),
+		})
+	}
+	table.Rows = append(table.Rows, []string{bareListSide, seconds(took(starts, bareListSide)), "", "", ""})
+	section.Tables = []report.Table{table}
+	return section, nil
+}
+
+const startText = "The REST API's process is started; it is ready when `/readyz` reports that all kinds are read, joined and rendered. " +
+	"The bare list is a process that lists the same kinds with client-go at default settings, concurrently, each in one response from kube-apiserver's cache, and decodes them into their types. " +
+	"Memory is compared with a process in which controller-runtime's cache, at default settings, holds the same kinds. " +
+	"The heap in use is what remains after a garbage collection; for the REST API it is half of the size at which the next collection is due, from its own metric. " +
+	"The bytes per finding are the difference between the largest and the smallest number of findings, if there are two sizes: both have the same reviews."
+
+func megabytes(bytes float64) string { return fmt.Sprintf("%.0f", bytes/1e6) }
+
+// took is the median of how long a side took.
+func took(results measure.Results, side string) time.Duration {
+	return time.Duration(results.Median(side, func(s measure.Sample) float64 { return float64(s.Elapsed) }))
+}
+
+// startRounds measures the REST API's start and its rivals in turn. The REST API runs afterwards.
+func startRounds(ctx context.Context, b *bench.Bench, f *bench.Fixture) (measure.Results, error) {
+	job, err := heldJob(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	results := measure.Results{}
+	rounds := min(b.Plan.Rounds, mostStarts)
+	if b.Short {
+		rounds = 1
+	}
+	for range rounds {
+		if err := f.StopFacade(); err != nil {
+			return nil, err
+		}
+		for _, way := range []held.Way{held.List, held.Cache} {
+			if err := b.Calm(ctx); err != nil {
+				return nil, err
+			}
+			job.Way = way
+			child, err := held.Start(b.Self(ctx, heldCommand), job)
+			if err != nil {
+				return nil, err
+			}
+			side := map[held.Way]string{held.List: bareListSide, held.Cache: cacheSide}[way]
+			results[side] = append(results[side], measure.Sample{Operations: 1, Elapsed: child.Took})
+			if err := child.Close(); err != nil {
+				return nil, err
+			}
+		}
+		if err := b.Calm(ctx); err != nil {
+			return nil, err
+		}
+		if err := f.StartFacade(ctx); err != nil {
+			return nil, err
+		}
+		results[facadeSide] = append(results[facadeSide], measure.Sample{Operations: 1, Elapsed: f.Facade.Readied})
+	}
+	return results, nil
+}
+
+func heldJob(ctx context.Context, f *bench.Fixture) (held.Job, error) {
+	config, err := f.ServiceAccount(ctx, testenv.SystemNamespace, testenv.APIServiceAccount)
+	if err != nil {
+		return held.Job{}, err
+	}
+	return held.Job{Host: config.Host, CA: config.CAData, Token: config.BearerToken}, nil
+}
+
+// memory in bytes.
+type memory struct{ heap, resident float64 }
+
+type memories struct {
+	facade, cache memory
+	findings      int
+}
+
+// memoryOf measures what both hold of the fixture.
+func memoryOf(ctx context.Context, b *bench.Bench, f *bench.Fixture) (memories, error) {
+	facade, err := facadeMemory(ctx, b, f)
+	if err != nil {
+		return memories{}, err
+	}
+	job, err := heldJob(ctx, f)
+	if err != nil {
+		return memories{}, err
+	}
+	job.Way = held.Cache
+	child, err := held.Start(b.Self(ctx, heldCommand), job)
+	if err != nil {
+		return memories{}, err
+	}
+	resident, err := child.Memory()
+	cache := memory{heap: float64(child.Heap), resident: float64(resident.Resident)}
+	return memories{facade: facade, cache: cache, findings: f.Size}, errors.Join(err, child.Close())
+}
+
+// The metrics of the Go runtime.
+const (
+	collectionsMetric = "go_gc_duration_seconds_count "
+	nextMetric        = "go_memstats_next_gc_bytes "
+)
+
+// facadeMemory sends requests until the garbage of the start has been collected, and says what is left.
+func facadeMemory(ctx context.Context, b *bench.Bench, f *bench.Fixture) (memory, error) {
+	first, err := facadeMetrics(ctx, f)
+	if err != nil {
+		return memory{}, err
+	}
+	now := first
+	for began := time.Now(); now[collectionsMetric] < first[collectionsMetric]+collections; {
+		if time.Since(began) > collectedTimeout {
+			b.Say("start: the REST API collected no garbage in %s; what its start left counts too", collectedTimeout)
+			break
+		}
+		target := f.FacadeTarget("garbage", "/v1/findings?size=100&status=open")
+		if result := b.Client.Run(ctx, load.Job{Target: target, Connections: b.Connections,
+			For: loadTurn}); result.Error != "" {
+			return memory{}, errors.New(result.Error)
+		}
+		if now, err = facadeMetrics(ctx, f); err != nil {
+			return memory{}, err
+		}
+	}
+	resident, err := f.Facade.Memory()
+	return memory{heap: now[nextMetric] / 2, resident: float64(resident.Resident)}, err
+}
+
+func facadeMetrics(ctx context.Context, f *bench.Fixture) (map[string]float64, error) {
+	return sumMetrics(ctx, "http://"+f.Facade.MetricsAddress+"/metrics", collectionsMetric, nextMetric)
+}

@@ -1,0 +1,343 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/bench/internal/bench"
+	"github.com/appsec-dev/findings-operator/bench/internal/measure"
+	"github.com/appsec-dev/findings-operator/bench/internal/report"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+const (
+	// mostUploadRounds bound the time: the findings of each must be removed again.
+	mostUploadRounds = 3
+	// uploadPoll is between two questions whether an upload has ended, which is asked once its answer is 202.
+	uploadPoll = 50 * time.Millisecond
+	// readsPage is the page that is read while an upload is under way.
+	readsPage = "/v2/findings?size=100"
+	// readsTurn is for how long it is read at a time.
+	readsTurn = time.Second
+)
+
+// The sides. Results are operations, and pages those of the last two.
+const (
+	pluginSide      = "kubectl findings import"
+	uploadSide      = "upload over REST"
+	firstSide       = "upload of what is new"
+	unchangedSide   = "upload of the same again"
+	readsAloneSide  = "pages of findings"
+	readsBesideSide = "pages of findings during an upload"
+)
+
+const uploadsText = "A SARIF file is imported by `kubectl findings import`, and uploaded to the REST API, in turn, with the controllers stopped. The " +
+	"time of the plugin is that of its process; the time of an upload runs until its answer, or, where that is 202, until " +
+	"`GET /v2/uploads/{id}` says that it is completed. After each turn all findings are removed. Then a larger file is uploaded twice. " +
+	"At last pages of 100 findings are read over four connections, without anything else and during an upload with the controllers at work."
+
+// uploads compares uploads with imports by the plugin, and looks what they cost those who read.
+func uploads(ctx context.Context, b *bench.Bench) (*report.Section, error) {
+	f, err := b.Fixture(ctx, b.Smallest())
+	if err != nil {
+		return nil, err
+	}
+	u := &uploading{bench: b, Fixture: f}
+	if err := u.prepare(ctx); err != nil {
+		return nil, err
+	}
+	results := measure.Results{}
+	for _, part := range []func(context.Context, measure.Results) error{u.againstPlugin, u.again, u.beside} {
+		if err := part(ctx, results); err != nil {
+			return nil, err
+		}
+	}
+	table := report.Table{
+		Title: fmt.Sprintf("%s results in a file of %s, and %s in one of %s, beside %s findings:", thousands(b.Results),
+			kilobytes(len(u.file)), thousands(b.ResultsAgain), kilobytes(len(u.larger)), thousands(f.Size)),
+		Columns: []string{"Who, what", "results or pages a second", "CPU of the REST API, kube-apiserver and etcd for one"},
+	}
+	group := report.Group{}
+	for _, side := range []string{pluginSide, uploadSide, firstSide, unchangedSide, readsAloneSide, readsBesideSide} {
+		table.Rows = append(table.Rows, []string{side, fmt.Sprintf("%.0f", results.Rate(side)), milliseconds(results.CPU(side))})
+		group.Bars = append(group.Bars, report.Bar{Name: side, Value: results.Rate(side)})
+	}
+	reads := report.AtLeast("pages read during an upload, against none", 0.5, results.Ratio(readsBesideSide, readsAloneSide).Median, "%.2f")
+	return &report.Section{
+		Title: "Uploads", Text: uploadsText, Tables: []report.Table{table},
+		Charts: []report.Chart{{Title: "Uploads", Unit: "results or pages a second", Groups: []report.Group{group}}},
+		Rows: []report.Row{
+			timeRow(results, fmt.Sprintf("time of an upload of %s new results, over the plugin's import", thousands(b.Results)), 1.1, uploadSide, pluginSide),
+			timeRow(results, fmt.Sprintf("time of %s results with nothing new, over the first time", thousands(b.ResultsAgain)), 0.1,
+				unchangedSide, firstSide),
+			reads.InSummary(),
+		},
+	}, nil
+}
+
+// timeRow is how many times as long a side takes as another.
+func timeRow(results measure.Results, name string, wanted float64, side, other string) report.Row {
+	ratio := results.Ratio(other, side)
+	row := report.AtMost(name, wanted, ratio.Median, "%.2f")
+	row.Measured += fmt.Sprintf(" (%.2f to %.2f)", ratio.Least, ratio.Most)
+	return row.InSummary()
+}
+
+// uploading is what the sides have in common.
+type uploading struct {
+	*bench.Fixture
+	bench               *bench.Bench
+	repository, project string
+	token, kubeconfig   string
+	file, larger        []byte
+	path                string
+	turns               int
+}
+
+// prepare makes files and credentials. The controllers run only for that.
+func (u *uploading) prepare(ctx context.Context) (err error) {
+	project := u.Data.Projects[0]
+	u.repository, u.project = string(project.Spec.RepositoryRef.Name), project.Name
+	if u.file, err = sarifOf(u.bench.Results, u.Data.Finding); err != nil {
+		return err
+	}
+	if u.larger, err = sarifOf(u.bench.ResultsAgain, u.Data.Finding); err != nil {
+		return err
+	}
+	u.path, u.kubeconfig = filepath.Join(u.bench.Folder(), "upload.sarif"), filepath.Join(u.bench.Folder(), "uploads.kubeconfig")
+	if err := os.WriteFile(u.path, u.file, 0o600); err != nil {
+		return err
+	}
+	config, err := u.Member(ctx, u.Organization.Namespace, importAccount, testenv.Scanner)
+	if err != nil {
+		return err
+	}
+	if err := harness.WriteKubeconfig(u.kubeconfig, config, u.Organization.Namespace); err != nil {
+		return err
+	}
+	if err := u.StartController(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, u.StopController()) }()
+	if u.token, err = u.NewKey(ctx, u.Organization.Namespace, "uploads", v1alpha1.ScopeFindingsImport, v1alpha1.ScopeFindingsRead); err != nil {
+		return err
+	}
+	return eventually(ctx, settleInterval, caughtUp, u.checkMayUpload)
+}
+
+// checkMayUpload fails while uploads have no right in the namespace.
+func (u *uploading) checkMayUpload(ctx context.Context) error {
+	bindings := &rbacv1.RoleBindingList{}
+	if err := u.Client.List(ctx, bindings, client.InNamespace(u.Organization.Namespace)); err != nil {
+		return err
+	}
+	for i := range bindings.Items {
+		if slices.ContainsFunc(bindings.Items[i].Subjects, func(s rbacv1.Subject) bool { return s.Name == v1alpha1.UploadsServiceAccount }) {
+			return nil
+		}
+	}
+	return errors.New("no RoleBinding names the account of uploads")
+}
+
+// againstPlugin has plugin and upload take their turns. One round more is done before those that count.
+func (u *uploading) againstPlugin(ctx context.Context, results measure.Results) error {
+	type side struct {
+		name string
+		work func(ctx context.Context, tool string) error
+	}
+	sides := []side{{pluginSide, u.plugin}, {uploadSide, func(ctx context.Context, tool string) error { return u.upload(ctx, tool, u.file) }}}
+	for round := range min(u.bench.Plan.Rounds, mostUploadRounds) + 1 {
+		u.bench.Say("uploads: round %d", round)
+		slices.Reverse(sides)
+		for _, s := range sides {
+			tool := u.newTool()
+			sample, err := u.timed(ctx, u.bench.Results, func(ctx context.Context) error { return s.work(ctx, tool) })
+			if err != nil {
+				return fmt.Errorf("%s: %w", s.name, err)
+			}
+			if round > 0 {
+				results[s.name] = append(results[s.name], sample)
+			}
+			if err := removeOf(ctx, u.Fixture, tool); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// again uploads the larger file twice.
+func (u *uploading) again(ctx context.Context, results measure.Results) error {
+	tool := u.newTool()
+	for _, side := range []string{firstSide, unchangedSide} {
+		u.bench.Say("uploads: %s", side)
+		sample, err := u.timed(ctx, u.bench.ResultsAgain, func(ctx context.Context) error { return u.upload(ctx, tool, u.larger) })
+		if err != nil {
+			return fmt.Errorf("%s: %w", side, err)
+		}
+		results[side] = append(results[side], sample)
+	}
+	return removeOf(ctx, u.Fixture, tool)
+}
+
+// beside reads pages without an upload, and during one.
+func (u *uploading) beside(ctx context.Context, results measure.Results) (err error) {
+	c, err := withControllers(ctx, u.Fixture)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.stop()) }()
+	side := u.bench.Side(u.FacadeTarget(readsAloneSide, readsPage), u.PIDs()["facade"])
+	for round := range min(u.bench.Plan.Rounds, mostUploadRounds) + 1 {
+		u.bench.Say("uploads: reads, round %d", round)
+		if err := u.bench.Calm(ctx); err != nil {
+			return err
+		}
+		alone, err := readsOnce(ctx, side)
+		if err != nil {
+			return err
+		}
+		tool := u.newTool()
+		uploaded := make(chan error, 1)
+		go func() { uploaded <- u.upload(ctx, tool, u.file) }()
+		beside, err := readsUntil(ctx, side, uploaded)
+		if err != nil {
+			return err
+		}
+		if round > 0 {
+			results[readsAloneSide] = append(results[readsAloneSide], alone)
+			results[readsBesideSide] = append(results[readsBesideSide], beside)
+		}
+		if err := removeOf(ctx, u.Fixture, tool); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readsOnce(ctx context.Context, side measure.Side) (measure.Sample, error) {
+	return measure.Once(ctx, measure.Side{Name: side.Name, PIDs: side.PIDs, Run: func(ctx context.Context, _ time.Duration) (measure.Sample, error) {
+		return side.Run(ctx, readsTurn)
+	}})
+}
+
+// readsUntil reads until the upload has ended, and leaves out the turn in which it did.
+func readsUntil(ctx context.Context, side measure.Side, uploaded <-chan error) (measure.Sample, error) {
+	sum := measure.Sample{}
+	for {
+		sample, err := readsOnce(ctx, side)
+		if err != nil {
+			return sum, errors.Join(err, <-uploaded)
+		}
+		select {
+		case err := <-uploaded:
+			if sum.Operations == 0 { // a short upload
+				sum = sample
+			}
+			return sum, err
+		default:
+		}
+		sum.Operations += sample.Operations
+		sum.Elapsed += sample.Elapsed
+		sum.CPU += sample.CPU
+	}
+}
+
+func (u *uploading) newTool() string {
+	u.turns++
+	return fmt.Sprintf("upload-%d", u.turns)
+}
+
+// timed does the work when what was before is over: the removal of what was made leaves much garbage.
+func (u *uploading) timed(ctx context.Context, results int, work func(context.Context) error) (measure.Sample, error) {
+	if err := u.bench.Collected(ctx, u.Fixture); err != nil {
+		return measure.Sample{}, err
+	}
+	pids := u.PIDs()
+	sample, err := measure.Once(ctx, measure.Side{
+		PIDs: []int{pids["kube-apiserver"], pids["etcd"], pids["facade"]},
+		Run: func(ctx context.Context, _ time.Duration) (measure.Sample, error) {
+			began := time.Now()
+			err := work(ctx)
+			return measure.Sample{Operations: results, Elapsed: time.Since(began)}, err
+		},
+	})
+	if err == nil {
+		u.bench.Say("uploads: %d results in %s", results, seconds(sample.Elapsed))
+	}
+	return sample, err
+}
+
+// plugin does what people do.
+func (u *uploading) plugin(ctx context.Context, tool string) error {
+	command := exec.CommandContext(ctx, u.bench.ThisBuild().Plugin, "import", u.path, "--kubeconfig", u.kubeconfig, //nolint:gosec // this project's own program
+		"--repository", u.repository, "--project", u.project, "--category", "Code", "--tool", tool)
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, output)
+	}
+	return nil
+}
+
+// uploaded is what is read of an upload.
+type uploaded struct {
+	ID, Status string
+	Scans      []struct {
+		Counts struct{ Created, Unchanged int }
+	}
+}
+
+// upload returns when the upload is complete.
+func (u *uploading) upload(ctx context.Context, tool string, file []byte) error {
+	path := "/v2/repos/" + u.repository + "/projects/" + u.project + "/scans?category=Code&tool=" + tool
+	upload, err := u.ask(ctx, http.MethodPost, path, bytes.NewReader(file))
+	for err == nil && upload.Status == "running" {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(uploadPoll):
+		}
+		upload, err = u.ask(ctx, http.MethodGet, "/v2/uploads/"+upload.ID, http.NoBody)
+	}
+	if err == nil && upload.Status != "completed" {
+		err = fmt.Errorf("the upload ended as %s", upload.Status)
+	}
+	return err
+}
+
+func (u *uploading) ask(ctx context.Context, method, path string, body io.Reader) (*uploaded, error) {
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+u.Facade.Address+path, body)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+u.token)
+	request.Header.Set("Content-Type", "application/sarif+json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close() //nolint:errcheck // only read from
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusAccepted {
+		return nil, fmt.Errorf("%s %s is answered with %d: %s", method, path, response.StatusCode, content)
+	}
+	upload := &uploaded{}
+	return upload, json.Unmarshal(content, upload)
+}

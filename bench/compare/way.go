@@ -1,0 +1,324 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/bench/internal/bench"
+	"github.com/appsec-dev/findings-operator/bench/internal/dataset"
+	"github.com/appsec-dev/findings-operator/bench/internal/measure"
+	"github.com/appsec-dev/findings-operator/bench/internal/plane"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// The steps of a finding's way.
+const (
+	createdStep = "created and reconciled"
+	decidedStep = "decided and reconciled"
+	againStep   = "seen again unchanged"
+)
+
+var costSteps = []string{createdStep, decidedStep, againStep}
+
+// importerProcess is the one that ends with its step; the others run all the time. The REST API's is shown, and no
+// part of the total.
+const importerProcess = "importer"
+
+var (
+	paidProcesses = []string{"kube-apiserver", "etcd", "controller", importerProcess}
+	costProcesses = append(paidProcesses, "facade")
+)
+
+// way is what one finding took, on average of a turn.
+type way struct {
+	// cpu is milliseconds by step and process.
+	cpu map[string]map[string]float64
+	// written, stored, owners and heap are bytes.
+	written, stored, owners, heap float64
+}
+
+func (w *way) total() (sum float64) {
+	for _, step := range w.cpu {
+		for _, process := range paidProcesses {
+			sum += step[process]
+		}
+	}
+	return sum
+}
+
+// turn is a control plane of one build on which findings go their way.
+type turn struct {
+	*plane.Plane
+	build             bench.Build
+	folder, namespace string
+	// count of findings, which data makes.
+	count int
+	data  *dataset.Data
+	// file is what is imported, and kubeconfig lets the importer in.
+	file, kubeconfig string
+	decider          *decider
+	// names of the findings, once they are imported.
+	names []string
+	// importerTime is the processor time of the last import.
+	importerTime time.Duration
+}
+
+func goTheWay(ctx context.Context, b *bench.Bench, build bench.Build) (w *way, err error) {
+	t := &turn{build: build, count: costFindings}
+	if b.Short {
+		t.count = costInShort
+	}
+	if t.folder, err = os.MkdirTemp(b.Folder(), "cost-"); err != nil {
+		return nil, err
+	}
+	if t.Plane, err = plane.StartOf(build.Source, t.folder, build.Operator); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, t.Stop()) }()
+	if err := t.prepare(ctx); err != nil {
+		return nil, err
+	}
+	stop, err := b.Profiled(ctx, t.Config, t.count)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	return t.measure(ctx)
+}
+
+// prepare makes an organization, and who imports and who decides.
+func (t *turn) prepare(ctx context.Context) error {
+	if err := t.StartController(ctx); err != nil {
+		return err
+	}
+	organization, err := t.NewOrganization(ctx, "cost", 1)
+	if err != nil {
+		return err
+	}
+	t.namespace = organization.Namespace
+	t.data = dataset.New(dataset.Options{
+		Namespace: t.namespace, Findings: t.count, Reviews: 1, Now: time.Now().UTC().Truncate(24 * time.Hour),
+	})
+	project := t.data.Projects[0]
+	for _, object := range []client.Object{
+		&v1alpha1.Repository{ObjectMeta: named(t.namespace, string(project.Spec.RepositoryRef.Name)),
+			Spec: t.data.Repositories[0].Spec},
+		&v1alpha1.Project{ObjectMeta: named(t.namespace, project.Name), Spec: project.Spec},
+	} {
+		if err := t.Client.Create(ctx, object); err != nil {
+			return err
+		}
+	}
+	file, err := sarifOf(t.count, t.data.Finding)
+	if err != nil {
+		return err
+	}
+	t.file, t.kubeconfig = filepath.Join(t.folder, "bench.sarif"), filepath.Join(t.folder, "scanner.kubeconfig")
+	if err := os.WriteFile(t.file, file, 0o600); err != nil {
+		return err
+	}
+	config, err := t.Member(ctx, t.namespace, importAccount, testenv.Scanner)
+	if err != nil {
+		return err
+	}
+	if err := harness.WriteKubeconfig(t.kubeconfig, config, t.namespace); err != nil {
+		return err
+	}
+	if config, err = t.Member(ctx, t.namespace, triager, testenv.Triager); err != nil {
+		return err
+	}
+	if t.decider, err = newDecider(config, t.namespace, "bench", ""); err != nil {
+		return err
+	}
+	return t.StartFacade(ctx)
+}
+
+func named(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+}
+
+func (t *turn) measure(ctx context.Context) (*way, error) {
+	w := &way{cpu: map[string]map[string]float64{}}
+	heap, err := bench.HeapCollected(ctx, t.Config)
+	if err != nil {
+		return nil, err
+	}
+	written, err := t.put(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, step := range []struct {
+		name string
+		do   func(context.Context) error
+		// reconciles is how often each finding is reconciled for it.
+		reconciles int
+	}{{createdStep, t.importFile, 1}, {decidedStep, t.decide, 1}, {againStep, t.importFile, 0}} {
+		if w.cpu[step.name], err = t.step(ctx, step.do, step.reconciles); err != nil {
+			return nil, fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	after, err := t.put(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w.written = (after - written) / float64(t.count)
+	if w.stored, w.owners, err = t.sizes(ctx); err != nil {
+		return nil, err
+	}
+	heapAfter, err := bench.HeapCollected(ctx, t.Config)
+	w.heap = float64(heapAfter-heap) / float64(t.count)
+	return w, err
+}
+
+// step does the work, waits for the controllers, and returns the processor time of each process in milliseconds for
+// one finding.
+func (t *turn) step(ctx context.Context, do func(context.Context) error, reconciles int) (map[string]float64, error) {
+	if err := measure.AwaitIdle(ctx, t.pids()); err != nil {
+		return nil, err
+	}
+	looked, err := t.looked(ctx)
+	if err != nil {
+		return nil, err
+	}
+	before := t.times()
+	t.importerTime = 0
+	if err := do(ctx); err != nil {
+		return nil, err
+	}
+	if err := eventually(ctx, settleInterval, caughtUp, func(ctx context.Context) error {
+		now, err := t.looked(ctx)
+		if err == nil && now < looked+float64(reconciles*t.count) {
+			err = fmt.Errorf("%.0f findings were reconciled", now-looked)
+		}
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	if err := measure.AwaitIdle(ctx, t.pids()); err != nil {
+		return nil, err
+	}
+	used := map[string]float64{importerProcess: inFindings(t.importerTime, t.count)}
+	for name, after := range t.times() {
+		used[name] = inFindings(after-before[name], t.count)
+	}
+	return used, nil
+}
+
+func inFindings(d time.Duration, findings int) float64 {
+	return float64(d) / float64(time.Millisecond) / float64(findings)
+}
+
+func (t *turn) pids() (out []int) {
+	for _, pid := range t.PIDs() {
+		out = append(out, pid)
+	}
+	return out
+}
+
+func (t *turn) times() map[string]time.Duration {
+	out := map[string]time.Duration{}
+	for name, pid := range t.PIDs() {
+		if used, err := measure.ProcessorTimeOf(pid); err == nil {
+			out[name] = used
+		}
+	}
+	return out
+}
+
+// looked is how many reconciles of findings there were.
+func (t *turn) looked(ctx context.Context) (float64, error) {
+	const reconciles = `controller_runtime_reconcile_total{controller="finding"`
+	sums, err := sumMetrics(ctx, "http://"+t.Controller.MetricsAddress+"/metrics", reconciles)
+	return sums[reconciles], err
+}
+
+// put is how many bytes etcd was given to put.
+func (t *turn) put(ctx context.Context) (float64, error) {
+	const size = "etcd_debugging_mvcc_total_put_size_in_bytes "
+	sums, err := sumMetrics(ctx, t.EtcdURL()+"/metrics", size)
+	return sums[size], err
+}
+
+func (t *turn) importFile(ctx context.Context) error {
+	project := t.data.Projects[0]
+	command := exec.CommandContext(ctx, t.build.Plugin, "import", t.file, "--kubeconfig", t.kubeconfig, //nolint:gosec // this project's own program
+		"--repository", string(project.Spec.RepositoryRef.Name), "--project", project.Name, "--category", "Code", "--output", "json")
+	output, err := command.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
+		}
+		return fmt.Errorf("import: %w\n%s", err, output)
+	}
+	t.importerTime = command.ProcessState.UserTime() + command.ProcessState.SystemTime()
+	return nil
+}
+
+// decide has each finding decided about once.
+func (t *turn) decide(ctx context.Context) error {
+	if err := t.list(ctx); err != nil {
+		return err
+	}
+	_, err := callAll(ctx, importConcurrent, len(t.names), func(ctx context.Context, i int) error {
+		return t.decider.write(ctx, newDecision(t.names, "the comparison", i))
+	})
+	return err
+}
+
+func (t *turn) list(ctx context.Context) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("FindingList"))
+	if err := t.Client.List(ctx, list, client.InNamespace(t.namespace)); err != nil {
+		return err
+	}
+	t.names = nil
+	for i := range list.Items {
+		t.names = append(t.names, list.Items[i].Name)
+	}
+	if len(t.names) != t.count {
+		return fmt.Errorf("%d findings of %d were imported", len(t.names), t.count)
+	}
+	return nil
+}
+
+// sizes are a finding's bytes in etcd, and those of its managedFields among them.
+func (t *turn) sizes(ctx context.Context) (stored, owners float64, err error) {
+	values, err := dataset.Stored(ctx, t.EtcdURL(), t.namespace, "findings")
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, value := range values {
+		var object struct {
+			Metadata struct {
+				Generation    int64           `json:"generation"`
+				ManagedFields json.RawMessage `json:"managedFields"`
+			} `json:"metadata"`
+			Spec   v1alpha1.FindingSpec   `json:"spec"`
+			Status v1alpha1.FindingStatus `json:"status"`
+		}
+		if err := json.Unmarshal(value, &object); err != nil {
+			return 0, 0, err
+		}
+		if object.Spec.Triage.UserStatus == v1alpha1.UserStatusOpen ||
+			object.Status.ObservedGeneration != object.Metadata.Generation {
+			return 0, 0, fmt.Errorf("a finding was not decided or not reconciled: %s", value)
+		}
+		stored += float64(len(value))
+		owners += float64(len(object.Metadata.ManagedFields))
+	}
+	n := float64(len(values))
+	return stored / n, owners / n, nil
+}

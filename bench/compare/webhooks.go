@@ -1,0 +1,334 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/bench/internal/bench"
+	"github.com/appsec-dev/findings-operator/bench/internal/measure"
+	"github.com/appsec-dev/findings-operator/bench/internal/report"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+const (
+	// decisionsSent in a round, and in a short run a fraction of them.
+	decisionsSent    = 256
+	sentInShort      = 64
+	mostWebhookRound = 5
+	// deliveredTimeout is what the deliveries of a round may take.
+	deliveredTimeout = 5 * time.Minute
+	receiverTimeout  = 30 * time.Second
+
+	decideSide    = "decisions written by client-go, controllers halted"
+	reconcileSide = "reconciles, no endpoint"
+	deliverSide   = "deliveries, 1 endpoint"
+	fanOutSide    = "deliveries, 4 endpoints"
+)
+
+// fannedOut is how many endpoints get each event where there are several.
+const fannedOut = 4
+
+// webhooks measures how fast what has happened is recorded and sent.
+func webhooks(ctx context.Context, b *bench.Bench) (section *report.Section, err error) {
+	f, err := b.Fixture(ctx, b.Largest())
+	if err != nil {
+		return nil, err
+	}
+	c, err := withControllers(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.stop()) }()
+	h, err := newHooks(ctx, b, c)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, h.close(ctx)) }()
+	results := measure.Results{}
+	for _, endpoints := range []int{0, 1, fannedOut} {
+		if err := h.listen(ctx, endpoints); err != nil {
+			return nil, err
+		}
+		rounds := min(b.Plan.Rounds, mostWebhookRound)
+		b.Say("webhooks: %d endpoints, %d rounds", endpoints, rounds)
+		for round := range rounds + 1 {
+			found, err := h.round(ctx, endpoints)
+			if err != nil {
+				return nil, fmt.Errorf("%d endpoints: %w", endpoints, err)
+			}
+			for side, sample := range found {
+				if round > 0 {
+					results[side] = append(results[side], sample)
+				}
+			}
+		}
+	}
+	return h.section(results), nil
+}
+
+const webhooksText = "Decisions are written with client-go while the controllers' process is stopped by a signal. Then the process goes on. The time runs until it has reconciled each finding, " +
+	"or until the last delivery has reached a receiver on the loopback interface. Nothing else is written meanwhile. Each delivery is recorded before and after it is sent; " +
+	"[performance-etcd](../performance-etcd.md) counts these writes. Ratios are to the decisions of the same round, one write each."
+
+func (h *hooks) section(results measure.Results) *report.Section {
+	section := &report.Section{Title: "Reconciles and webhooks", Text: webhooksText}
+	table := report.Table{
+		Title:   fmt.Sprintf("%d decisions a round, beside %s findings:", h.count, thousands(h.Size)),
+		Columns: []string{"What", "a second", "of the decisions' rate", "CPU of all for one"},
+	}
+	group := report.Group{}
+	for _, side := range []string{decideSide, reconcileSide, deliverSide, fanOutSide} {
+		ratio := "1"
+		if side != decideSide {
+			ratio = fmt.Sprintf("%.2f", h.against(results, side).Median)
+			section.Rows = append(section.Rows,
+				report.Row{Measure: side + ", per second", Measured: fmt.Sprintf("%.0f", results.Rate(side)), Key: true})
+		}
+		table.Rows = append(table.Rows, []string{side, fmt.Sprintf("%.0f", results.Rate(side)), ratio,
+			milliseconds(results.CPU(side))})
+		group.Bars = append(group.Bars, report.Bar{Name: side, Value: results.Rate(side)})
+	}
+	section.Tables = []report.Table{table}
+	section.Charts = []report.Chart{{Title: "What follows from a decision", Unit: "a second",
+		Groups: []report.Group{group}}}
+	return section
+}
+
+// against is the side's rate over that of the decisions which it followed.
+func (h *hooks) against(results measure.Results, side string) measure.Ratio {
+	var ratios []float64
+	for i, sample := range results[side] {
+		ratios = append(ratios, sample.Rate()/h.decided[side][i].Rate())
+	}
+	return measure.Spread(ratios)
+}
+
+// hooks are endpoints, and what makes something happen.
+type hooks struct {
+	*controlled
+	bench    *bench.Bench
+	receiver *receiver
+	decider  *decider
+	findings []string
+	count    int
+	number   int
+	// decided are the decisions of each round of a side.
+	decided map[string][]measure.Sample
+}
+
+func newHooks(ctx context.Context, b *bench.Bench, c *controlled) (*hooks, error) {
+	h := &hooks{controlled: c, bench: b, count: decisionsSent, decided: map[string][]measure.Sample{}}
+	if b.Short {
+		h.count = sentInShort
+	}
+	config, err := c.Member(ctx, c.Organization.Namespace, triager, testenv.Triager)
+	if err != nil {
+		return nil, err
+	}
+	if h.decider, err = newDecider(config, c.Organization.Namespace, "kubectl-patch", ""); err != nil {
+		return nil, err
+	}
+	if h.findings, err = findingNames(c.Fixture, 0, decidedFindings); err != nil {
+		return nil, err
+	}
+	h.count = min(h.count, len(h.findings))
+	h.receiver, err = newReceiver(ctx)
+	return h, err
+}
+
+// listen makes the organization have so many endpoints.
+func (h *hooks) listen(ctx context.Context, count int) error {
+	if err := h.removeEndpoints(ctx); err != nil {
+		return err
+	}
+	for i := range count {
+		endpoint := &v1alpha1.WebhookEndpoint{
+			ObjectMeta: metav1.ObjectMeta{Namespace: h.Organization.Namespace, Name: fmt.Sprintf("bench-%d", i)},
+			Spec: v1alpha1.WebhookEndpointSpec{URL: h.receiver.url(i),
+				Events: []v1alpha1.WebhookEventPattern{"finding.triaged"}},
+		}
+		if err := h.Client.Create(ctx, endpoint); err != nil {
+			return err
+		}
+		if err := eventually(ctx, settleInterval, deliveredTimeout, func(ctx context.Context) error {
+			if err := h.Client.Get(ctx, client.ObjectKeyFromObject(endpoint), endpoint); err != nil {
+				return err
+			}
+			for _, condition := range endpoint.Status.Conditions {
+				if condition.Type == v1alpha1.ConditionReady && condition.Status == metav1.ConditionTrue {
+					return nil
+				}
+			}
+			return fmt.Errorf("webhook endpoint %s is not ready", endpoint.Name)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// round has decisions written while the controllers are halted, lets them go on, and waits for what follows.
+func (h *hooks) round(ctx context.Context, endpoints int) (map[string]measure.Sample, error) {
+	side := map[int]string{0: reconcileSide, 1: deliverSide, fannedOut: fanOutSide}[endpoints]
+	if err := h.bench.Collected(ctx, h.Fixture); err != nil {
+		return nil, err
+	}
+	// A process that is halted answers nothing.
+	before, err := h.reconciled(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.halt(); err != nil {
+		return nil, err
+	}
+	from := h.number
+	h.number += h.count
+	pids := h.PIDs()
+	servers := []int{pids["kube-apiserver"], pids["etcd"]}
+	decided, err := measure.Once(ctx, measure.Side{PIDs: servers, Run: func(ctx context.Context,
+		_ time.Duration) (measure.Sample, error) {
+		return callAll(ctx, busyWriters, h.count, func(ctx context.Context, i int) error {
+			return h.decider.write(ctx, newDecision(h.findings, "webhooks", from+i))
+		})
+	}})
+	if err != nil {
+		return nil, err
+	}
+	followed, err := measure.Once(ctx, measure.Side{PIDs: append(servers, pids["controller"]),
+		Run: func(ctx context.Context, _ time.Duration) (measure.Sample, error) {
+			return h.follow(ctx, endpoints, before)
+		}})
+	if err != nil {
+		return nil, err
+	}
+	if err := waitIdle(ctx, h.Fixture); err != nil {
+		return nil, err
+	}
+	h.decided[side] = append(h.decided[side], decided)
+	return map[string]measure.Sample{decideSide: decided, side: followed}, nil
+}
+
+// follow lets the controllers go on until all that follows from the decisions has been done: before is how
+// many findings they had looked at.
+func (h *hooks) follow(ctx context.Context, endpoints int, before float64) (measure.Sample, error) {
+	wanted := h.count * endpoints
+	done := h.receiver.expect(wanted)
+	began := time.Now()
+	if err := h.goOn(); err != nil {
+		return measure.Sample{}, err
+	}
+	if wanted == 0 {
+		err := eventually(ctx, time.Millisecond*10, deliveredTimeout, func(ctx context.Context) error {
+			now, err := h.reconciled(ctx)
+			if err == nil && now-before < float64(h.count) {
+				err = fmt.Errorf("%.0f of %d findings were looked at", now-before, h.count)
+			}
+			return err
+		})
+		return measure.Sample{Operations: h.count, Elapsed: time.Since(began)}, err
+	}
+	select {
+	case <-done:
+		return measure.Sample{Operations: wanted, Elapsed: time.Since(began)}, nil
+	case <-time.After(deliveredTimeout):
+		return measure.Sample{}, fmt.Errorf("of %d deliveries only %d arrived in %s", wanted, h.receiver.arrived(),
+			deliveredTimeout)
+	case <-ctx.Done():
+		return measure.Sample{}, ctx.Err()
+	}
+}
+
+const findingReconciles = `controller_runtime_reconcile_total{controller="finding"`
+
+func (h *hooks) reconciled(ctx context.Context) (float64, error) {
+	sums, err := sumMetrics(ctx, "http://"+h.Controller.MetricsAddress+"/metrics", findingReconciles)
+	return sums[findingReconciles], err
+}
+
+func (h *hooks) removeEndpoints(ctx context.Context) error {
+	for _, object := range []client.Object{&v1alpha1.WebhookEndpoint{}, &v1alpha1.WebhookDelivery{}} {
+		// Thousands take longer than the API server gives a request.
+		if err := eventually(ctx, settleInterval, deliveredTimeout, func(ctx context.Context) error {
+			return h.Client.DeleteAllOf(ctx, object, client.InNamespace(h.Organization.Namespace))
+		}); err != nil {
+			return err
+		}
+	}
+	// The name may be taken anew only once it is free.
+	return eventually(ctx, settleInterval, deliveredTimeout, func(ctx context.Context) error {
+		list := &v1alpha1.WebhookEndpointList{}
+		if err := h.Client.List(ctx, list, client.InNamespace(h.Organization.Namespace)); err != nil {
+			return err
+		}
+		if n := meta.LenList(list); n > 0 {
+			return fmt.Errorf("%d webhook endpoints are still there", n)
+		}
+		return nil
+	})
+}
+
+func (h *hooks) close(ctx context.Context) error {
+	return errors.Join(h.goOn(), h.removeEndpoints(ctx), h.receiver.close())
+}
+
+// receiver takes deliveries, and counts each of an endpoint once.
+type receiver struct {
+	server  *http.Server
+	address string
+
+	lock   sync.Mutex
+	seen   map[string]bool
+	wanted int
+	done   chan struct{}
+}
+
+func newReceiver(ctx context.Context) (*receiver, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	r := &receiver{address: listener.Addr().String(), seen: map[string]bool{}}
+	r.server = &http.Server{Handler: http.HandlerFunc(r.take), ReadHeaderTimeout: receiverTimeout}
+	go r.server.Serve(listener) //nolint:errcheck // it ends when it is closed; what it does not take is missed
+	return r, nil
+}
+
+func (r *receiver) url(i int) string { return fmt.Sprintf("http://%s/%d", r.address, i) }
+
+func (r *receiver) take(w http.ResponseWriter, request *http.Request) {
+	w.WriteHeader(http.StatusNoContent)
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	r.seen[request.URL.Path+" "+request.Header.Get("webhook-id")] = true
+	if r.done != nil && len(r.seen) >= r.wanted {
+		close(r.done)
+		r.done = nil
+	}
+}
+
+// expect forgets what has arrived. The channel is closed when so many have.
+func (r *receiver) expect(count int) <-chan struct{} {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	done := make(chan struct{})
+	r.seen, r.wanted, r.done = map[string]bool{}, count, done
+	return done
+}
+
+func (r *receiver) arrived() int {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	return len(r.seen)
+}
+
+func (r *receiver) close() error { return r.server.Close() }

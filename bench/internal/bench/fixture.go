@@ -1,0 +1,220 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/bench/internal/dataset"
+	"github.com/appsec-dev/findings-operator/bench/internal/load"
+	"github.com/appsec-dev/findings-operator/bench/internal/plane"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+const (
+	// organization is what each fixture's is called.
+	organization = "bench"
+	// keys of the organization. One alone would be used up within its minute by small answers.
+	keys = 4
+	// reader is a service account that may read what is in the organization's namespace.
+	reader = "bench-reader"
+	// answerTimeout bounds what is asked beside what is measured.
+	answerTimeout = time.Minute
+)
+
+// Fixture is a control plane with an organization whose findings and reviews are loaded.
+type Fixture struct {
+	*plane.Plane
+	// Size is the number of findings.
+	Size         int
+	Organization *plane.Organization
+	Data         *dataset.Data
+	// Loaded says what is in etcd, and LoadTook how long that took.
+	Loaded   dataset.Loaded
+	LoadTook time.Duration
+
+	// readerToken lets the reader in at the API server.
+	readerToken string
+	postgres    *Postgres
+	endProfiles func() error
+}
+
+// Close ends everything.
+func (f *Fixture) Close() error {
+	var errs []error
+	if f.endProfiles != nil {
+		errs = append(errs, f.endProfiles())
+	}
+	if f.postgres != nil {
+		errs = append(errs, f.postgres.close())
+	}
+	return errors.Join(append(errs, f.Stop())...)
+}
+
+func newFixture(ctx context.Context, b *Bench, folder string, findings int) (*Fixture, error) {
+	p, err := plane.Start(folder, b.Binary)
+	if err != nil {
+		return nil, err
+	}
+	f := &Fixture{Plane: p, Size: findings}
+	if err := f.fill(ctx, b.Reviews); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func (f *Fixture) fill(ctx context.Context, reviews int) error {
+	if err := f.StartController(ctx); err != nil {
+		return err
+	}
+	var err error
+	if f.Organization, err = f.NewOrganization(ctx, organization, keys); err != nil {
+		return err
+	}
+	if err := f.makeReader(ctx); err != nil {
+		return err
+	}
+	if err := f.StopController(); err != nil {
+		return err
+	}
+	f.Data = dataset.New(dataset.Options{
+		Namespace: f.Organization.Namespace, Findings: f.Size, Reviews: reviews, Now: time.Now().UTC().Truncate(24 * time.Hour),
+	})
+	began := time.Now()
+	if f.Loaded, err = f.Data.Into(ctx, f.EtcdURL()); err != nil {
+		return err
+	}
+	f.LoadTook = time.Since(began)
+	return f.StartFacade(ctx)
+}
+
+func (f *Fixture) makeReader(ctx context.Context) error {
+	if _, err := f.Member(ctx, f.Organization.Namespace, reader, testenv.Viewer); err != nil {
+		return err
+	}
+	config, err := f.ServiceAccount(ctx, f.Organization.Namespace, reader)
+	if err != nil {
+		return err
+	}
+	f.readerToken = config.BearerToken
+	return nil
+}
+
+// FacadeTarget asks the REST API for a path, with each of the organization's keys in turn.
+func (f *Fixture) FacadeTarget(name, path string) load.Target {
+	target := load.Target{Name: name, Address: f.Facade.Address}
+	for _, token := range f.Organization.Tokens {
+		target.Requests = append(target.Requests, load.Get(f.Facade.Address, path, "Authorization: Bearer "+token))
+	}
+	return target
+}
+
+// KubeTarget asks the API server for the organization's objects of a resource, as a service account
+// that may read them; the query is that of a LIST.
+func (f *Fixture) KubeTarget(name, resource, query string) (load.Target, error) {
+	server, err := url.Parse(f.Config.Host)
+	if err != nil {
+		return load.Target{}, err
+	}
+	request := load.Get(server.Host, f.kubePath(resource, query), "Authorization: Bearer "+f.readerToken,
+		"Accept: application/json")
+	return load.Target{Name: name, Address: server.Host, CA: f.Config.CAData, Requests: [][]byte{request}}, nil
+}
+
+func (f *Fixture) kubePath(resource, query string) string {
+	return fmt.Sprintf("/apis/appsec.dev/v1alpha1/namespaces/%s/%s?%s", f.Organization.Namespace, resource, query)
+}
+
+// Get asks the REST API once, and wants 200.
+func (f *Fixture) Get(ctx context.Context, path string) ([]byte, error) {
+	return get(ctx, "http://"+f.Facade.Address+path, f.Organization.Tokens[0])
+}
+
+func get(ctx context.Context, url, token string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	// As the client does that measures: what is compressed has another length.
+	request.Header.Set("Accept-Encoding", "identity")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close() //nolint:errcheck // only read from
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("GET %s: %s: %s", url, response.Status, content)
+	}
+	return content, nil
+}
+
+// Walk goes through a list of the REST API to its end. It gives each item where it is asked to, and
+// returns the paths of all pages.
+func (f *Fixture) Walk(ctx context.Context, path string, each func(json.RawMessage) error) (pages []string, err error) {
+	separator := "?"
+	if strings.Contains(path, "?") {
+		separator = "&"
+	}
+	at := path
+	for {
+		pages = append(pages, at)
+		content, err := f.Get(ctx, at)
+		if err != nil {
+			return nil, err
+		}
+		var page struct {
+			Items      []json.RawMessage `json:"items"`
+			NextCursor string            `json:"next_cursor"`
+		}
+		if err := json.Unmarshal(content, &page); err != nil {
+			return nil, err
+		}
+		for _, item := range page.Items {
+			if each == nil {
+				break
+			}
+			if err := each(item); err != nil {
+				return nil, err
+			}
+		}
+		if page.NextCursor == "" {
+			return pages, nil
+		}
+		at = path + separator + "cursor=" + url.QueryEscape(page.NextCursor)
+	}
+}
+
+// KubePages are the continue tokens of each page of a LIST with that limit, for a kind's list such
+// as FindingList; the first is empty.
+func (f *Fixture) KubePages(ctx context.Context, listKind string, limit int64) ([]string, error) {
+	tokens := []string{""}
+	for {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(listKind))
+		if err := f.Client.List(ctx, list, client.InNamespace(f.Organization.Namespace),
+			&client.ListOptions{Limit: limit, Continue: tokens[len(tokens)-1]}); err != nil {
+			return nil, err
+		}
+		if list.Continue == "" {
+			return tokens, nil
+		}
+		tokens = append(tokens, list.Continue)
+	}
+}

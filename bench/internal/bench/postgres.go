@@ -1,0 +1,95 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/bench/internal/dataset"
+	"github.com/appsec-dev/findings-operator/bench/internal/load"
+	"github.com/appsec-dev/findings-operator/bench/internal/measure"
+	"github.com/appsec-dev/findings-operator/bench/internal/postgres"
+	"github.com/appsec-dev/findings-operator/bench/internal/rivals"
+)
+
+// singles is how many issues and projects PostgreSQL is given of each.
+const singles = 50
+
+// Postgres is a handler over a PostgreSQL that holds what the fixture's REST API shows.
+type Postgres struct {
+	bench  *Bench
+	server *postgres.Server
+	child  *rivals.Child
+}
+
+// Postgres starts one and fills it, at the first time. postgres.ErrMissing: there is none here.
+func (b *Bench) Postgres(ctx context.Context, f *Fixture) (*Postgres, error) {
+	if f.postgres != nil {
+		return f.postgres, nil
+	}
+	began := time.Now()
+	p := &Postgres{bench: b}
+	if err := p.start(ctx, f); err != nil {
+		return nil, errors.Join(err, p.close())
+	}
+	f.postgres = p
+	b.Say("PostgreSQL has the same %d findings after %s", f.Size, seconds(time.Since(began)))
+	return p, nil
+}
+
+func (p *Postgres) start(ctx context.Context, f *Fixture) error {
+	var err error
+	if p.server, err = postgres.Start(ctx); err != nil {
+		return err
+	}
+	source := postgres.Source{
+		Organization: f.Organization.Name,
+		Get:          func(path string) ([]byte, error) { return f.Get(ctx, path) },
+		Walk: func(path string, each func(json.RawMessage) error) error {
+			_, err := f.Walk(ctx, path, each)
+			return err
+		},
+	}
+	source.Issues, source.Projects = some(f.Data)
+	if err := p.server.Load(ctx, source); err != nil {
+		return err
+	}
+	p.child, err = rivals.Start(p.bench.Self(ctx, PostgresCommand, p.server.DSN, f.Organization.Name))
+	return err
+}
+
+// some of the issues and projects, as paths name them.
+func some(data *dataset.Data) (issues []string, projects [][2]string) {
+	for i := range min(singles, len(data.Issues)) {
+		issues = append(issues, data.Issues[i].Name)
+	}
+	for i := range min(singles, len(data.Projects)) {
+		projects = append(projects, [2]string{string(data.Projects[i].Spec.RepositoryRef.Name), data.Projects[i].Name})
+	}
+	return issues, projects
+}
+
+// Side asks the handler for a path. The processor time of PostgreSQL is counted with its own.
+func (p *Postgres) Side(name, path string) measure.Side {
+	side := p.bench.Side(load.Target{Name: name, Address: p.child.Address,
+		Requests: [][]byte{load.Get(p.child.Address, path)}}, p.child.PID())
+	side.Children = p.server.PIDs
+	return side
+}
+
+// Get asks the handler once.
+func (p *Postgres) Get(ctx context.Context, path string) ([]byte, error) {
+	return get(ctx, "http://"+p.child.Address+path, "")
+}
+
+func (p *Postgres) close() error {
+	var err error
+	if p.child != nil {
+		err = p.child.Close()
+	}
+	if p.server != nil {
+		err = errors.Join(err, p.server.Stop())
+	}
+	return err
+}

@@ -1,0 +1,92 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+)
+
+// profileFor is how long a profile takes. What a measurement does after its last whole one is in none.
+const profileFor = 10 * time.Second
+
+// profileKinds are what is profiled at once: processor time, and what is allocated.
+var profileKinds = []string{"profile", "allocs"}
+
+// Profiled has profiles of a kube-apiserver saved, one after the other, each under the name of the
+// measurement in which it began and the number of its findings, until the function that it returns is called.
+func (b *Bench) Profiled(ctx context.Context, config *rest.Config, findings int) (stop func() error, err error) {
+	if b.Profiles == "" {
+		return func() error { return nil }, nil
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(b.Profiles, 0o750); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- b.profiles(ctx, client, config.Host, findings) }()
+	return func() error {
+		cancel()
+		return <-ended
+	}, nil
+}
+
+func (b *Bench) profiles(ctx context.Context, client *http.Client, host string, findings int) error {
+	for number := 1; ; number++ {
+		measurement := b.measurement.Load()
+		group, took := errgroup.WithContext(ctx)
+		for _, kind := range profileKinds {
+			path := filepath.Join(b.Profiles, fmt.Sprintf("%s-%d-%03d.%s.pprof", measurement, findings, number, kind))
+			group.Go(func() error { return saveProfile(took, client, host, kind, path) })
+		}
+		err := group.Wait()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("save a profile of kube-apiserver: %w", err)
+		}
+	}
+}
+
+func saveProfile(ctx context.Context, client *http.Client, host, kind, path string) error {
+	content, err := profile(ctx, client, host, kind, fmt.Sprintf("seconds=%.0f", profileFor.Seconds()))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, content, 0o600)
+}
+
+// profile asks kube-apiserver for one: see net/http/pprof.
+func profile(ctx context.Context, client *http.Client, host, kind, query string) ([]byte, error) {
+	address, err := url.JoinPath(host, "debug/pprof", kind)
+	if err != nil {
+		return nil, err
+	}
+	address += "?" + query
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(response.Body)
+	if response.StatusCode != http.StatusOK && err == nil {
+		err = fmt.Errorf("GET %s: %s: %s", address, response.Status, content)
+	}
+	return content, errors.Join(err, response.Body.Close())
+}

@@ -1,0 +1,57 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/appsec-dev/findings-operator/bench/internal/measure"
+)
+
+// Compare has the sides do their work in the rounds of the plan. Each begins when all is calm.
+func (b *Bench) Compare(ctx context.Context, sides ...measure.Side) (measure.Results, error) {
+	plan := b.Plan
+	plan.Before = b.Calm
+	return measure.Rounds(ctx, plan, sides...)
+}
+
+// CompareCollected does the same for sides that leave much garbage to kube-apiserver: before each turn what
+// is there is collected.
+func (b *Bench) CompareCollected(ctx context.Context, f *Fixture, sides ...measure.Side) (measure.Results, error) {
+	plan := b.Plan
+	plan.Before = func(ctx context.Context) error { return b.Collected(ctx, f) }
+	return measure.Rounds(ctx, plan, sides...)
+}
+
+// Calm returns when no control plane has anything to do any more. kube-apiserver collects garbage of a
+// hundred pages for seconds after it has sent them.
+func (b *Bench) Calm(ctx context.Context) error {
+	var pids []int
+	for _, f := range b.fixtures {
+		pids = slices.AppendSeq(pids, maps.Values(f.PIDs()))
+	}
+	return measure.AwaitIdle(ctx, pids)
+}
+
+// Collected returns when the fixture's kube-apiserver has collected its garbage and all is calm.
+func (b *Bench) Collected(ctx context.Context, f *Fixture) error {
+	if err := f.collect(ctx); err != nil {
+		return err
+	}
+	return b.Calm(ctx)
+}
+
+// collect has kube-apiserver collect its garbage.
+func (f *Fixture) collect(ctx context.Context) error {
+	client, err := rest.HTTPClientFor(f.Config)
+	if err != nil {
+		return err
+	}
+	if _, err := profile(ctx, client, f.Config.Host, "heap", "gc=1"); err != nil {
+		return fmt.Errorf("have kube-apiserver collect its garbage: %w", err)
+	}
+	return nil
+}

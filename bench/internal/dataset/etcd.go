@@ -1,0 +1,222 @@
+package dataset
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+const (
+	// prefix is where kube-apiserver keeps custom resources unless it is told otherwise.
+	prefix = "/registry/" + v1alpha1.GroupName + "/"
+	// batch is how many objects are put in at a time; etcd takes 1.5 MB and 128 operations.
+	batch = 96
+	// writers is how many batches are under way at a time.
+	writers = 4
+)
+
+// Loaded says what was put into etcd.
+type Loaded struct {
+	// Objects and Bytes of their values; Findings and FindingBytes of these alone.
+	Objects, Findings   int
+	Bytes, FindingBytes int64
+	// Revision of etcd after the last.
+	Revision int64
+}
+
+// put is one operation of a transaction of etcd's JSON interface, in which bytes are base64.
+type put struct {
+	Put struct {
+		Key   []byte `json:"key"`
+		Value []byte `json:"value"`
+	} `json:"requestPut"`
+}
+
+// after is what is put in last. All of a batch has one revision, and an API server that has taken in a
+// part of it takes itself to be there; of a later revision it knows that it has all that came before.
+var after = func() (p put) {
+	p.Put.Key, p.Put.Value = []byte("/loaded"), []byte("{}")
+	return p
+}()
+
+// Into puts everything into the etcd at that address, under the API server that uses it: that
+// learns of it by its watch. Findings come last, since they refer to the others.
+func (d *Data) Into(ctx context.Context, etcd string) (Loaded, error) {
+	loaded := Loaded{Findings: d.Findings()}
+	var before []put
+	add := func(resource, name string, object any) {
+		before = append(before, d.put(resource, name, object))
+	}
+	for _, o := range d.Repositories {
+		add("repositories", o.Name, o)
+	}
+	for _, o := range d.Projects {
+		add("projects", o.Name, o)
+	}
+	for _, o := range d.Reviews {
+		add("reviews", o.Name, o)
+	}
+	for _, o := range d.Issues {
+		add("reviewissues", o.Name, o)
+	}
+	for _, p := range before {
+		loaded.Bytes += int64(len(p.Put.Value))
+	}
+	loaded.Objects = len(before) + d.Findings()
+	if err := write(ctx, etcd, len(before), func(i int) put { return before[i] }, nil); err != nil {
+		return loaded, fmt.Errorf("load repositories and reviews: %w", err)
+	}
+	sizes := make([]int, d.Findings())
+	if err := write(ctx, etcd, d.Findings(), func(i int) put {
+		f := d.Finding(i)
+		return d.put("findings", f.Name, f)
+	}, sizes); err != nil {
+		return loaded, fmt.Errorf("load findings: %w", err)
+	}
+	for _, size := range sizes {
+		loaded.FindingBytes += int64(size)
+	}
+	loaded.Bytes += loaded.FindingBytes
+	if err := write(ctx, etcd, 1, func(int) put { return after }, nil); err != nil {
+		return loaded, fmt.Errorf("end the load: %w", err)
+	}
+	var err error
+	loaded.Revision, err = Revision(ctx, etcd)
+	return loaded, err
+}
+
+func (d *Data) put(resource, name string, object any) put {
+	var p put
+	p.Put.Key = []byte(prefix + resource + "/" + d.options.Namespace + "/" + name)
+	p.Put.Value = append(encode(object), '\n')
+	return p
+}
+
+// write puts n objects in, and notes their sizes where it is asked to.
+func write(ctx context.Context, etcd string, n int, object func(int) put, sizes []int) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(writers)
+	for from := 0; from < n && ctx.Err() == nil; from += batch {
+		group.Go(func() error {
+			var transaction struct {
+				Success []put `json:"success"`
+			}
+			for i := from; i < min(n, from+batch); i++ {
+				p := object(i)
+				if sizes != nil {
+					sizes[i] = len(p.Put.Value)
+				}
+				transaction.Success = append(transaction.Success, p)
+			}
+			return call(ctx, etcd, "/v3/kv/txn", transaction, &struct{}{})
+		})
+	}
+	return group.Wait()
+}
+
+// Revision is etcd's, which every write raises by one.
+func Revision(ctx context.Context, etcd string) (int64, error) {
+	var answer struct {
+		Header struct {
+			Revision string `json:"revision"`
+		} `json:"header"`
+	}
+	query := map[string]any{"key": []byte("/"), "countOnly": true}
+	if err := call(ctx, etcd, "/v3/kv/range", query, &answer); err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(answer.Header.Revision, 10, 64)
+}
+
+// WrittenSince counts the objects of the namespace's resource that were written after that revision.
+func WrittenSince(ctx context.Context, etcd string, revision int64, namespace, resource string) (int, error) {
+	from, to := between(namespace, resource)
+	var answer struct {
+		Kvs []struct{} `json:"kvs"`
+	}
+	query := map[string]any{"key": from, "range_end": to, "keysOnly": true,
+		"minModRevision": strconv.FormatInt(revision+1, 10)}
+	if err := call(ctx, etcd, "/v3/kv/range", query, &answer); err != nil {
+		return 0, err
+	}
+	return len(answer.Kvs), nil
+}
+
+// Stored returns the values of the objects of the namespace's resource.
+func Stored(ctx context.Context, etcd, namespace, resource string) ([][]byte, error) {
+	from, to := between(namespace, resource)
+	var answer struct {
+		Kvs []struct {
+			Value []byte `json:"value"`
+		} `json:"kvs"`
+	}
+	if err := call(ctx, etcd, "/v3/kv/range", map[string]any{"key": from, "range_end": to}, &answer); err != nil {
+		return nil, err
+	}
+	values := make([][]byte, len(answer.Kvs))
+	for i := range answer.Kvs {
+		values[i] = answer.Kvs[i].Value
+	}
+	return values, nil
+}
+
+// between are the bounds of the keys of the namespace's resource.
+func between(namespace, resource string) (from, to []byte) {
+	from = []byte(prefix + resource + "/" + namespace + "/")
+	to = bytes.Clone(from)
+	to[len(to)-1]++
+	return from, to
+}
+
+// patience is how long etcd may take that has much to do; then it answers that it is not available.
+var patience = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Steps: 12, Cap: 10 * time.Second}
+
+// call asks etcd, again where it was too busy: what is put twice is the same.
+func call(ctx context.Context, etcd, path string, body, into any) error {
+	content, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	var last error
+	err = wait.ExponentialBackoffWithContext(ctx, patience, func(ctx context.Context) (bool, error) {
+		last = callOnce(ctx, etcd, path, content, into)
+		return !errors.Is(last, errBusy), nil
+	})
+	if last != nil {
+		return last
+	}
+	return err
+}
+
+var errBusy = errors.New("etcd is busy")
+
+func callOnce(ctx context.Context, etcd, path string, content []byte, into any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, etcd+path, bytes.NewReader(content))
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close() //nolint:errcheck // only read from
+	if response.StatusCode != http.StatusOK {
+		said, _ := io.ReadAll(io.LimitReader(response.Body, 500)) //nolint:errcheck // the status says enough
+		if response.StatusCode == http.StatusServiceUnavailable {
+			return fmt.Errorf("%w: %s", errBusy, said)
+		}
+		return fmt.Errorf("etcd answers %s: %s", response.Status, said)
+	}
+	return json.NewDecoder(response.Body).Decode(into)
+}

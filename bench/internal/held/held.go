@@ -1,0 +1,170 @@
+// Package held is what the service's start and memory are compared with: a list of the same objects by
+// client-go, and a cache of controller-runtime's with its default settings that holds them. Both are
+// made in a process of their own.
+package held
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
+)
+
+// Way is how the objects are read.
+type Way string
+
+// The ways.
+const (
+	// List lists each kind whole, all kinds at once, from the API server's cache, as informers do that do not stream.
+	List Way = "list"
+	// Cache has controller-runtime's cache hold them.
+	Cache Way = "cache"
+)
+
+// Job says what to read, and from where.
+type Job struct {
+	Way  Way    `json:"way"`
+	Host string `json:"host"`
+	CA   []byte `json:"ca"`
+	// Token of a service account that may list everything.
+	Token string `json:"token"`
+}
+
+// Result of a job.
+type Result struct {
+	// Objects that were read.
+	Objects int `json:"objects"`
+	// Heap is what is in use, in bytes, after the garbage was collected.
+	Heap  uint64 `json:"heap"`
+	Error string `json:"error,omitempty"`
+}
+
+// kinds that the REST API holds, by their resources.
+var kinds = []struct {
+	resource string
+	list     func() client.ObjectList
+	object   client.Object
+}{
+	{"findings", func() client.ObjectList { return &v1alpha1.FindingList{} }, &v1alpha1.Finding{}},
+	{"repositories", func() client.ObjectList { return &v1alpha1.RepositoryList{} }, &v1alpha1.Repository{}},
+	{"projects", func() client.ObjectList { return &v1alpha1.ProjectList{} }, &v1alpha1.Project{}},
+	{"reviews", func() client.ObjectList { return &v1alpha1.ReviewList{} }, &v1alpha1.Review{}},
+	{"reviewissues", func() client.ObjectList { return &v1alpha1.ReviewIssueList{} }, &v1alpha1.ReviewIssue{}},
+	{"webhookdeliveries",
+		func() client.ObjectList { return &v1alpha1.WebhookDeliveryList{} }, &v1alpha1.WebhookDelivery{}},
+	{"organizations", func() client.ObjectList { return &v1alpha1.OrganizationList{} }, &v1alpha1.Organization{}},
+}
+
+// Serve does the one job that comes in, answers with its result, and holds what it has read until
+// the input ends.
+func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var job Job
+	input := json.NewDecoder(in)
+	if err := input.Decode(&job); err != nil {
+		return err
+	}
+	result, holds := do(ctx, job)
+	if err := json.NewEncoder(out).Encode(result); err != nil {
+		return err
+	}
+	_, err := io.Copy(io.Discard, in)
+	runtime.KeepAlive(holds)
+	return err
+}
+
+// do returns what it holds beside the result.
+func do(ctx context.Context, job Job) (Result, any) {
+	config := &rest.Config{
+		Host: job.Host, BearerToken: job.Token, QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAData: job.CA},
+	}
+	if job.Way == List {
+		// How much it holds is not asked for, only when it is done.
+		lists, err := listAll(ctx, config)
+		return Result{Objects: countOf(lists), Error: said(err)}, lists
+	}
+	held, err := cacheAll(ctx, config)
+	if err != nil {
+		return Result{Error: said(err)}, nil
+	}
+	runtime.GC()
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	result := Result{Heap: memory.HeapAlloc}
+	for _, kind := range kinds {
+		list := kind.list()
+		if err := held.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return Result{Error: said(err)}, nil
+		}
+		result.Objects += meta.LenList(list)
+	}
+	return result, held
+}
+
+func said(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func listAll(ctx context.Context, config *rest.Config) ([]client.ObjectList, error) {
+	c, err := kube.NewClient(config)
+	if err != nil {
+		return nil, err
+	}
+	lists := make([]client.ObjectList, len(kinds))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, kind := range kinds {
+		lists[i] = kind.list()
+		group.Go(func() error {
+			return c.Get().Resource(kind.resource).
+				VersionedParams(&metav1.ListOptions{ResourceVersion: "0"}, metav1.ParameterCodec).
+				Do(ctx).Into(lists[i])
+		})
+	}
+	return lists, group.Wait()
+}
+
+func countOf(lists []client.ObjectList) int {
+	count := 0
+	for _, list := range lists {
+		count += meta.LenList(list)
+	}
+	return count
+}
+
+func cacheAll(ctx context.Context, config *rest.Config) (cache.Cache, error) {
+	scheme := kruntime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	held, err := cache.New(config, cache.Options{Scheme: scheme})
+	if err != nil {
+		return nil, err
+	}
+	for _, kind := range kinds {
+		if _, err := held.GetInformer(ctx, kind.object, cache.BlockUntilSynced(false)); err != nil {
+			return nil, fmt.Errorf("%s: %w", kind.resource, err)
+		}
+	}
+	go held.Start(ctx) //nolint:errcheck // where it fails nothing syncs
+	if !held.WaitForCacheSync(ctx) {
+		return nil, ctx.Err()
+	}
+	return held, nil
+}

@@ -1,0 +1,81 @@
+package plane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// RequestsPerMinute is the limit of each key: the highest allowed value.
+const RequestsPerMinute = 1_000_000
+
+// Organization is one with API keys.
+type Organization struct {
+	Name, Namespace string
+	// Tokens of its API keys.
+	Tokens []string
+}
+
+// NewOrganization makes an organization with so many API keys. The controllers must run.
+func (p *Plane) NewOrganization(ctx context.Context, name string, keys int) (*Organization, error) {
+	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := p.Client.Create(ctx, organization); err != nil {
+		return nil, err
+	}
+	out := &Organization{Name: name, Namespace: v1alpha1.NamespacePrefix + name}
+	if err := harness.Until(ctx, "it has a namespace", func(ctx context.Context) error {
+		if err := p.Client.Get(ctx, client.ObjectKeyFromObject(organization), organization); err != nil {
+			return err
+		}
+		if organization.Status.Namespace == "" {
+			return errors.New("it has no namespace yet")
+		}
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("organization %s: %w", name, err)
+	}
+	for i := range keys {
+		token, err := p.NewKey(ctx, out.Namespace, fmt.Sprintf("bench-%d", i))
+		if err != nil {
+			return nil, err
+		}
+		out.Tokens = append(out.Tokens, token)
+	}
+	return out, nil
+}
+
+// NewKey makes an API key with the scopes, or with those of a key that lists none, and returns its token. The
+// controllers must run.
+func (p *Plane) NewKey(ctx context.Context, namespace, name string, scopes ...v1alpha1.Scope) (string, error) {
+	key := &v1alpha1.APIKey{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: v1alpha1.APIKeySpec{
+			RateLimit: &v1alpha1.RateLimit{RequestsPerMinute: ptr.To[int32](RequestsPerMinute)}, Scopes: scopes,
+		},
+	}
+	if err := p.Client.Create(ctx, key); err != nil {
+		return "", err
+	}
+	secret := &corev1.Secret{}
+	err := harness.Until(ctx, "it has a token", func(ctx context.Context) error {
+		if err := p.Client.Get(ctx, client.ObjectKeyFromObject(key), key); err != nil {
+			return err
+		}
+		if key.Status.SecretRef == nil {
+			return errors.New("it has no token yet")
+		}
+		return p.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: string(key.Status.SecretRef.Name)}, secret)
+	})
+	if err != nil {
+		return "", fmt.Errorf("API key %s: %w", name, err)
+	}
+	return string(secret.Data[v1alpha1.APIKeyTokenKey]), nil
+}

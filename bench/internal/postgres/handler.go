@@ -1,0 +1,223 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// handler answers as the REST API does, out of PostgreSQL, and without keys, limits and logs: what a
+// service could be that keeps its data there and renders items when they are written. Items go from
+// the connection's buffer to the answer without being read.
+type handler struct {
+	pool    *pgxpool.Pool
+	buffers sync.Pool
+}
+
+// poolSettings have as many connections as there may be callers, and some open from the start.
+const poolSettings = " pool_max_conns=32 pool_min_conns=8"
+
+// Handler serves the organization's data that Load has put into that database.
+func Handler(ctx context.Context, dsn, organization string) (http.Handler, error) {
+	pool, err := pgxpool.New(ctx, dsn+poolSettings)
+	if err != nil {
+		return nil, err
+	}
+	if err := pool.Ping(ctx); err != nil {
+		return nil, err
+	}
+	h := &handler{pool: pool, buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }}}
+	gin.SetMode(gin.ReleaseMode)
+	engine := gin.New()
+	// The organization is the key's; whose key it is costs this handler nothing.
+	engine.GET("/v1/findings", h.list(organization, findings))
+	engine.GET("/v2/repos", h.list(organization, repositories))
+	engine.GET("/v1/reviews", h.list(organization, reviews))
+	engine.GET("/v2/findings/:id", h.single(organization, "select item from findings_v2 where org = $1 and id = $2"))
+	engine.GET("/v2/issues/:id", h.single(organization, "select item from issues where org = $1 and id = $2"))
+	engine.GET("/v2/projects/:id", h.single(organization, "select item from projects where org = $1 and id = $2"))
+	return engine, nil
+}
+
+// source is what a list is read from.
+type source struct {
+	table, order string
+	size         int
+	// conditions are the SQL of the query parameters that are given, with %d for the argument's number.
+	conditions func(query func(string) string) (sql []string, arguments []any, err error)
+}
+
+var (
+	findings     = source{table: "findings", order: "created_at", size: 100}
+	repositories = source{table: "repositories", order: "created_at", size: 100}
+	reviews      = source{table: "reviews", order: "updated_at", size: 10, conditions: reviewConditions}
+)
+
+func reviewConditions(query func(string) string) (sql []string, arguments []any, err error) {
+	for parameter, condition := range map[string]string{"start_time": "updated_at >= $%d",
+		"end_time": "updated_at < $%d"} {
+		if query(parameter) == "" {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339, query(parameter))
+		if err != nil {
+			return nil, nil, err
+		}
+		sql, arguments = append(sql, condition), append(arguments, at)
+	}
+	if status := query("status"); status != "" {
+		sql, arguments = append(sql, "status = $%d"), append(arguments, status)
+	}
+	switch query("custom") {
+	case "open_with_issues":
+		sql = append(sql, "status = 'open' and open_issues > 0")
+	case "merged_with_issues":
+		sql = append(sql, "status = 'merged' and open_issues > 0")
+	case "reviewed":
+		sql = append(sql, "reviewed")
+	case "not_reviewed":
+		sql = append(sql, "not reviewed")
+	}
+	return sql, arguments, nil
+}
+
+func (h *handler) list(organization string, s source) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		buffer := h.buffers.Get().(*bytes.Buffer)
+		defer h.buffers.Put(buffer)
+		buffer.Reset()
+		if err := h.page(c.Request.Context(), buffer, organization, s, c.Query); err != nil {
+			c.String(http.StatusInternalServerError, err.Error())
+			return
+		}
+		c.Data(http.StatusOK, "application/json", buffer.Bytes())
+	}
+}
+
+// page writes one: a keyset query for the rows, with the total beside.
+func (h *handler) page(ctx context.Context, into *bytes.Buffer, organization string, s source,
+	query func(string) string) error {
+	size := s.size
+	if given := query("size"); given != "" {
+		var err error
+		if size, err = strconv.Atoi(given); err != nil {
+			return err
+		}
+	}
+	where, arguments := []string{"org = $1"}, []any{organization}
+	if s.conditions != nil {
+		conditions, values, err := s.conditions(query)
+		if err != nil {
+			return err
+		}
+		for _, condition := range conditions {
+			if strings.Contains(condition, "%d") {
+				arguments = append(arguments, values[0])
+				values = values[1:]
+				condition = fmt.Sprintf(condition, len(arguments))
+			}
+			where = append(where, condition)
+		}
+	}
+	total := fmt.Sprintf("select n from totals where org = $1 and kind = '%s'", s.table)
+	if len(where) > 1 {
+		total = fmt.Sprintf("select count(*) from %s where %s", s.table, strings.Join(where, " and "))
+	}
+	if cursor := query("cursor"); cursor != "" {
+		at, id, err := parseCursor(cursor)
+		if err != nil {
+			return err
+		}
+		arguments = append(arguments, at, id)
+		where = append(where, fmt.Sprintf("(%s, id) < ($%d, $%d)", s.order, len(arguments)-1, len(arguments)))
+	}
+	sql := fmt.Sprintf("select item, %s, id, (%s) from %s where %s order by %s desc, id desc limit %d",
+		s.order, total, s.table, strings.Join(where, " and "), s.order, size+1)
+	rows, err := h.pool.Query(ctx, sql, arguments...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	return writePage(into, rows, size)
+}
+
+// writePage writes rows of item, time, id and total.
+func writePage(into *bytes.Buffer, rows pgx.Rows, size int) error {
+	into.WriteString(`{"items":[`)
+	var last struct {
+		at    time.Time
+		id    string
+		total int64
+	}
+	n := 0
+	for rows.Next() {
+		n++
+		if n > size {
+			continue
+		}
+		if n > 1 {
+			into.WriteByte(',')
+		}
+		// In the binary format a bytea is its bytes.
+		into.Write(rows.RawValues()[0])
+		if n == size || n == 1 {
+			if err := rows.Scan(nil, &last.at, &last.id, &last.total); err != nil {
+				return err
+			}
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	next := ""
+	if n > size {
+		next = formatCursor(last.at, last.id)
+	}
+	fmt.Fprintf(into, `],"has_more":%t,"next_cursor":%q,"total":%d}`, n > size, next, last.total)
+	return nil
+}
+
+func (h *handler) single(organization, sql string) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		rows, err := h.pool.Query(c.Request.Context(), sql, organization, c.Param("id"))
+		if err != nil {
+			c.String(http.StatusInternalServerError, err.Error())
+			return
+		}
+		defer rows.Close()
+		if !rows.Next() {
+			c.Status(http.StatusNotFound)
+			return
+		}
+		c.Data(http.StatusOK, "application/json", rows.RawValues()[0])
+	}
+}
+
+// formatCursor names the row that a page ended with.
+func formatCursor(at time.Time, id string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(at.UnixMicro(), 10) + " " + id))
+}
+
+func parseCursor(cursor string) (time.Time, string, error) {
+	content, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil {
+		return time.Time{}, "", err
+	}
+	at, id, found := strings.Cut(string(content), " ")
+	if !found {
+		return time.Time{}, "", errors.New("no cursor")
+	}
+	micros, err := strconv.ParseInt(at, 10, 64)
+	return time.UnixMicro(micros), id, err
+}

@@ -1,0 +1,170 @@
+// Package report writes what was measured: for each section a page of tables in Markdown with a picture, and
+// the figures that matter most in the summary of one document.
+//
+// The document keeps what people wrote in it: the summary stands between two marks, and nothing else is touched.
+package report
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Section is what one measurement found.
+type Section struct {
+	// Name of the section's page and picture, without their suffixes.
+	Name string
+	// Title and Text, in Markdown; the text says how it was measured.
+	Title, Text string
+	// Rows are figures that were wanted.
+	Rows []Row
+	// Tables of all else.
+	Tables []Table
+	// Charts of the section's picture.
+	Charts []Chart
+}
+
+// Verdict says whether a figure was reached.
+type Verdict string
+
+// The verdicts.
+const (
+	Reached    Verdict = "reached"
+	NotReached Verdict = "**not reached**"
+	NotRun     Verdict = "not run"
+	// Shown is for figures that nothing was asked of.
+	Shown Verdict = ""
+)
+
+// Row is one figure.
+type Row struct {
+	Measure, Wanted, Measured string
+	Verdict                   Verdict
+	// Key figures are in the summary, and so is each that was not reached. Of the others the summary only
+	// counts how many were reached.
+	Key bool
+}
+
+// AtLeast is a row of a figure that is to be so much or more.
+func AtLeast(measure string, wanted, measured float64, format string) Row {
+	return Row{
+		Measure: measure, Wanted: "at least " + fmt.Sprintf(format, wanted),
+		Measured: fmt.Sprintf(format, measured), Verdict: verdict(measured >= wanted),
+	}
+}
+
+// AtMost is a row of a figure that is to be so much or less.
+func AtMost(measure string, wanted, measured float64, format string) Row {
+	return Row{
+		Measure: measure, Wanted: "at most " + fmt.Sprintf(format, wanted),
+		Measured: fmt.Sprintf(format, measured), Verdict: verdict(measured <= wanted),
+	}
+}
+
+// Missing is a row of what could not be measured, with the reason.
+func Missing(measure, wanted, reason string) Row {
+	return Row{Measure: measure, Wanted: wanted, Measured: reason, Verdict: NotRun}
+}
+
+func verdict(reached bool) Verdict {
+	if reached {
+		return Reached
+	}
+	return NotReached
+}
+
+// Table is a table of Markdown. Columns but the first are set to the right.
+type Table struct {
+	Title   string
+	Columns []string
+	Rows    [][]string
+}
+
+// Chart is bars, in groups, on a logarithmic scale.
+type Chart struct {
+	Title, Unit string
+	Groups      []Group
+}
+
+// Group of bars that stand together.
+type Group struct {
+	Name string
+	Bars []Bar
+}
+
+// Bar of a chart. Bars of one name have one colour.
+type Bar struct {
+	Name  string
+	Value float64
+}
+
+// InSummary marks the row as a key figure.
+func (r Row) InSummary() Row {
+	r.Key = true
+	return r
+}
+
+// Markdown returns the section's page, beside which its picture lies.
+func (s *Section) Markdown(run Run) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\n", s.Title)
+	if s.Text != "" {
+		fmt.Fprintf(&b, "%s\n\n", strings.TrimSpace(s.Text))
+	}
+	if len(s.Rows) > 0 {
+		table := Table{Columns: []string{"Measure", "Wanted", "Measured", ""}}
+		for _, row := range s.Rows {
+			table.Rows = append(table.Rows, []string{row.Measure, row.Wanted, row.Measured, string(row.Verdict)})
+		}
+		table.write(&b)
+	}
+	if len(s.Charts) > 0 {
+		fmt.Fprintf(&b, "![%s](%s.svg)\n\n", s.Title, s.Name)
+	}
+	for i := range s.Tables {
+		s.Tables[i].write(&b)
+	}
+	fmt.Fprintf(&b, "<sub>%s</sub>\n", run)
+	return b.String()
+}
+
+// link leads from the document to the section's page.
+func (s *Section) link() string {
+	return fmt.Sprintf("[%s](%s/%s.md)", s.Title, pagesFolder, s.Name)
+}
+
+// lines returns the section's lines of the summary.
+func (s *Section) lines() []string {
+	var lines []string
+	line := func(row Row) {
+		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s | %s |", s.link(), row.Measure, row.Wanted, row.Measured,
+			row.Verdict))
+	}
+	others := 0
+	for _, row := range s.Rows {
+		switch {
+		case row.Key || row.Verdict == NotReached || row.Verdict == NotRun:
+			line(row)
+		case row.Verdict == Reached:
+			others++
+		}
+	}
+	if others > 0 {
+		line(Row{Measure: fmt.Sprintf("%d more figures", others), Verdict: Reached})
+	}
+	return lines
+}
+
+func (t *Table) write(b *strings.Builder) {
+	if t.Title != "" {
+		fmt.Fprintf(b, "%s\n\n", t.Title)
+	}
+	fmt.Fprintf(b, "| %s |\n|", strings.Join(t.Columns, " | "))
+	for i := range t.Columns {
+		b.WriteString(map[bool]string{true: "---|", false: "--:|"}[i == 0])
+	}
+	b.WriteString("\n")
+	for _, row := range t.Rows {
+		fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
+	}
+	b.WriteString("\n")
+}

@@ -1,0 +1,145 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	kube "sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/client"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+const (
+	// patience bounds everything that is waited for.
+	patience = 2 * time.Minute
+	// pause is between two looks at whether the service knows the key.
+	pause = 200 * time.Millisecond
+)
+
+// The examples run against the real service, and find in it what they print.
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) (code int) {
+	flag.Parse()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	stop, err := serve(ctx)
+	defer func() {
+		if err := stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "stop the service:", err)
+			code = 1
+		}
+	}()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "start the service:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+// serve starts the service with an organization in it, and sets where the examples find it.
+func serve(ctx context.Context) (stop func() error, err error) {
+	var stops []func() error
+	stop = func() error {
+		var errs []error
+		for i := len(stops) - 1; i >= 0; i-- {
+			errs = append(errs, stops[i]())
+		}
+		return errors.Join(errs...)
+	}
+	programs, err := harness.Build(ctx)
+	if err != nil {
+		return stop, err
+	}
+	folder, err := os.MkdirTemp("", "client-")
+	if err != nil {
+		return stop, err
+	}
+	stops = append(stops, func() error { return os.RemoveAll(folder) })
+	env, err := testenv.Start()
+	if err != nil {
+		return stop, err
+	}
+	stops = append(stops, env.Stop)
+	controller, facade, err := env.Operator(ctx, harness.Operator{
+		Binary: filepath.Join(programs, "findings-operator"), Folder: folder, Namespace: testenv.SystemNamespace,
+	})
+	if err != nil {
+		return stop, err
+	}
+	for _, component := range []*harness.Component{controller, facade} {
+		stops = append(stops, component.Stop)
+		if err := component.StartReady(ctx); err != nil {
+			return stop, err
+		}
+	}
+	address = "http://" + facade.Address
+	return stop, populate(ctx, env.Client)
+}
+
+func populate(ctx context.Context, c kube.Client) error {
+	organization := builder.Organization("acme").Build()
+	if err := c.Create(ctx, organization); err != nil {
+		return err
+	}
+	if err := harness.Until(ctx, "the organization has its namespace", func(ctx context.Context) error {
+		err := c.Get(ctx, kube.ObjectKeyFromObject(organization), organization)
+		if err == nil && organization.Status.Namespace == "" {
+			err = errors.New("it has none")
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	namespace, key := organization.Status.Namespace, builder.APIKey("ci").In(organization.Status.Namespace).Build()
+	for _, object := range []kube.Object{
+		key,
+		builder.Repository("storefront").In(namespace).Build(),
+		builder.Project("web").In(namespace).Repository("storefront").Build(),
+		builder.Finding("sql-injection").In(namespace).Project("storefront", "web").Build(),
+		builder.Finding("weak-hash").In(namespace).Project("storefront", "web").Build(),
+		builder.Finding("path-traversal").In(namespace).Project("storefront", "web").Build(),
+	} {
+		if err := c.Create(ctx, object); err != nil {
+			return err
+		}
+	}
+	if err := harness.Until(ctx, "the key has a token", func(ctx context.Context) error {
+		secret := &corev1.Secret{}
+		err := c.Get(ctx, kube.ObjectKey{Namespace: namespace, Name: "ci-token"}, secret)
+		apiKey = string(secret.Data["token"])
+		return err
+	}); err != nil {
+		return err
+	}
+	return harness.Until(ctx, "the REST API lists the findings", listsAll)
+}
+
+func listsAll(ctx context.Context) error {
+	findings, err := client.New(address, apiKey)
+	if err != nil {
+		return err
+	}
+	page, err := findings.ListFindingsV2WithResponse(ctx, &client.ListFindingsV2Params{})
+	if err != nil {
+		return err
+	}
+	if page.JSON200 != nil && page.JSON200.Total == 3 {
+		return nil
+	}
+	select { // requests without a known key are counted, and limited
+	case <-time.After(pause):
+	case <-ctx.Done():
+	}
+	return fmt.Errorf("%s: %.300s", page.Status(), page.Body)
+}

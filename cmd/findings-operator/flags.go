@@ -1,0 +1,84 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// commonOptions are the flags that controllers and REST API share.
+type commonOptions struct {
+	kubeconfig         string
+	findingsKubeconfig string
+	namespace          string
+	logLevel           string
+	logFormat          string
+}
+
+func (o *commonOptions) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "",
+		"kubeconfig file; without it $KUBECONFIG, ~/.kube/config, or the pod's service account")
+	flags.StringVar(&o.findingsKubeconfig, "findings-kubeconfig", "",
+		"kubeconfig file of the API server that stores the kinds, if it is not that of --kubeconfig")
+	flags.StringVar(&o.namespace, "namespace", "findings-system", "namespace of the operator")
+	flags.StringVar(&o.logLevel, "log-level", "info", "lowest level that is logged: debug, info, warn or error")
+	flags.StringVar(&o.logFormat, "log-format", "json", "format of the log on standard error: json or text")
+}
+
+func (o *commonOptions) validate() error {
+	var problems []error
+	if invalid := validation.IsDNS1123Label(o.namespace); len(invalid) > 0 {
+		problems = append(problems, fmt.Errorf("--namespace %q is not a valid namespace name: %s", o.namespace,
+			strings.Join(invalid, "; ")))
+	}
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, o.logLevel) {
+		problems = append(problems, fmt.Errorf("--log-level must be debug, info, warn or error, not %q", o.logLevel))
+	}
+	switch o.logFormat {
+	case "json", "text":
+	case "console": // what --zap-encoder called text
+	default:
+		problems = append(problems, fmt.Errorf("--log-format must be json or text, not %q", o.logFormat))
+	}
+	return errors.Join(problems...)
+}
+
+func (o *commonOptions) level() (level slog.Level, err error) {
+	return level, level.UnmarshalText([]byte(o.logLevel))
+}
+
+// local reaches the cluster that the process runs in.
+func (o *commonOptions) local(manager string) (*rest.Config, error) {
+	return loadConfig("--kubeconfig", o.kubeconfig, manager)
+}
+
+// plane reaches the API server that stores the kinds, mostly the same one.
+func (o *commonOptions) plane(manager string) (*rest.Config, error) {
+	if o.findingsKubeconfig == "" {
+		return o.local(manager)
+	}
+	return loadConfig("--findings-kubeconfig", o.findingsKubeconfig, manager)
+}
+
+// loadConfig reads a kubeconfig file, or what stands in for it. manager is the field manager that the process
+// writes as.
+func loadConfig(flag, path, manager string) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = path
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the API server (give %s, or run in a pod): %w", flag, err)
+	}
+	// The API server shares itself out by Priority and Fairness; client-go's own default of five
+	// requests a second would make an import of 10,000 findings take half an hour.
+	config.QPS = -1
+	config.UserAgent = rest.DefaultKubernetesUserAgent() + "/" + manager
+	return config, nil
+}

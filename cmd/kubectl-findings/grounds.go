@@ -1,0 +1,86 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// noGrounds as a flag's value takes away what was there.
+const noGrounds = "none"
+
+// groundFlags say why a decision is made, and when it ends.
+type groundFlags struct {
+	reason, expiresAt string
+	expiresIn         time.Duration
+}
+
+func (f *groundFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.reason, "reason", "", "why: "+strings.Join(reasonWords(), ", ")+"; none takes it away")
+	flags.StringVar(&f.expiresAt, "expires-at", "",
+		"when the decision ends, for example 2026-12-31T00:00:00Z; none takes the end away")
+	flags.DurationVar(&f.expiresIn, "expires-in", 0, "how long the decision lasts, for example 720h")
+}
+
+// grounds are what the flags mean; nil: nothing is said of it.
+type grounds struct {
+	reason    *v1alpha1.DecisionReason
+	expiresAt *v1alpha1.Time
+}
+
+func (f *groundFlags) read(now time.Time) (grounds, error) {
+	reason, err := f.readReason()
+	end, errOfEnd := f.readEnd(now)
+	return grounds{reason, end}, errors.Join(err, errOfEnd)
+}
+
+func (f *groundFlags) readReason() (*v1alpha1.DecisionReason, error) {
+	reason := v1alpha1.DecisionReason(f.reason)
+	switch {
+	case f.reason == "":
+		return nil, nil
+	case f.reason == noGrounds:
+		reason = ""
+	case !slices.Contains(v1alpha1.DecisionReasons(), reason):
+		return nil, fmt.Errorf("--reason is %q and must be one of %s, or %s", f.reason, strings.Join(reasonWords(), ", "),
+			noGrounds)
+	}
+	return &reason, nil
+}
+
+func (f *groundFlags) readEnd(now time.Time) (*v1alpha1.Time, error) {
+	var end v1alpha1.Time
+	switch {
+	case f.expiresAt != "" && f.expiresIn != 0:
+		return nil, errors.New("--expires-at and --expires-in exclude each other: use one of them")
+	case f.expiresAt == noGrounds:
+		return &end, nil
+	case f.expiresAt != "":
+		var err error
+		if end, err = v1alpha1.ParseTime(f.expiresAt); err != nil {
+			return nil, fmt.Errorf("--expires-at: %w", err)
+		}
+		end = v1alpha1.NewTime(end.UTC().Truncate(time.Second)) // as it is stored
+	case f.expiresIn != 0:
+		end = v1alpha1.NewTime(now.UTC().Truncate(time.Second).Add(f.expiresIn))
+	default:
+		return nil, nil
+	}
+	if !end.After(now) {
+		return nil, fmt.Errorf("the decision would end at %s, which is not in the future", end.UTC().Format(time.RFC3339))
+	}
+	return &end, nil
+}
+
+func reasonWords() (words []string) {
+	for _, reason := range v1alpha1.DecisionReasons() {
+		words = append(words, string(reason))
+	}
+	return words
+}

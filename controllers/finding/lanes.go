@@ -1,0 +1,34 @@
+package finding
+
+import (
+	"context"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+)
+
+// decisionsFirst enqueues a finding ahead of all that an import has changed. It is for findings with a decision that
+// their status does not record yet: a person waits for it, and a scanner does not.
+func decisionsFirst() handler.EventHandler {
+	return watch.Changes(func(_ context.Context, change watch.Change, q watch.Queue) {
+		watch.AddFirst(q, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(change.Object())})
+	})
+}
+
+// ofDecisions and ofScanners share the events among the lanes: each finding is in one.
+var (
+	ofDecisions = predicate.And(worthReconciling, predicate.NewPredicateFuncs(decisionWaits))
+	ofScanners  = predicate.And(worthReconciling, predicate.Not(predicate.NewPredicateFuncs(decisionWaits)))
+)
+
+// decisionWaits reports whether a decision is still to be recorded. One that is being deleted is in no hurry.
+func decisionWaits(object client.Object) bool {
+	finding, isFinding := object.(*v1alpha1.Finding)
+	return isFinding && finding.DeletionTimestamp.IsZero() && findingstate.DecisionWaits(finding)
+}

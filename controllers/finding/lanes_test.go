@@ -1,0 +1,76 @@
+package finding
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// The decided finding came last, so all others would be reconciled before it.
+func TestADecisionIsRecordedBeforeTheBacklogOfAnImport(t *testing.T) {
+	const backlog, putAtATime = 1500, 8
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
+	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build())
+	t.Cleanup(func() { // later tests would reconcile what is left
+		harness.Must(t, env.Client.DeleteAllOf(context.Background(), &v1alpha1.Finding{}, client.InNamespace(ns)))
+	})
+	var group errgroup.Group
+	group.SetLimit(putAtATime)
+	for i := range backlog { // faster than through the API server, and than the controllers follow
+		group.Go(func() error { return putFinding(t, ns, fmt.Sprintf("f-%d", i)) })
+	}
+	harness.Must(t, group.Wait())
+	decided := builder.Finding("decided").In(ns).Build()
+	env.Create(t, decided)
+	mergePatch(t, decided, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+	began := revision(t, decided)
+	observed(t, decided)
+
+	list := &v1alpha1.FindingList{}
+	harness.Must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
+	before, waiting := 0, 0
+	for i := range list.Items {
+		switch f := &list.Items[i]; {
+		case f.Status.ObservedGeneration == 0:
+			waiting++
+		case revision(t, f) > began && revision(t, f) < revision(t, decided):
+			before++
+		}
+	}
+	t.Logf("%d findings were reconciled between the decision and its record, %d waited", before, waiting)
+	if before > backlog/10 || waiting == 0 {
+		t.Errorf("%d of %d findings were reconciled before the decision was recorded, and %d waited: it was not ahead",
+			before, backlog, waiting)
+	}
+}
+
+func revision(t *testing.T, finding *v1alpha1.Finding) int64 {
+	t.Helper()
+	number, err := strconv.ParseInt(finding.ResourceVersion, 10, 64)
+	harness.Must(t, err)
+	return number
+}
+
+func putFinding(t *testing.T, namespace, name string) error {
+	finding := builder.Finding(name).In(namespace).Build()
+	finding.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Finding"}
+	finding.UID, finding.Generation, finding.CreationTimestamp = types.UID(name), 1, metav1.Now()
+	content, err := json.Marshal(finding)
+	if err != nil {
+		return err
+	}
+	return env.PutIntoEtcd(t.Context(), "findings", namespace, name, content)
+}

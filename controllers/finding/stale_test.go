@@ -1,0 +1,62 @@
+package finding
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+func TestAStaleDecisionIsKeptAndMarkedUntilItIsRepeated(t *testing.T) {
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
+	places(t, ns)
+	finding := builder.Finding("f-1").In(ns).Tool("gosec", v1alpha1.CategoryCode).Build()
+	env.Create(t, finding)
+	observed(t, finding)
+	g := NewWithT(t)
+
+	mergePatch(t, finding, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+	mergePatch(t, finding, `{"spec":{"details":{"severity":"high"}}}`)
+	observed(t, finding)
+	stale := v1alpha1.FindCondition(finding.Status.Conditions, v1alpha1.ConditionDecisionStale)
+	g.Expect(stale).NotTo(BeNil(), "whether or not the controllers saw the decision before the change")
+	g.Expect(stale.Reason).To(Equal(v1alpha1.ReasonSeverityChanged))
+	g.Expect(stale.Message).To(ContainSubstring("severity low, now high"))
+	g.Expect(finding.Spec.Triage.UserStatus).To(Equal(v1alpha1.UserStatusMuted))
+	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateOpenMuted))
+
+	mergePatch(t, finding, `{"spec":{"triage":{"basis":"now"}}}`)
+	observed(t, finding)
+	g.Expect(v1alpha1.FindCondition(finding.Status.Conditions, v1alpha1.ConditionDecisionStale)).To(BeNil())
+	g.Expect(v1alpha1.IsConditionTrue(finding.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
+	last := finding.Status.Transitions[len(finding.Status.Transitions)-1]
+	g.Expect(strings.Join([]string{string(last.Type), last.From, last.To}, " ")).To(Equal("triaged muted muted"))
+	g.Expect(last.By).To(Equal(finding.Spec.Triage.By), "it is signed")
+}
+
+func TestASuppressionIsAnEventOfTheFinding(t *testing.T) {
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
+	places(t, ns)
+	receive(t, ns, "all", nil)
+	finding := builder.Finding("f-1").In(ns).Tool("gosec", v1alpha1.CategoryCode).Build()
+	env.Create(t, finding)
+	observed(t, finding)
+	mergePatch(t, finding, `{"spec":{"suppression":{"kind":"inSource","justification":"a constant"}}}`)
+	observed(t, finding)
+	g := NewWithT(t)
+	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateOpenMuted))
+	g.Expect(finding.Status.Transitions[1].Comment).To(Equal("inSource: a constant"))
+	mergePatch(t, finding, `{"spec":{"suppression":null}}`)
+	observed(t, finding)
+	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateOpen))
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.created 1", "finding.suppressed 2", "finding.unsuppressed 3"))
+	})
+}

@@ -1,0 +1,74 @@
+package ledger
+
+import (
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/transitions"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
+)
+
+// The kinds that record transitions.
+var (
+	Finding = paged(kindOf("Finding", webhooks.FindingEventPrefix, &v1alpha1.Finding{}, &v1alpha1.FindingList{},
+		func(f *v1alpha1.Finding) Book { return Book{&f.Status.Transitions, &f.Status.EmittedSeq} }, webhooks.DataOfFinding))
+	Scan = kindOf("Scan", webhooks.ScanEventPrefix, &v1alpha1.Scan{}, &v1alpha1.ScanList{},
+		func(s *v1alpha1.Scan) Book { return Book{&s.Status.Transitions, &s.Status.EmittedSeq} }, webhooks.DataOfScan)
+	Review = kindOf("Review", webhooks.ReviewEventPrefix, &v1alpha1.Review{}, &v1alpha1.ReviewList{},
+		func(r *v1alpha1.Review) Book { return Book{&r.Status.Transitions, &r.Status.EmittedSeq} }, webhooks.DataOfReview)
+	ReviewIssue = kindOf("ReviewIssue", webhooks.ReviewIssueEventPrefix, &v1alpha1.ReviewIssue{},
+		&v1alpha1.ReviewIssueList{},
+		func(i *v1alpha1.ReviewIssue) Book { return Book{&i.Status.Transitions, &i.Status.EmittedSeq} },
+		webhooks.DataOfReviewIssue)
+)
+
+// Kind is what a ledger must know of a kind.
+type Kind struct {
+	// name of the kind, and the prefix of its events' types: "ReviewIssue", "review_issue".
+	name, prefix string
+	// object and list are empty ones of the kind.
+	object client.Object
+	list   client.ObjectList
+	// book is where the status of an object of the kind has its transitions.
+	book func(client.Object) Book
+	// data is the payload's data of a transition: identifiers and what has changed.
+	data func(client.Object, v1alpha1.Transition) any
+	// paged reports that the kind's transitions that a scan made may go to an endpoint in the scan's pages, which a
+	// Pager makes.
+	paged bool
+}
+
+func kindOf[O client.Object, D any](
+	name, prefix string, object O, list client.ObjectList, book func(O) Book, data func(O, v1alpha1.Transition) D,
+) Kind {
+	return Kind{
+		name: name, prefix: prefix, object: object, list: list,
+		book: func(object client.Object) Book { return book(object.(O)) },
+		data: func(object client.Object, t v1alpha1.Transition) any { return data(object.(O), t) },
+	}
+}
+
+func paged(kind Kind) Kind {
+	kind.paged = true
+	return kind
+}
+
+// Book points to the transitions in a status.
+type Book struct {
+	Transitions *[]v1alpha1.Transition
+	EmittedSeq  *int64
+}
+
+func (b Book) history() transitions.History {
+	return transitions.History{Transitions: *b.Transitions, EmittedSeq: *b.EmittedSeq}
+}
+
+// emitted records that all is made up to the transition of that seq, and drops what is kept beyond the bound.
+func (b Book) emitted(seq int64) {
+	*b.EmittedSeq = seq
+	kept := *b.Transitions
+	for len(kept) > v1alpha1.MaxTransitions && kept[0].Seq <= seq {
+		kept = kept[1:]
+	}
+	*b.Transitions = kept
+}

@@ -1,0 +1,25 @@
+package ownsecret
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+const (
+	maxNameLength = 253
+	// hashLength in hexadecimal digits: 64 bits.
+	hashLength = 16
+)
+
+// Name returns the owner's name with a suffix. A name too long for it is cut, and a hash of the whole put in.
+func Name(owner, suffix string) string {
+	if len(owner)+len(suffix) <= maxNameLength {
+		return owner + suffix
+	}
+	sum := sha256.Sum256([]byte(owner))
+	hash := hex.EncodeToString(sum[:])[:hashLength]
+	cut := owner[:maxNameLength-len(suffix)-hashLength-1]
+	// Each part of a name between dots ends in a letter or a digit.
+	return strings.TrimRight(cut, "-.") + "-" + hash + suffix
+}

@@ -1,0 +1,151 @@
+// Package ownsecret keeps the Secret that a controller makes for an object.
+//
+// Secrets are read from the API server alone, so that none is kept in a cache; the watch holds metadata of those
+// with the operator's label.
+package ownsecret
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// Store reads and writes Secrets of objects. Each write is refused where the Secret has changed since it was read.
+type Store struct {
+	client client.Client
+	live   client.Reader
+}
+
+// NewStore returns a Store.
+func NewStore(mgr ctrl.Manager) Store { return Store{mgr.GetClient(), mgr.GetAPIReader()} }
+
+// Get returns the Secret of the owner, nil where there is none. It fails with AlreadyExists where the name is taken
+// by a Secret of somebody else.
+func (s Store) Get(ctx context.Context, owner client.Object, name string) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	err := s.live.Get(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: name}, secret)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("get secret %s: %w", name, err)
+	case metav1.IsControlledBy(secret, owner):
+		return secret, nil
+	}
+	leftBehind, err := s.leftBehind(secret, owner)
+	switch {
+	case err != nil:
+		return nil, err
+	case leftBehind:
+		// The garbage collector would remove it, only later.
+		return nil, s.Delete(ctx, secret)
+	}
+	return nil, apierrors.NewAlreadyExists(schema.GroupResource{Resource: "secrets"}, name)
+}
+
+// leftBehind reports whether the Secret is that of an earlier owner of the same name, which must be gone since
+// this one exists.
+func (s Store) leftBehind(secret *corev1.Secret, owner client.Object) (bool, error) {
+	kind, err := apiutil.GVKForObject(owner, s.client.Scheme())
+	if err != nil {
+		return false, err
+	}
+	of := metav1.GetControllerOf(secret)
+	return of != nil && of.Kind == kind.Kind && of.Name == owner.GetName() &&
+		strings.HasPrefix(of.APIVersion, kind.Group+"/") && of.UID != owner.GetUID(), nil
+}
+
+// New returns a Secret of the owner that is not stored yet.
+func New(owner client.Object, name string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: owner.GetNamespace(), Name: name}, Type: corev1.SecretTypeOpaque,
+	}
+}
+
+// Put stores what the Secret holds: one that was read is updated, another is created, and fails with a conflict
+// where the name was taken meanwhile, so that the next reconcile looks at it. An immutable one is replaced:
+// what it holds must be replaceable.
+func (s Store) Put(ctx context.Context, owner client.Object, secret *corev1.Secret) error {
+	if Frozen(secret) {
+		if err := s.Delete(ctx, secret); err != nil {
+			return err
+		}
+		replacement := New(owner, secret.Name)
+		replacement.Annotations, replacement.Data = secret.Annotations, secret.Data
+		secret = replacement
+	}
+	metav1.SetMetaDataLabel(&secret.ObjectMeta, v1alpha1.ManagedByLabel, v1alpha1.ManagedBy)
+	if err := controllerutil.SetControllerReference(owner, secret, s.client.Scheme()); err != nil {
+		return fmt.Errorf("secret %s: %w", secret.Name, err)
+	}
+	if secret.ResourceVersion != "" {
+		return s.update(ctx, secret)
+	}
+	err := s.client.Create(ctx, secret)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, secret.Name, err)
+	case err != nil:
+		return fmt.Errorf("create secret %s: %w", secret.Name, err)
+	}
+	return nil
+}
+
+// KeepWatched puts the operator's label back where it was taken off: the watch sees no Secret without it.
+func (s Store) KeepWatched(ctx context.Context, secret *corev1.Secret) error {
+	if secret.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedBy {
+		return nil
+	}
+	metav1.SetMetaDataLabel(&secret.ObjectMeta, v1alpha1.ManagedByLabel, v1alpha1.ManagedBy)
+	return s.update(ctx, secret)
+}
+
+func (s Store) update(ctx context.Context, secret *corev1.Secret) error {
+	if err := s.client.Update(ctx, secret); err != nil {
+		return fmt.Errorf("update secret %s: %w", secret.Name, err)
+	}
+	return nil
+}
+
+// Delete deletes exactly what was read.
+func (s Store) Delete(ctx context.Context, secret *corev1.Secret) error {
+	same := client.Preconditions{UID: ptr.To(secret.UID), ResourceVersion: ptr.To(secret.ResourceVersion)}
+	if err := s.client.Delete(ctx, secret, same); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete secret %s: %w", secret.Name, err)
+	}
+	return nil
+}
+
+// Frozen reports whether nothing in the Secret can be changed.
+func Frozen(secret *corev1.Secret) bool { return ptr.Deref(secret.Immutable, false) }
+
+// SerialAnnotation holds which rotation made what the Secret holds, for a reconcile after a crash before the
+// status was written.
+const SerialAnnotation = v1alpha1.GroupName + "/rotation-serial"
+
+// Serial is 0 where the annotation is missing or not a number.
+func Serial(secret *corev1.Secret) int64 {
+	serial, err := strconv.ParseInt(secret.Annotations[SerialAnnotation], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return serial
+}
+
+// SetSerial annotates the Secret.
+func SetSerial(secret *corev1.Secret, serial int64) {
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, SerialAnnotation, strconv.FormatInt(serial, 10))
+}

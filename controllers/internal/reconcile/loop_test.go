@@ -1,0 +1,215 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+var env *testenv.Environment
+
+func TestMain(m *testing.M) { testenv.Main(m, &env) }
+
+type scope = Scope[*v1alpha1.Project, *v1alpha1.ProjectStatus]
+
+func newScope() *scope { return NewScope(&v1alpha1.Project{}) }
+
+// observe is a phase that leaves something to be stored.
+func observe(_ context.Context, s *scope) error {
+	s.Status.ObservedGeneration, s.Status.Summary = s.Object.Generation, "observed"
+	s.Judge(conditions.Ready("Done."))
+	return nil
+}
+
+// again is a phase that asks for another reconcile.
+func again(wait time.Duration) Phase[*scope] {
+	return func(_ context.Context, s *scope) error { s.RequeueAfter(wait); return nil }
+}
+
+func fails(err error) Phase[*scope] { return func(context.Context, *scope) error { return err } }
+
+func stops(_ context.Context, s *scope) error { s.Stop(); return nil }
+
+func reconcileOnce(t *testing.T, project *v1alpha1.Project, loop Loop[*scope]) (ctrl.Result, error) {
+	t.Helper()
+	loop.Client, loop.Clock, loop.New = env.AsController(t), clock.RealClock{}, newScope
+	return loop.Run(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(project)})
+}
+
+func newProject(t *testing.T) *v1alpha1.Project {
+	t.Helper()
+	project := builder.Project("p").In(env.Namespace(t)).Build()
+	env.Create(t, project)
+	return project
+}
+
+// stored is what the API server has; nil where it has none.
+func stored(t *testing.T, project *v1alpha1.Project) *v1alpha1.Project {
+	t.Helper()
+	got := &v1alpha1.Project{}
+	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(project), got); apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestTheShortestWaitThatAnyPhaseAsksForCounts(t *testing.T) {
+	const short, long = time.Minute, time.Hour
+	for _, c := range []struct {
+		reason string
+		asked  []time.Duration
+		want   time.Duration
+	}{
+		{"none asks", []time.Duration{0, 0}, 0},
+		{"a later phase asks for more", []time.Duration{short, long}, short},
+		{"a later phase asks for less", []time.Duration{long, short}, short},
+		{"a later phase asks for nothing", []time.Duration{short, 0}, short},
+		{"time that is over asks for nothing", []time.Duration{short, -time.Second}, short},
+	} {
+		var phases []Phase[*scope]
+		for _, wait := range c.asked {
+			phases = append(phases, again(wait))
+		}
+		if result, err := reconcileOnce(t, newProject(t), Loop[*scope]{Phases: phases}); err != nil || result.RequeueAfter != c.want {
+			t.Errorf("%s: got %v, %v, want %v", c.reason, result, err, c.want)
+		}
+	}
+}
+
+func TestWhatWasObservedIsStoredThoughALaterPhaseFails(t *testing.T) {
+	project, broken := newProject(t), errors.New("broken")
+	var reported []string
+	_, err := reconcileOnce(t, project, Loop[*scope]{
+		Phases: []Phase[*scope]{observe, fails(broken), func(context.Context, *scope) error {
+			t.Error("a phase ran after one that failed")
+			return nil
+		}},
+		Stored: func(s *scope) { reported = append(reported, s.Before.Summary+" -> "+s.Status.Summary) },
+	})
+	if !errors.Is(err, broken) {
+		t.Errorf("the failure is not reported: %v", err)
+	}
+	if got := stored(t, project).Status.Summary; got != "observed" {
+		t.Errorf("stored %q", got)
+	}
+	if diff := cmp.Diff([]string{" -> observed"}, reported); diff != "" {
+		t.Errorf("reported as stored (-want +got):\n%s", diff)
+	}
+}
+
+func TestAPhaseEndsAReconcileAndKeepsTheStatusFromBeingStored(t *testing.T) {
+	project := newProject(t)
+	if _, err := reconcileOnce(t, project, Loop[*scope]{Phases: []Phase[*scope]{stops, observe}}); err != nil {
+		t.Fatal(err)
+	}
+	before := stored(t, project)
+	leave := func(_ context.Context, s *scope) error { s.LeaveStatus(); return nil }
+	if _, err := reconcileOnce(t, project, Loop[*scope]{Phases: []Phase[*scope]{leave, observe}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := stored(t, project); got.Status.Summary != "" || got.ResourceVersion != before.ResourceVersion {
+		t.Errorf("stored %q", got.Status.Summary)
+	}
+}
+
+func TestAConflictComesBackAndHidesNoOtherFailure(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "projects"}, "p", errors.New("moved on"))
+	project := newProject(t)
+	if result, err := reconcileOnce(t, project, Loop[*scope]{Phases: []Phase[*scope]{fails(conflict)}}); err != nil || result.RequeueAfter == 0 {
+		t.Errorf("a conflict: %v, %v", result, err)
+	}
+	outdate := func(_ context.Context, s *scope) error { s.Object.ResourceVersion = "1"; return nil }
+	broken := errors.New("broken")
+	_, err := reconcileOnce(t, project, Loop[*scope]{Phases: []Phase[*scope]{observe, outdate, fails(broken)}})
+	if !errors.Is(err, broken) || !apierrors.IsConflict(err) {
+		t.Errorf("a failure, and a conflict of the write after it: %v", err)
+	}
+}
+
+func TestAnObjectThatIsDeletedGoesThroughItsRemovalFirst(t *testing.T) {
+	project := newProject(t)
+	waits := true
+	loop := Loop[*scope]{
+		Phases: []Phase[*scope]{func(_ context.Context, s *scope) error {
+			if diff := cmp.Diff([]string{v1alpha1.CleanupFinalizer}, s.Object.Finalizers); diff != "" {
+				t.Errorf("the finalizers at the first phase (-want +got):\n%s", diff)
+			}
+			return nil
+		}},
+		Removal: []Phase[*scope]{func(_ context.Context, s *scope) error {
+			if !waits {
+				s.Release()
+			}
+			s.RequeueAfter(time.Minute)
+			return nil
+		}, observe},
+	}
+	look := func() ctrl.Result {
+		t.Helper()
+		result, err := reconcileOnce(t, project, loop)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
+	look()
+	if err := env.Client.Delete(t.Context(), project); err != nil {
+		t.Fatal(err)
+	}
+	if result := look(); result.RequeueAfter != time.Minute || stored(t, project).Status.Summary != "observed" {
+		t.Errorf("while it waits: %v, %+v", result, stored(t, project).Status)
+	}
+	waits = false
+	look()
+	if got := stored(t, project); got != nil {
+		t.Errorf("it was released and still exists: %+v", got)
+	}
+}
+
+func TestNothingIsDoneAboutWhatIsDeletedWithoutOurFinalizer(t *testing.T) {
+	project := builder.Project("p").In(env.Namespace(t)).Build()
+	project.Finalizers = []string{"example.com/hold"}
+	env.Create(t, project)
+	if err := env.Client.Delete(t.Context(), project); err != nil {
+		t.Fatal(err)
+	}
+	for _, removal := range [][]Phase[*scope]{nil, {observe}} {
+		if _, err := reconcileOnce(t, project, Loop[*scope]{Phases: []Phase[*scope]{observe}, Removal: removal}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := stored(t, project); got.Status.Summary != "" {
+		t.Errorf("stored %q", got.Status.Summary)
+	}
+}
+
+func TestWhatDoesNotExistIsReportedAsGone(t *testing.T) {
+	var gone []types.NamespacedName
+	absent := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "absent"}}
+	if _, err := reconcileOnce(t, absent, Loop[*scope]{
+		Phases: []Phase[*scope]{fails(errors.New("a phase ran"))},
+		Gone:   func(name types.NamespacedName) { gone = append(gone, name) },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]types.NamespacedName{{Namespace: "default", Name: "absent"}}, gone); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

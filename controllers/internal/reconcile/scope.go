@@ -1,0 +1,109 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
+)
+
+// Status is a pointer to the status of a kind, such as *ProjectStatus.
+type Status[S any] interface{ DeepCopy() S }
+
+// Object is an object with the status S.
+type Object[S any] interface {
+	client.Object
+	StatusAndConditions() (S, *[]v1alpha1.Condition)
+}
+
+// Scope is what one reconcile works on: an object O with the status S, such as *Project and *ProjectStatus. A
+// controller that needs more embeds it.
+type Scope[O Object[S], S Status[S]] struct {
+	outcome
+	Object O
+	// Status is the object's. It becomes what is to be stored.
+	Status S
+	// Before is the status as it is stored.
+	Before S
+	// Now is when the reconcile began.
+	Now time.Time
+}
+
+// NewScope returns the scope of an object.
+func NewScope[O Object[S], S Status[S]](object O) *Scope[O, S] {
+	status, _ := object.StatusAndConditions()
+	return &Scope[O, S]{Object: object, Status: status, Before: status.DeepCopy()}
+}
+
+// Judge records the verdict in the conditions.
+func (s *Scope[O, S]) Judge(verdict conditions.Verdict) {
+	_, list := s.Object.StatusAndConditions()
+	conditions.Set(list, verdict, s.Object.GetGeneration(), s.Now)
+}
+
+// ReadyReason is the reason of the Ready condition; "" where there is none yet.
+func (s *Scope[O, S]) ReadyReason() string {
+	_, list := s.Object.StatusAndConditions()
+	return conditions.ReadyReason(*list)
+}
+
+// Store stores the status where it differs from what is stored, and reports whether it did. The loop does so after
+// the phases; this is for a phase that cannot wait.
+func (s *Scope[O, S]) Store(ctx context.Context, c client.Client) (bool, error) {
+	return s.store(ctx, c, func() {})
+}
+
+func (s *Scope[O, S]) store(ctx context.Context, c client.Client, stored func()) (bool, error) {
+	written, err := patch.Status(ctx, c, s.Object, s.Before, s.Status)
+	if written {
+		stored()
+		s.Before = s.Status.DeepCopy()
+	}
+	return written, err
+}
+
+// scoped is what the loop needs of a scope: one that is a *Scope, or embeds it.
+type scoped interface {
+	object() client.Object
+	Begin(now time.Time)
+	outcomeOf() *outcome
+	store(ctx context.Context, c client.Client, stored func()) (bool, error)
+}
+
+func (s *Scope[O, S]) object() client.Object { return s.Object }
+
+// Begin begins with the object as it is now. The loop calls it when it has read the object.
+func (s *Scope[O, S]) Begin(now time.Time) { s.Before, s.Now = s.Status.DeepCopy(), now }
+
+func (s *Scope[O, S]) outcomeOf() *outcome { return &s.outcome }
+
+// JudgeByRepository records whether the Repository that the dependent, such as a "project", names exists: if so, the
+// object is ready. Nothing is retried where it does not: the watch on repositories wakes the object.
+func (s *Scope[O, S]) JudgeByRepository(ctx context.Context, c client.Reader, name v1alpha1.ResourceName, dependent,
+	ready string) error {
+	exists, err := Exists(ctx, c, &v1alpha1.Repository{}, s.Object.GetNamespace(), name)
+	switch {
+	case err != nil:
+		return err
+	case !exists:
+		s.Judge(conditions.NotFound(v1alpha1.ReasonRepositoryNotFound, "Repository", name, dependent))
+	default:
+		s.Judge(conditions.Ready(ready))
+	}
+	return nil
+}
+
+// Exists reports whether the cache holds an object of that name, and reads it; it is not to be changed.
+func Exists(ctx context.Context, c client.Reader, object client.Object, namespace string,
+	name v1alpha1.ResourceName) (bool, error) {
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: string(name)}, object, client.UnsafeDisableDeepCopy)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("look up %T %q: %w", object, name, err)
+	}
+	return err == nil, nil
+}

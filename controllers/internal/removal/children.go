@@ -1,0 +1,67 @@
+package removal
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+)
+
+// Plan says what is removed with an object of a kind.
+type Plan struct {
+	// Parent is what messages call the object, such as "project".
+	Parent string
+	// Field is the selectable field by which children name the object.
+	Field string
+	// Children are removed in this order, one kind after the other.
+	Children []Child
+}
+
+// Child is a kind of children.
+type Child struct {
+	Kind client.Object
+	// Name is what messages call them, such as "findings".
+	Name string
+}
+
+// Children removes a batch of the object's children and comes back, until the API server has none left; then it
+// releases the object. What is created meanwhile is found by the next look. Announce returns the text of the Event at
+// the beginning.
+func Children[O reconcile.Object[S], S reconcile.Status[S]](
+	ctx context.Context, base reconcile.Base, s *reconcile.Scope[O, S], plan Plan, announce func() string,
+) error {
+	r := Remover{Client: base.Client, Reader: base.Live}
+	for _, child := range plan.Children {
+		again, err := r.Batch(ctx, child.Kind, s.Object.GetNamespace(), plan.Field, s.Object.GetName())
+		if err != nil {
+			return err
+		}
+		if again == 0 {
+			continue
+		}
+		if s.ReadyReason() != v1alpha1.ReasonDeleting {
+			base.Recorder.Eventf(s.Object, nil, corev1.EventTypeNormal, v1alpha1.ReasonDeleting, "Remove", "%s", announce())
+		}
+		s.Judge(conditions.Verdict{
+			Reason:  v1alpha1.ReasonDeleting,
+			Message: fmt.Sprintf("The %s is being deleted; its %s are being removed.", plan.Parent, child.Name),
+		})
+		s.RequeueAfter(again)
+		return nil
+	}
+	s.Release()
+	return nil
+}
+
+// Observe records how many objects are left to be removed, and reports whether that is worth a write: see Progress.
+func Observe(recorded **v1alpha1.RemovalProgress, left int, now time.Time) bool {
+	before := *recorded
+	*recorded = Progress(before, int32(left), now) //nolint:gosec // fewer than etcd holds
+	return *recorded != before
+}

@@ -1,0 +1,137 @@
+// Package watch says which events wake a controller, and which objects it reconciles then.
+package watch
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// Queue is that of a controller.
+type Queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+
+// Target names the objects that are to be reconciled because of another.
+type Target = func(client.Object) []ctrl.Request
+
+// Reference is the target that an object names, in its own namespace.
+func Reference[O client.Object](to func(O) v1alpha1.ResourceName) Target {
+	return func(object client.Object) []ctrl.Request {
+		return one(types.NamespacedName{Namespace: object.GetNamespace(), Name: string(to(object.(O)))})
+	}
+}
+
+// Organization is the target of an object: the organization whose namespace it is in, if it is in one.
+func Organization(object client.Object) []ctrl.Request { return OrganizationOf(object.GetNamespace()) }
+
+// OrganizationOf names the organization whose namespace that is; none for any other namespace.
+func OrganizationOf(namespace string) []ctrl.Request {
+	name, ours := strings.CutPrefix(namespace, v1alpha1.NamespacePrefix)
+	if !ours || name == "" {
+		return nil
+	}
+	return one(types.NamespacedName{Name: name})
+}
+
+func one(name types.NamespacedName) []ctrl.Request { return []ctrl.Request{{NamespacedName: name}} }
+
+// Enqueue has the target of an object reconciled as soon as the object has changed.
+func Enqueue(target Target) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context,
+		object client.Object) []ctrl.Request {
+		return target(object)
+	})
+}
+
+// EnqueueAfter has the target of an object reconciled a delay after the object has changed. The queue holds it once
+// however often it is added, so that an import costs a reconcile per delay, and not one per object.
+func EnqueueAfter(delay time.Duration, target Target) handler.EventHandler {
+	return Changes(func(_ context.Context, change Change, q Queue) { AddAfter(q, delay, target(change.Object())) })
+}
+
+// AddAfter adds requests to the queue after a delay.
+func AddAfter(q Queue, delay time.Duration, requests []ctrl.Request) {
+	for _, request := range requests {
+		q.AddAfter(request, delay)
+	}
+}
+
+// first is the priority of what AddFirst adds; all else has none, or less.
+const first = 100
+
+// AddFirst adds requests to the queue ahead of those that were added otherwise.
+func AddFirst(q Queue, requests ...ctrl.Request) {
+	if priorities, ok := q.(priorityqueue.PriorityQueue[ctrl.Request]); ok {
+		priorities.AddWithOpts(priorityqueue.AddOpts{Priority: new(first)}, requests...)
+		return
+	}
+	AddAfter(q, 0, requests)
+}
+
+// EnqueueIndexed has those objects of the list's kind reconciled that an index has under the name of the object
+// that has changed.
+func EnqueueIndexed(c client.Reader, list client.ObjectList, field string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []ctrl.Request {
+		return List(ctx, c, list, client.InNamespace(object.GetNamespace()), client.MatchingFields{field: object.GetName()})
+	})
+}
+
+// List names the objects of the list's kind that the options select from the cache.
+func List(ctx context.Context, c client.Reader, kind client.ObjectList, options ...client.ListOption) []ctrl.Request {
+	list := kind.DeepCopyObject().(client.ObjectList)
+	var requests []ctrl.Request
+	err := c.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...)
+	if err == nil {
+		err = meta.EachListItem(list, func(item runtime.Object) error {
+			requests = append(requests, one(client.ObjectKeyFromObject(item.(client.Object)))...)
+			return nil
+		})
+	}
+	if err != nil {
+		// The cache answers, or the manager is about to stop; there is nobody to return an error to.
+		ctrl.LoggerFrom(ctx).Error(err, "list what is to be reconciled")
+	}
+	return requests
+}
+
+// Change is one that a watch reports.
+type Change struct {
+	// Before is nil for an object that was created, After for one that was deleted.
+	Before, After client.Object
+	// Initial is true for what existed at the start, when every object is reconciled on its own account.
+	Initial bool
+}
+
+// Object is the newest that is known of what has changed.
+func (c Change) Object() client.Object {
+	if c.After == nil {
+		return c.Before
+	}
+	return c.After
+}
+
+// Changes calls the function with every change.
+func Changes(changed func(context.Context, Change, Queue)) handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q Queue) {
+			changed(ctx, Change{After: e.Object, Initial: e.IsInInitialList}, q)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q Queue) {
+			changed(ctx, Change{Before: e.ObjectOld, After: e.ObjectNew}, q)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q Queue) {
+			changed(ctx, Change{Before: e.Object}, q)
+		},
+	}
+}

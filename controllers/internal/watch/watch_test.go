@@ -1,0 +1,77 @@
+package watch_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+)
+
+func scan(namespace, project string) *v1alpha1.Scan {
+	return &v1alpha1.Scan{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s"},
+		Spec:       v1alpha1.ScanSpec{ProjectRef: v1alpha1.ProjectReference{Name: v1alpha1.ResourceName(project)}},
+	}
+}
+
+func request(namespace, name string) []ctrl.Request {
+	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
+}
+
+func TestTargets(t *testing.T) {
+	toProject := watch.Reference(func(s *v1alpha1.Scan) v1alpha1.ResourceName { return s.Spec.ProjectRef.Name })
+	for _, c := range []struct {
+		reason    string
+		got, want []ctrl.Request
+	}{
+		{"what an object names is in its own namespace", toProject(scan("org-a", "p")), request("org-a", "p")},
+		{"an organization has its namespace's name without the prefix", watch.Organization(scan("org-a", "p")), request("", "a")},
+		{"any other namespace belongs to none", watch.Organization(scan("kube-system", "p")), nil},
+		{"the prefix alone names none", watch.OrganizationOf(v1alpha1.NamespacePrefix), nil},
+	} {
+		if diff := cmp.Diff(c.want, c.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+		}
+	}
+}
+
+func TestChangesHoldWhatWasAndWhatIs(t *testing.T) {
+	before, after := scan("org-a", "before"), scan("org-a", "after")
+	var got []watch.Change
+	h := watch.Changes(func(_ context.Context, change watch.Change, _ watch.Queue) { got = append(got, change) })
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
+	defer q.ShutDown()
+	h.Create(t.Context(), event.CreateEvent{Object: after, IsInInitialList: true}, q)
+	h.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
+	h.Delete(t.Context(), event.DeleteEvent{Object: before}, q)
+	want := []watch.Change{{After: after, Initial: true}, {Before: before, After: after}, {Before: before}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	for i, newest := range []*v1alpha1.Scan{after, after, before} {
+		if got[i].Object() != newest {
+			t.Errorf("change %d: the newest is %v", i, got[i].Object())
+		}
+	}
+}
+
+func TestUpdatesOfAnotherKindPassNoPredicate(t *testing.T) {
+	always := watch.Updates(func(_, _ *v1alpha1.Scan) bool { return true })
+	if !always.Update(event.UpdateEvent{ObjectOld: scan("a", "p"), ObjectNew: scan("a", "p")}) {
+		t.Error("an update that matters does not pass")
+	}
+	if always.Update(event.UpdateEvent{ObjectOld: &v1alpha1.Project{}, ObjectNew: &v1alpha1.Project{}}) {
+		t.Error("an update of another kind passes")
+	}
+	if !watch.NewSinceStart.Create(event.CreateEvent{}) || watch.NewSinceStart.Create(event.CreateEvent{IsInInitialList: true}) {
+		t.Error("what existed at the start is not told from what is new")
+	}
+}

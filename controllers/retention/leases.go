@@ -1,0 +1,126 @@
+package retention
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// leaseIdle is for how long nobody may have written a Lease before it goes. One that is held is renewed every few
+// seconds, and an import that finds none makes it anew.
+const leaseIdle = time.Hour
+
+// leaseKind is what the metric calls them.
+const leaseKind = "Lease"
+
+// leasePrefixes begin the names of the Leases of imports and of reviews. No others are touched.
+var leasePrefixes = []string{"import-", "review-"}
+
+// leases are the Leases of imports as this process saw them last, by organization. What it has not seen twice stays:
+// how long nobody has written a Lease is measured by its own clock, for those of two machines are not compared.
+type leases struct {
+	mu   sync.Mutex
+	seen map[string]sighting
+}
+
+// sighting is what there was at a time: resource versions by UID.
+type sighting struct {
+	at       time.Time
+	versions map[types.UID]string
+}
+
+func (l *leases) last(organization string) sighting {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.seen[organization]
+}
+
+func (l *leases) keep(organization string, now sighting) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seen[organization] = now
+}
+
+func (l *leases) drop(organization string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.seen, organization)
+}
+
+// retireLeases removes the Leases of imports that nobody has written since it looked last: one stays behind for each
+// series of scans and for each pull request.
+func (r *Reconciler) retireLeases(ctx context.Context, s *scope) error {
+	organization := s.Object
+	if organization.Status.Namespace == "" {
+		r.leases.drop(organization.Name)
+		return nil
+	}
+	last, now := r.leases.last(organization.Name), r.Clock.Now()
+	if left := last.at.Add(leaseIdle).Sub(now); left > 0 {
+		s.RequeueAfter(left)
+		return nil
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("LeaseList"))
+	if err := r.Live.List(ctx, list, client.InNamespace(organization.Status.Namespace)); err != nil {
+		return fmt.Errorf("list the Leases of imports: %w", err)
+	}
+	next := sighting{at: now, versions: map[types.UID]string{}}
+	removed := 0
+	for i := range list.Items {
+		lease := &list.Items[i]
+		if !ofImport(lease.Name) {
+			continue
+		}
+		if last.versions[lease.UID] != lease.ResourceVersion || removed == r.batch {
+			next.versions[lease.UID] = lease.ResourceVersion
+			continue
+		}
+		if err := r.retireLease(ctx, lease); err != nil {
+			return err
+		}
+		removed++
+	}
+	r.leases.keep(organization.Name, next)
+	if removed > 0 {
+		ctrl.LoggerFrom(ctx).Info("retired", "leases", removed)
+	}
+	s.RequeueAfter(leaseIdle)
+	return nil
+}
+
+// retireLease removes the Lease as it was seen: an import may be taking it.
+func (r *Reconciler) retireLease(ctx context.Context, lease *metav1.PartialObjectMetadata) error {
+	if err := r.limiter.Wait(ctx); err != nil {
+		return fmt.Errorf("wait for a turn to remove Lease %s: %w", lease.Name, err)
+	}
+	lease.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind(leaseKind))
+	asSeen := client.Preconditions{UID: ptr.To(lease.UID), ResourceVersion: ptr.To(lease.ResourceVersion)}
+	switch err := r.Client.Delete(ctx, lease, asSeen); {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("remove Lease %s: %w", lease.Name, err)
+	}
+	retired.WithLabelValues(leaseKind).Inc()
+	return nil
+}
+
+func ofImport(name string) bool {
+	for _, prefix := range leasePrefixes {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,90 @@
+package retention
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+func TestLeasesThatNobodyRenewsGoAndNoOthers(t *testing.T) {
+	ns := env.Organization(t, "leases")
+	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "leases"}}
+	organization.Status.Namespace = ns
+	clock := clocktesting.NewFakePassiveClock(noon)
+	r := newReconciler(env.AsController(t), nil, Settings{Clock: clock})
+	r.Live = r.Client
+
+	left := func() []string {
+		t.Helper()
+		list := &coordinationv1.LeaseList{}
+		harness.Must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
+		var names []string
+		for i := range list.Items {
+			names = append(names, list.Items[i].Name)
+		}
+		return names
+	}
+	look := func() {
+		t.Helper()
+		s := newScope()
+		s.Object = organization
+		harness.Must(t, r.retireLeases(t.Context(), s))
+	}
+	held := map[string]*coordinationv1.Lease{}
+	for _, name := range []string{"import-died", "import-ended", "import-held", "review-ended", "another"} {
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
+		if name == "import-died" || name == "import-held" {
+			lease.Spec.HolderIdentity = ptr.To("runner-1")
+		}
+		// What it says of times is another machine's clock, and is not asked.
+		lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(noon.Add(-24 * leaseIdle)))
+		env.Create(t, lease)
+		held[name] = lease
+	}
+	renew := func() {
+		t.Helper()
+		held["import-held"].Spec.RenewTime = ptr.To(metav1.NowMicro())
+		harness.Must(t, env.Client.Update(t.Context(), held["import-held"]))
+	}
+	g := NewWithT(t)
+
+	look()
+	g.Expect(left()).To(HaveLen(5), "at the first look")
+	clock.SetTime(noon.Add(leaseIdle / 2))
+	look()
+	g.Expect(left()).To(HaveLen(5), "half an hour later")
+	renew()
+	clock.SetTime(noon.Add(leaseIdle))
+	look()
+	g.Expect(left()).To(ConsistOf("import-held", "another"), "an hour later")
+	renew()
+	clock.SetTime(noon.Add(2 * leaseIdle))
+	look()
+	g.Expect(left()).To(ConsistOf("import-held", "another"), "while it is renewed")
+	clock.SetTime(noon.Add(3 * leaseIdle))
+	look()
+	g.Expect(left()).To(ConsistOf("another"), "once it is not renewed any more")
+}
+
+// An import takes the Lease between the look at it and its removal.
+func TestALeaseThatIsTakenAtThatMomentStays(t *testing.T) {
+	ns := env.Organization(t, "taken")
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "import-taken"}}
+	env.Create(t, lease)
+	seen := &metav1.PartialObjectMetadata{ObjectMeta: *lease.ObjectMeta.DeepCopy()}
+	lease.Spec.HolderIdentity = ptr.To("runner-1")
+	harness.Must(t, env.Client.Update(t.Context(), lease))
+	r := newReconciler(env.AsController(t), nil, quick)
+	harness.Must(t, r.retireLease(t.Context(), seen))
+	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(lease), lease); err != nil {
+		t.Errorf("the Lease is gone: %v", err)
+	}
+}

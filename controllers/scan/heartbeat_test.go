@@ -1,0 +1,146 @@
+package scan
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// leaseOf is a Lease of the import "runner-1" in the version, held for that many seconds.
+func leaseOf(holder, version string, seconds int32) *coordinationv1.Lease {
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: "import-1", ResourceVersion: version},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To(holder), LeaseDurationSeconds: ptr.To(seconds)},
+	}
+}
+
+func TestAnImportIsDeadOnceItsLeaseIsSeenUnchangedForItsDuration(t *testing.T) {
+	type look struct {
+		lease *coordinationv1.Lease
+		at    time.Duration
+		// dead is what the look must say; empty: alive.
+		dead   string
+		lookIn time.Duration
+	}
+	const me = "runner-1"
+	for _, c := range []struct {
+		reason string
+		looks  []look
+	}{
+		{"the first look judges nothing, whatever the Lease's own times say", []look{{leaseOf(me, "1", 15), 0, "", 16 * time.Second}}},
+		{"unchanged for less than its duration", []look{{leaseOf(me, "1", 15), 0, "", 16 * time.Second}, {leaseOf(me, "1", 15), 15 * time.Second, "", time.Second}}},
+		{"unchanged for longer", []look{{leaseOf(me, "1", 15), 0, "", 16 * time.Second}, {leaseOf(me, "1", 15), 16 * time.Second, "no longer renews", 0}}},
+		{"renewed in time, again and again", []look{
+			{leaseOf(me, "1", 15), 0, "", 16 * time.Second}, {leaseOf(me, "2", 15), 16 * time.Second, "", 16 * time.Second},
+			{leaseOf(me, "3", 15), 32 * time.Second, "", 16 * time.Second},
+		}},
+		{"renewed late, and nobody looked meanwhile", []look{{leaseOf(me, "1", 15), 0, "", 16 * time.Second}, {leaseOf(me, "2", 15), time.Hour, "", 16 * time.Second}}},
+		{"a Lease of no duration has the usual one", []look{{leaseOf(me, "1", 0), 0, "", 16 * time.Second}}},
+		{"held by another", []look{{leaseOf("runner-2", "1", 15), 0, `"runner-2" holds`, 0}}},
+		{"held by nobody", []look{{leaseOf("", "1", 15), 0, "let go", 0}}},
+		{"gone", []look{{leaseOf(me, "1", 15), 0, "", 16 * time.Second}, {nil, time.Second, "does not exist", 0}}},
+	} {
+		h, named := heartbeat{}, &v1alpha1.ScanLease{Name: "import-1", Holder: me}
+		for i, l := range c.looks {
+			var got pulse
+			now := made.Add(l.at)
+			h, got = h.hear(l.lease, named, now, now)
+			said := ptr.Deref(got.dead, conditions.Verdict{}).Message
+			if !strings.Contains(said, l.dead) || (said == "") != (l.dead == "") || got.lookIn != l.lookIn {
+				t.Errorf("%s: look %d: got %q and another look in %s, want %q and %s", c.reason, i, said, got.lookIn, l.dead, l.lookIn)
+			}
+		}
+	}
+}
+
+// importing is a scan whose import holds a Lease of that many seconds.
+func importing(t *testing.T, seconds int32) (*v1alpha1.Scan, *coordinationv1.Lease) {
+	t.Helper()
+	ns := env.Namespace(t)
+	lease := leaseOf("runner-1", "", seconds)
+	lease.Namespace = ns
+	scan := builder.Scan("s-1", time.Now().Add(-9*time.Hour)).In(ns).Mutate(func(scan *v1alpha1.Scan) {
+		scan.Spec.Lease = &v1alpha1.ScanLease{Name: lease.Name, Holder: "runner-1"}
+		scan.Spec.Progress = &v1alpha1.ScanProgress{Done: 1200, Total: 5000}
+	}).Build()
+	env.Create(t, lease, scan)
+	return scan, lease
+}
+
+func TestAScanWhoseImportIsSilentIsAbandonedWithinAMinute(t *testing.T) {
+	controllertest.Start(t, env, SetupWithManager)
+	scan, _ := importing(t, 1)
+	phase(t, scan, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned)
+	g := NewWithT(t)
+	message := v1alpha1.FindCondition(scan.Status.Conditions, v1alpha1.ConditionReady).Message
+	g.Expect(message).To(Equal(`The import has died: it no longer renews its Lease "import-1". The same import again finishes the work.`))
+	g.Expect(v1alpha1.IsConditionTrue(scan.Status.Conditions, v1alpha1.ConditionStalled)).To(BeTrue())
+	g.Expect(scan.Status.Progress).To(Equal("1200/5000"))
+
+	g.Expect(env.Client.Patch(t.Context(), scan, client.RawPatch(types.MergePatchType,
+		[]byte(`{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded"}}`)))).To(Succeed())
+	phase(t, scan, v1alpha1.ScanPhaseCompleted, v1alpha1.ReasonReconciled)
+}
+
+func TestAScanWhoseImportLostItsLeaseIsAbandoned(t *testing.T) {
+	controllertest.Start(t, env, SetupWithManager)
+	for name, lose := range map[string]func(*coordinationv1.Lease) error{
+		"to another": func(lease *coordinationv1.Lease) error {
+			lease.Spec.HolderIdentity = ptr.To("runner-2")
+			return env.Client.Update(t.Context(), lease)
+		},
+		"with its deletion": func(lease *coordinationv1.Lease) error { return env.Client.Delete(t.Context(), lease) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			scan, lease := importing(t, 2)
+			phase(t, scan, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning)
+			harness.Must(t, lose(lease))
+			phase(t, scan, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned)
+		})
+	}
+}
+
+// An import records its end before it lets go of its Lease, and a cache may know of the second first.
+func TestAScanThatHasEndedIsNotGivenUpThoughTheCacheIsBehind(t *testing.T) {
+	scan, lease := importing(t, 15)
+	behind := scan.DeepCopy()
+	harness.Must(t, env.Client.Patch(t.Context(), scan, client.RawPatch(types.MergePatchType,
+		[]byte(`{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded"}}`))))
+	harness.Must(t, env.Client.Delete(t.Context(), lease))
+	r := &Reconciler{Base: reconcile.Base{Live: env.Client, Clock: clock.RealClock{}}, heartbeats: newHeartbeats()}
+	if got, err := r.listen(t.Context(), behind, time.Now()); err != nil || got.dead != nil {
+		t.Errorf("%+v, error %v; want that it is not dead", got, err)
+	}
+}
+
+// A Scan is reconciled for each finding that its import writes.
+func TestALeaseIsReadOncePerDuration(t *testing.T) {
+	scan, lease := importing(t, 15)
+	r := &Reconciler{Base: reconcile.Base{Live: env.Client, Clock: clock.RealClock{}}, heartbeats: newHeartbeats()}
+	first, err := r.listen(t.Context(), scan, time.Now())
+	harness.Must(t, err)
+	harness.Must(t, env.Client.Delete(t.Context(), lease))
+	second, err := r.listen(t.Context(), scan, time.Now())
+	if err != nil || second.dead != nil || second.lookIn > first.lookIn {
+		t.Errorf("%+v and then %+v, error %v; want no second look yet", first, second, err)
+	}
+	r.heartbeats.forget(client.ObjectKeyFromObject(scan))
+	if third, err := r.listen(t.Context(), scan, time.Now()); err != nil || third.dead == nil {
+		t.Errorf("%+v, error %v; want that the Lease is missed", third, err)
+	}
+}

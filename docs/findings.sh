@@ -1,0 +1,87 @@
+#!/bin/sh
+# Uploads a SARIF file, waits until it is imported, comments on the pull request and fails if the import or the gate
+# failed. It needs curl, gzip and what POSIX has. docs/ci.md describes the variables.
+#
+# Exit status: 0 imported, and the gate passed or there was none; 1 not imported, or not known; 3 the gate failed.
+set -eu
+
+: "${FINDINGS_URL:?is the address of the service}" "${FINDINGS_API_KEY:?is an API key: a fork has none}"
+: "${REPOSITORY:?is the id of the Repository}" "${PROJECT:?is the id of the Project}" "${COMMIT:?is the scanned commit}"
+RESULTS=${RESULTS:-results.sarif}
+PULL_REQUEST=${PULL_REQUEST:-}
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+answer=$work/answer
+# Not as an argument: other users of the machine see those.
+printf 'header = "Authorization: Bearer %s"\n' "$FINDINGS_API_KEY" >"$work/key"
+
+fail() {
+  echo "findings: $1" >&2
+  exit 1
+}
+
+# encode prints a text as it is written in a query.
+encode() { printf %s "$1" | od -An -v -tx1 | tr -d ' \n' | sed 's/../%&/g'; }
+
+# call sends a request and keeps the answer. What the service is asked for may be asked for again: after 429, 5xx and a
+# lost connection.
+call() {
+  code=$(curl --silent --show-error --retry "${RETRIES:-5}" --retry-all-errors --max-time 600 --config "$work/key" \
+    --output "$answer" --write-out '%{http_code}' "$@") || fail "no answer from $FINDINGS_URL"
+  case $code in
+  2??) ;;
+  *) fail "the service answered $code: $(cat "$answer")" ;;
+  esac
+}
+
+# has reports whether the answer holds a member with that value. Quotes within texts are escaped there.
+has() { grep -q "\"$1\":\"$2\"" "$answer"; }
+
+# json prints the last text of that name in the answer, as JSON.
+json() { sed -nE 's/.*"'"$1"'":("([^"\\]|\\.)*").*/\1/p' "$answer"; }
+
+[ -s "$RESULTS" ] || fail "$RESULTS does not exist or is empty: the scanner did not run to its end"
+
+query=commit=$(encode "$COMMIT")
+add() { [ -z "$2" ] || query="$query&$1=$(encode "$2")"; }
+if [ -n "$PULL_REQUEST" ]; then
+  add pull_request "$PULL_REQUEST"
+  add fail_on "${FAIL_ON:-}"
+  add pr_title "${PR_TITLE:-}"
+  add pr_author "${PR_AUTHOR:-}"
+  add pr_opened_at "${PR_OPENED_AT:-}"
+else
+  add ref "${REF:-}"
+fi
+
+gzip -c "$RESULTS" >"$work/results.gz"
+call --request POST --header 'Content-Type: application/sarif+json' --header 'Content-Encoding: gzip' \
+  --data-binary "@$work/results.gz" "$FINDINGS_URL/v2/repos/$REPOSITORY/projects/$PROJECT/scans?$query"
+upload=$(json upload_id | tr -d '"')
+waited=0
+while has status running; do
+  [ "$waited" -lt "${WAIT:-2400}" ] || fail "upload $upload is not at its end: ask for it later"
+  sleep 5
+  waited=$((waited + 5))
+  call "$FINDINGS_URL/v2/uploads/$upload"
+done
+cat "$answer"
+echo
+if has status failed; then fail "the import failed: see message above"; fi
+has status completed || fail "the answer names no scan: it is not the service's"
+
+if [ -n "$PULL_REQUEST" ] && [ -n "${COMMENT_URL:-}" ]; then
+  printf '{"body":%s}' "$(json markdown)" >"$work/comment"
+  printf 'header = "%s"\n' "${COMMENT_HEADER:-}" >"$work/key"
+  # A comment that is lost does not change the verdict, and one that may have arrived is not sent again.
+  (answer=$work/reply RETRIES=0 && call --header 'Content-Type: application/json' --data-binary "@$work/comment" "$COMMENT_URL") ||
+    echo "findings: the comment could not be written" >&2
+fi
+if has gate failed; then
+  echo "findings: the gate failed: $(json gate_reason)" >&2
+  exit 3
+fi
+if [ -n "$PULL_REQUEST" ] && [ -n "${FAIL_ON:-}" ]; then
+  has gate passed || fail "the answer has no verdict of the gate"
+fi

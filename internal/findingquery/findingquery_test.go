@@ -1,0 +1,93 @@
+package findingquery
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+func TestAVulnerabilityIsFoundByItsIDAndEachAlias(t *testing.T) {
+	v := &v1alpha1.FindingVulnerability{ID: "CVE-2019-1549", Aliases: []string{"GHSA-29mw-wpgm-hmr9", "cve-2019-1549"}}
+	for id, want := range map[string]bool{
+		"CVE-2019-1549": true, "cve-2019-1549": true, "ghsa-29MW-wpgm-hmr9": true,
+		"CVE-2019-154": false, "CVE-2019-15490": false, "": false,
+	} {
+		if got := IsVulnerability(v, id); got != want {
+			t.Errorf("%q: got %v, want %v", id, got, want)
+		}
+	}
+	if IsVulnerability(nil, "CVE-2019-1549") {
+		t.Error("a finding without a vulnerability has one")
+	}
+	if diff := cmp.Diff([]string{"CVE-2019-1549", "GHSA-29MW-WPGM-HMR9"}, VulnerabilityKeys(v)); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
+	}
+}
+
+func TestAPackageIsFoundByItsNameAndItsURL(t *testing.T) {
+	for _, test := range []struct {
+		reason, name, purl, wanted string
+		want                       bool
+	}{
+		{"by its name", "lodash", "", "lodash", true},
+		{"a name's case does not count", "Lodash", "", "loDash", true},
+		{"a part of a name is another name", "lodash", "", "lod", false},
+		{"by its URL with the version", "lodash", "pkg:npm/lodash@4.17.15", "pkg:npm/lodash@4.17.15", true},
+		{"by its URL for every version", "lodash", "pkg:npm/lodash@4.17.15", "pkg:npm/lodash", true},
+		{"another version is another package", "lodash", "pkg:npm/lodash@4.17.15", "pkg:npm/lodash@4.17.1", false},
+		{"a longer name is another package", "lodash-es", "pkg:npm/lodash-es@4", "pkg:npm/lodash", false},
+		{"qualifiers may be left out", "openssl", "pkg:deb/debian/openssl@1.1?arch=amd64", "pkg:deb/debian/openssl@1.1", true},
+		{"a scope is part of the name", "core", "pkg:npm/@angular/core@12", "pkg:npm/@angular/core", true},
+		{"an encoded scope too", "core", "pkg:npm/%40angular/core@12", "pkg:npm/%40angular/core@12", true},
+		{"without a URL none matches", "lodash", "", "pkg:npm/lodash", false},
+	} {
+		p := &v1alpha1.FindingPackage{Name: test.name, PURL: test.purl}
+		if got := IsPackage(p, test.wanted); got != test.want {
+			t.Errorf("%s: got %v", test.reason, got)
+		}
+		inKeys := false
+		for _, key := range PackageKeys(test.name, test.purl) {
+			inKeys = inKeys || key == PackageKey(test.wanted)
+		}
+		if test.want && !inKeys {
+			t.Errorf("%s: %q is not among the keys %q", test.reason, PackageKey(test.wanted), PackageKeys(test.name, test.purl))
+		}
+	}
+}
+
+func TestScoresAreReadInTenths(t *testing.T) {
+	for text, want := range map[string]int{"0.0": 0, "0.1": 1, "7": 70, "9.8": 98, "10.0": 100} {
+		if got, ok := Tenths(text); !ok || got != want {
+			t.Errorf("%q: got %d, %v; want %d", text, got, ok, want)
+		}
+	}
+	for _, text := range []string{"", "x", "-0.1", "10.1", "NaN", "Inf"} {
+		if got, ok := Tenths(text); ok {
+			t.Errorf("%q is read as %d", text, got)
+		}
+	}
+}
+
+func TestWordsAreFoundWhateverTheirCase(t *testing.T) {
+	const title, path = "SQL Injection in Größe Σίσυφος", "src/API/Download.go"
+	for _, test := range []struct {
+		reason, text string
+		want         bool
+	}{
+		{"in the title", "sql", true},
+		{"in the path", "download.GO", true},
+		{"one in each, in any order", "DOWNLOAD injection", true},
+		{"a part of a word", "inject", true},
+		{"letters beyond ASCII", "GRÖSSE grÖße", false},
+		{"an umlaut", "GRÖßE", true},
+		{"a final sigma", "ΣΊΣΥΦΟΣ", true},
+		{"a word that is in neither", "sql xss", false},
+		{"no word", "  ", true},
+	} {
+		if got := HasWords(Fold(title+"\n"+path), Words(test.text)); got != test.want {
+			t.Errorf("%s: got %v", test.reason, got)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package findingstate
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+)
+
+// critical is a severity of decisions alone: of findings that are high the worst, which the contract has
+// no word for.
+const critical = "critical"
+
+// maxBasisPart bounds the code and the doubt in a basis, maxBasisVersion the version, in characters. The
+// admission policy findings-triage-stamp cuts at the same lengths.
+const (
+	maxBasisPart    = 32
+	maxBasisVersion = 64
+)
+
+// basis is what a decision rests on. What is not known is empty.
+type basis struct {
+	severity, code, doubt, version string
+	// plain says that severity and code are of a finding without evidence: one that an earlier version
+	// imported, which rated some tools otherwise, or that somebody wrote by hand. They compare with their
+	// like alone, so that the first import by this version makes no decision stale.
+	plain bool
+}
+
+// Basis returns the facts that a decision made now rests on, as spec.triage.basis holds them. The admission
+// policy findings-triage-stamp makes the same text, but for code of which there is no evidence.
+func Basis(spec *v1alpha1.FindingSpec) string { return basisOf(spec).String() }
+
+func basisOf(spec *v1alpha1.FindingSpec) basis {
+	b := basis{severity: severityOf(&spec.Details), doubt: basisPart(doubtOf(spec.Doubt)), plain: spec.Evidence == ""}
+	if p := spec.Package; p != nil {
+		b.version = firstRunes(p.Version, maxBasisVersion)
+	}
+	// Around a package's version in a lock file others change; the version itself is known.
+	if b.version == "" {
+		b.code = basisPart(codeOf(spec))
+	}
+	return b
+}
+
+func severityOf(d *v1alpha1.FindingDetails) string {
+	if d.Severity == v1alpha1.LevelHigh &&
+		(strings.HasPrefix(d.Score, "9.") || d.Score == "10.0" || strings.EqualFold(d.ToolSeverity, critical)) {
+		return critical
+	}
+	return string(d.Severity)
+}
+
+// doubtOf tells one doubt from another.
+func doubtOf(d *v1alpha1.FindingDoubt) string {
+	switch {
+	case d == nil:
+		return ""
+	case d.ScanID != "":
+		return d.ScanID
+	default:
+		return d.Reason
+	}
+}
+
+// codeOf is the digest of the code at the place: the second part of the evidence.
+func codeOf(spec *v1alpha1.FindingSpec) string {
+	if spec.Evidence == "" {
+		return fingerprints.CodeDigest(spec.Details.Code)
+	}
+	if parts := strings.Split(spec.Evidence, "."); len(parts) > 1 {
+		return parts[1]
+	}
+	return ""
+}
+
+// basisPart makes a text fit to stand before others: no separator, and of bounded length.
+func basisPart(s string) string {
+	return firstRunes(strings.ReplaceAll(s, basisSeparator, ","), maxBasisPart)
+}
+
+func firstRunes(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return string([]rune(s)[:n])
+}
+
+const basisSeparator = ";"
+
+// The names of severity and code, of a plain basis and of one with evidence.
+var severityName, codeName = map[bool]string{true: "rated", false: "severity"}, map[bool]string{true: "text",
+	false: "code"}
+
+// String puts the version, which may be any text, last.
+func (b basis) String() string {
+	var parts []string
+	for _, part := range []struct{ name, value string }{
+		{severityName[b.plain], b.severity}, {codeName[b.plain], b.code}, {"doubt", b.doubt}, {"version", b.version},
+	} {
+		if part.value != "" {
+			parts = append(parts, part.name+"="+part.value)
+		}
+	}
+	return strings.Join(parts, basisSeparator)
+}
+
+// parseBasis reads what it understands; a basis that anybody wrote by hand may hold anything.
+func parseBasis(text string) (b basis) {
+	for text != "" {
+		name, rest, _ := strings.Cut(text, "=")
+		if name == "version" {
+			b.version = rest
+			return b
+		}
+		value, more, _ := strings.Cut(rest, basisSeparator)
+		switch name {
+		case "severity", "rated":
+			b.severity, b.plain = value, name == "rated"
+		case "code", "text":
+			b.code = value
+		case "doubt":
+			b.doubt = value
+		}
+		text = more
+	}
+	return b
+}
+
+// filled takes over what is not known, but never a doubt: one that comes later is news.
+func (b basis) filled(from basis) basis {
+	if b.plain && !from.plain {
+		b.severity, b.code, b.plain = "", "", false
+	}
+	take := func(to *string, value string) {
+		if *to == "" {
+			*to = value
+		}
+	}
+	take(&b.version, from.version)
+	if b.plain == from.plain {
+		take(&b.severity, from.severity)
+		take(&b.code, from.code)
+	}
+	return b
+}
+
+// within reports whether other says the same of all that is known here.
+func (b basis) within(other basis) bool {
+	same := func(a, b string) bool { return a == "" || a == b }
+	return same(b.doubt, other.doubt) && same(b.version, other.version) &&
+		(b.plain && !other.plain || same(b.severity, other.severity) && same(b.code, other.code))
+}

@@ -1,0 +1,177 @@
+package findingstate_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+)
+
+// mutedUntil is a finding that ann muted at now, as the controllers have seen it.
+func mutedUntil(end time.Time) *v1alpha1.Finding {
+	f := imported()
+	reconcile(f, now)
+	f.Generation++
+	decide(v1alpha1.UserStatusMuted)(f)
+	f.Spec.Triage.Reason, f.Spec.Triage.ExpiresAt = v1alpha1.DecisionAcceptedRisk, ptr.To(v1alpha1.NewTime(end))
+	reconcile(f, now)
+	return f
+}
+
+// since are the transitions after seq, in short.
+func since(f *v1alpha1.Finding, seq int64) (out []string) {
+	for _, t := range f.Status.Transitions {
+		if t.Seq > seq {
+			out = append(out, strings.Join([]string{string(t.Type), t.From, t.To, t.By, string(t.Reason)}, " "))
+		}
+	}
+	return out
+}
+
+func TestADecisionEndsAtItsSecond(t *testing.T) {
+	end := now.Add(time.Hour)
+	f := mutedUntil(end)
+	if wait := findingstate.UntilEnd(f, now); wait != time.Hour {
+		t.Errorf("it waits %s for the end", wait)
+	}
+	before := f.Status
+	if d := cmp.Diff(before, findingstate.Observe(f, end.Add(-time.Nanosecond))); d != "" {
+		t.Errorf("before the end something changed:\n%s", d)
+	}
+	spec := f.Spec.DeepCopy()
+	seq := findingstate.LastSeq(&f.Status)
+	reconcile(f, end)
+	if !findingstate.Ended(f) || findingstate.UserStatus(f) != v1alpha1.UserStatusOpen || f.Status.UserStatus != v1alpha1.UserStatusOpen ||
+		f.Status.State != v1alpha1.FindingStateOpen || findingstate.State(f) != v1alpha1.FindingStateOpen || f.Status.Basis != "" {
+		t.Errorf("at the end the status is %+v", f.Status)
+	}
+	if !f.Status.UpdatedAt.Equal(ptr.To(v1alpha1.NewTime(end))) {
+		t.Errorf("updatedAt is %s, want the end %s", f.Status.UpdatedAt, end)
+	}
+	if d := cmp.Diff([]string{"expired muted open ann accepted-risk"}, since(f, seq)); d != "" {
+		t.Errorf("the history (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(*spec, f.Spec); d != "" {
+		t.Errorf("the spec changed:\n%s", d)
+	}
+	after := f.Status
+	for _, later := range []time.Time{end, end.Add(time.Hour), now} {
+		if d := cmp.Diff(after, findingstate.Observe(f, later)); d != "" {
+			t.Errorf("at %s, once it has ended, something changed:\n%s", later, d)
+		}
+	}
+}
+
+func TestWhatIsDecidedAfterTheEndIsInForce(t *testing.T) {
+	end := now.Add(time.Hour)
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.FindingTriage)
+		in     v1alpha1.UserStatus
+		want   []string
+	}{
+		"confirmed":                 {func(t *v1alpha1.FindingTriage) { t.UserStatus, t.ExpiresAt = "active", nil }, "active", []string{"triaged open active ann accepted-risk"}},
+		"the same with a later end": {func(t *v1alpha1.FindingTriage) { t.ExpiresAt = ptr.To(v1alpha1.NewTime(end.Add(time.Hour))) }, "muted", []string{"triaged open muted ann accepted-risk"}},
+		"the same without an end":   {func(t *v1alpha1.FindingTriage) { t.ExpiresAt = nil }, "muted", []string{"triaged open muted ann accepted-risk"}},
+		"a comment alone":           {func(t *v1alpha1.FindingTriage) { t.Comments = "seen" }, "open", []string{"triaged open open ann accepted-risk"}},
+		"an end that is past": {func(t *v1alpha1.FindingTriage) { t.ExpiresAt = ptr.To(v1alpha1.NewTime(now)) }, "open",
+			[]string{"triaged open muted ann accepted-risk", "expired muted open ann accepted-risk"}},
+		"taken back": {func(t *v1alpha1.FindingTriage) { *t = v1alpha1.FindingTriage{By: "ann"} }, "open", []string{"triaged open open ann "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := mutedUntil(end)
+			reconcile(f, end)
+			seq := findingstate.LastSeq(&f.Status)
+			tc.change(&f.Spec.Triage)
+			f.Generation++
+			reconcile(f, end.Add(time.Minute))
+			if f.Status.UserStatus != tc.in || findingstate.UserStatus(f) != tc.in {
+				t.Errorf("in force is %s (%s), want %s", f.Status.UserStatus, findingstate.UserStatus(f), tc.in)
+			}
+			if d := cmp.Diff(tc.want, since(f, seq)); d != "" {
+				t.Errorf("the history (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// A decision that has ended rests on nothing, so it is not stale, whatever scans report.
+func TestAnEndedDecisionIsNotStale(t *testing.T) {
+	end := now.Add(time.Hour)
+	f := mutedUntil(end)
+	severity("low")(f)
+	f.Generation++
+	reconcile(f, now.Add(time.Minute))
+	if !findingstate.Stale(f) {
+		t.Fatal("the decision is not stale before its end")
+	}
+	reconcile(f, end)
+	if findingstate.Stale(f) || v1alpha1.FindCondition(f.Status.Conditions, v1alpha1.ConditionDecisionStale) != nil {
+		t.Error("the decision is stale after its end")
+	}
+}
+
+// Digests of objects that were stored before decisions had reasons and ends stay: another digest would be another event.
+func TestTheDigestOfADecisionWithoutReasonAndEndStays(t *testing.T) {
+	for want, triage := range map[string]v1alpha1.FindingTriage{
+		"63e9f398c4e15f807cf6691bea49164a": {UserStatus: "muted", Comments: "c", Basis: "severity=high"},
+		"d81a7fac1cf9ca1b0acec04a62371c67": {},
+	} {
+		f := finding()
+		f.Spec.Triage = triage
+		if reconcile(f, now); f.Status.TriageDigest != want {
+			t.Errorf("the digest of %+v is %s, want %s", triage, f.Status.TriageDigest, want)
+		}
+	}
+}
+
+func TestReasonAndEndAreOfTheDigest(t *testing.T) {
+	seen := map[string]bool{}
+	for _, triage := range []v1alpha1.FindingTriage{
+		{UserStatus: "muted"}, {UserStatus: "muted", Reason: "duplicate"}, {UserStatus: "muted", Reason: "accepted-risk"},
+		{UserStatus: "muted", ExpiresAt: ptr.To(v1alpha1.NewTime(now))}, {UserStatus: "muted", Basis: `{"reason":"duplicate"}`},
+	} {
+		f := finding()
+		f.Spec.Triage = triage
+		reconcile(f, now)
+		seen[f.Status.TriageDigest] = true
+	}
+	if len(seen) != 5 {
+		t.Errorf("%d digests of 5 decisions", len(seen))
+	}
+}
+
+func TestADecisionChangesOnlyWhatDiffers(t *testing.T) {
+	end := now.Add(time.Hour)
+	later := v1alpha1.NewTime(end.Add(time.Hour))
+	ended := mutedUntil(end)
+	reconcile(ended, end)
+	status := func(s v1alpha1.UserStatus) *v1alpha1.UserStatus { return &s }
+	for name, tc := range map[string]struct {
+		of       *v1alpha1.Finding
+		decision findingstate.Decision
+		want     map[string]any
+	}{
+		"the same":                        {mutedUntil(end), findingstate.Decision{UserStatus: status("muted")}, map[string]any{}},
+		"another comes without both":      {mutedUntil(end), findingstate.Decision{UserStatus: status("active")}, map[string]any{"userStatus": v1alpha1.UserStatusActive, "basis": "severity=high;code=code1111", "reason": nil, "expiresAt": nil}},
+		"taken back":                      {mutedUntil(end), findingstate.Decision{UserStatus: status("open")}, map[string]any{"userStatus": v1alpha1.UserStatusOpen, "basis": nil, "reason": nil, "expiresAt": nil}},
+		"another end":                     {mutedUntil(end), findingstate.Decision{UserStatus: status("muted"), ExpiresAt: &later}, map[string]any{"expiresAt": &later}},
+		"end and reason taken away":       {mutedUntil(end), findingstate.Decision{UserStatus: status("muted"), ExpiresAt: &v1alpha1.Time{}, Reason: new(v1alpha1.DecisionReason)}, map[string]any{"expiresAt": nil, "reason": nil}},
+		"ended, repeated":                 {ended, findingstate.Decision{UserStatus: status("muted")}, map[string]any{"basis": "severity=high;code=code1111", "reason": nil, "expiresAt": nil}},
+		"ended, repeated with a new end":  {ended, findingstate.Decision{UserStatus: status("muted"), ExpiresAt: &later, Reason: ptr.To(v1alpha1.DecisionAcceptedRisk)}, map[string]any{"basis": "severity=high;code=code1111", "expiresAt": &later}},
+		"ended, and open is what it is":   {ended, findingstate.Decision{UserStatus: status("open")}, map[string]any{}},
+		"ended, open, and without an end": {ended, findingstate.Decision{UserStatus: status("open"), ExpiresAt: &v1alpha1.Time{}}, map[string]any{}},
+		"ended, and only its end goes":    {ended, findingstate.Decision{ExpiresAt: &v1alpha1.Time{}, Comments: ptr.To("c")}, map[string]any{"comments": "c"}},
+		"a comment keeps reason and end":  {mutedUntil(end), findingstate.Decision{Comments: ptr.To("c")}, map[string]any{"comments": "c"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if d := cmp.Diff(tc.want, tc.decision.Changes(findingstate.StandingOf(tc.of))); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+		})
+	}
+}

@@ -1,0 +1,142 @@
+package findingstate
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// Decided reports whether a person has decided about the finding, by muting or confirming it, and that has not ended.
+func Decided(finding *v1alpha1.Finding) bool { return UserStatus(finding) != v1alpha1.UserStatusOpen }
+
+// Stale reports whether the decision about the finding rests on facts that are no longer so.
+func Stale(finding *v1alpha1.Finding) bool { return len(differences(finding)) > 0 }
+
+// WhyStale returns how the facts differ from those that the decision rests on, for example "severity medium,
+// now high"; "" where the decision is not stale.
+func WhyStale(finding *v1alpha1.Finding) string { return describe(differences(finding)) }
+
+// StaleReason is the reason of the condition DecisionStale; "" where the decision is not stale.
+func StaleReason(finding *v1alpha1.Finding) string { return reasonOf(differences(finding)) }
+
+// difference is a fact that is no longer as it was when a person decided.
+type difference struct{ reason, text string }
+
+// differences compares the facts with what the decision rests on. What is not known on one side tells
+// nothing; a doubt that is gone is none.
+func differences(finding *v1alpha1.Finding) (out []difference) {
+	if !Decided(finding) {
+		return nil
+	}
+	was, is := restsOn(finding), basisOf(&finding.Spec)
+	differ := func(a, b string) bool { return a != "" && b != "" && a != b }
+	if is.doubt != "" && is.doubt != was.doubt {
+		out = append(out, difference{v1alpha1.ReasonInDoubt, "in doubt: " + finding.Spec.Doubt.Reason})
+	}
+	alike := was.plain == is.plain
+	if alike && differ(was.code, is.code) {
+		out = append(out, difference{v1alpha1.ReasonCodeChanged, "other code at the place"})
+	}
+	if differ(was.version, is.version) {
+		out = append(out, difference{v1alpha1.ReasonVersionChanged, fmt.Sprintf("version %q, now %q", was.version,
+			is.version)})
+	}
+	if alike && differ(was.severity, is.severity) {
+		out = append(out, difference{v1alpha1.ReasonSeverityChanged, fmt.Sprintf("severity %s, now %s", was.severity,
+			is.severity)})
+	}
+	return out
+}
+
+// restsOn is what the decision rests on: what it says itself, and what was recorded of it. Where neither
+// tells, it rests on the facts as they are: nobody knows what they were.
+func restsOn(finding *v1alpha1.Finding) basis {
+	spec, status := &finding.Spec, &finding.Status
+	facts, declared, recorded := basisOf(spec), parseBasis(spec.Triage.Basis), parseBasis(status.Basis)
+	observed := status.UserStatus == UserStatus(finding)
+	switch {
+	case status.Basis != "" && observed && declared.within(recorded):
+		return recorded.filled(facts)
+	case spec.Triage.Basis != "":
+		return declared.filled(facts)
+	}
+	if observed {
+		// It was made before there were bases, and a doubt about it may have come since.
+		facts.doubt = ""
+	}
+	return facts
+}
+
+func describe(differences []difference) string {
+	texts := make([]string, len(differences))
+	for i, d := range differences {
+		texts[i] = d.text
+	}
+	return strings.Join(texts, "; ")
+}
+
+// observeDecision records what the decision rests on and whether it is stale, and returns the transition
+// that follows. A person who decides anew needs none: that is in the history by itself.
+func observeDecision(finding *v1alpha1.Finding, next *v1alpha1.FindingStatus, now time.Time) []v1alpha1.Transition {
+	next.Basis = ""
+	if next.EndedAt != nil {
+		v1alpha1.RemoveCondition(&next.Conditions, v1alpha1.ConditionDecisionStale)
+		return nil
+	}
+	if Decided(finding) {
+		next.Basis = restsOn(finding).String()
+	}
+	before := v1alpha1.FindCondition(next.Conditions, v1alpha1.ConditionDecisionStale)
+	differences := differences(finding)
+	if len(differences) == 0 {
+		v1alpha1.RemoveCondition(&next.Conditions, v1alpha1.ConditionDecisionStale)
+		if before == nil || finding.Status.TriageDigest != next.TriageDigest {
+			return nil
+		}
+		return []v1alpha1.Transition{aboutDecision(finding, v1alpha1.TransitionFresh, "")}
+	}
+	condition := staleCondition(differences, finding.Generation, now)
+	told := before != nil && before.Message == condition.Message
+	v1alpha1.SetCondition(&next.Conditions, condition)
+	if told {
+		return nil
+	}
+	return []v1alpha1.Transition{aboutDecision(finding, v1alpha1.TransitionStale, describe(differences))}
+}
+
+func reasonOf(differences []difference) string {
+	switch len(differences) {
+	case 0:
+		return ""
+	case 1:
+		return differences[0].reason
+	default:
+		return v1alpha1.ReasonSeveralChanged
+	}
+}
+
+// maxDifferences leaves room for the rest of a condition's message. Versions may hold what takes six
+// characters to show.
+const maxDifferences = 800
+
+func staleCondition(differences []difference, generation int64, now time.Time) v1alpha1.Condition {
+	return v1alpha1.Condition{
+		Type: v1alpha1.ConditionDecisionStale, Status: metav1.ConditionTrue,
+		ObservedGeneration: generation, LastTransitionTime: v1alpha1.NewTime(now), Reason: reasonOf(differences),
+		Message: fmt.Sprintf("The decision was made about other facts (%s). Repeat it if it still holds, or decide anew.",
+			shortened(describe(differences), maxDifferences)),
+	}
+}
+
+// aboutDecision is a transition that the scanner's facts make of a decision.
+func aboutDecision(finding *v1alpha1.Finding, kind v1alpha1.TransitionType, what string) v1alpha1.Transition {
+	status := string(UserStatus(finding))
+	return v1alpha1.Transition{
+		Type: kind, From: status, To: status, Comment: cut(what),
+		By: v1alpha1.ScannerFieldManagerPrefix + finding.Spec.Tool, Scan: scanOf(&finding.Spec, kind),
+	}
+}

@@ -1,0 +1,137 @@
+package importer
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+)
+
+// analysisOf returns the analysis that an automationDetails.id names: what comes before its last slash, as
+// GitHub reads it. What follows names the run; an id without a slash names nothing else.
+func analysisOf(id string) string {
+	at := strings.LastIndexByte(id, '/')
+	if at < 0 {
+		return ""
+	}
+	return boundAnalysis(id[:at])
+}
+
+// boundAnalysis brings an analysis into the bounds of the CRD, so that no two become one.
+func boundAnalysis(analysis string) string {
+	analysis = line(analysis)
+	if short := cut(analysis, maxAnalysis); short == analysis {
+		return analysis
+	}
+	return cut(analysis, maxAnalysis-27) + " " + fingerprints.Hash(analysis)
+}
+
+// What of a name changes with each run, if anything does.
+var (
+	uuidWord   = regexp.MustCompile(`(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+	hexWord    = regexp.MustCompile(`(?i)[0-9a-z]{7,}`)
+	onlyHex    = regexp.MustCompile(`(?i)^[0-9a-f]*[0-9][0-9a-f]*$`)
+	number     = regexp.MustCompile(`[0-9]{3,}|(^|[^0-9a-zA-Z])[0-9]+([^0-9a-zA-Z]|$)`)
+	digits     = regexp.MustCompile(`[0-9]+`)
+	monthNamed = regexp.MustCompile(`(?i)# ?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* ?#`)
+)
+
+// withoutRun puts a mark in the place of what in a name looks like a number, a date or a hash.
+func withoutRun(analysis string) string {
+	s := uuidWord.ReplaceAllString(analysis, "#")
+	s = hexWord.ReplaceAllStringFunc(s, func(word string) string {
+		if onlyHex.MatchString(word) {
+			return "#"
+		}
+		return word
+	})
+	mask := func(part string) string { return digits.ReplaceAllString(part, "#") }
+	// A second time, for two numbers may have had one character between them.
+	s = number.ReplaceAllStringFunc(number.ReplaceAllStringFunc(s, mask), mask)
+	return monthNamed.ReplaceAllString(s, "#")
+}
+
+// looksVolatile reports whether a part of the name may change with each run.
+func looksVolatile(analysis string) bool { return withoutRun(analysis) != analysis }
+
+// sameProblem is what a result and a finding of another analysis have in common where they are the same.
+type sameProblem struct{ rule, path, evidence string }
+
+func problemOf(spec *v1alpha1.FindingSpec) sameProblem {
+	p := sameProblem{rule: spec.RuleID, evidence: spec.Evidence}
+	if l := spec.Details.Location; l != nil {
+		p.path = l.FilePath
+	}
+	return p
+}
+
+// knownElsewhere looks for the new results among the open findings of other analyses.
+func (p *plan) knownElsewhere(analysis string, others []v1alpha1.Finding) {
+	created := map[sameProblem]int{}
+	for i := range p.changes {
+		if ch := &p.changes[i]; ch.action == ActionCreate {
+			created[problemOf(&ch.spec)]++
+		}
+	}
+	if len(created) == 0 {
+		return
+	}
+	p.elsewhere = map[string]int{}
+	for i := range others {
+		spec := &others[i].Spec
+		if one := problemOf(spec); spec.Analysis != analysis && spec.Closed == nil && created[one] > 0 {
+			created[one]--
+			p.elsewhere[spec.Analysis]++
+			p.decided = p.decided || decided(&spec.Triage)
+		}
+	}
+}
+
+// guardAnalysis refuses a scan of an analysis that is most likely another name of one that is known: its findings
+// would be made a second time, without what people decided about the first, which nothing would close any more.
+func guardAnalysis(b *Batch, h history, p *plan, results int) error {
+	if b.ChosenAnalysis {
+		return nil
+	}
+	if known := alikeAnalysis(h, b.series()); known != "" {
+		return &RefusedError{fmt.Sprintf("automationDetails.id names the analysis %q, which is new, and %q is known: it seems to change with each run, and then each scan would leave the findings of the last one open. "+
+			"Go on with --analysis %q, the same at each import; if this is an analysis of its own, import it once with --analysis %q or --force", b.Analysis, known, known, b.Analysis)}
+	}
+	for _, known := range slices.Sorted(maps.Keys(p.elsewhere)) {
+		if n := p.elsewhere[known]; n*2 > results && (p.decided || n >= guardFrom) {
+			return &RefusedError{fmt.Sprintf("%d of %d results are new in %s and are open findings in %s: it seems to be another name of the same scan. "+
+				"Go on with --analysis %q, the same at each import; if it is one of its own, import it once with --analysis %q or --force", n, results, analysisName(b.Analysis), analysisName(known), known, b.Analysis)}
+		}
+	}
+	return nil
+}
+
+func analysisName(analysis string) string {
+	if analysis == "" {
+		return "no analysis"
+	}
+	return fmt.Sprintf("the analysis %q", analysis)
+}
+
+// alikeAnalysis returns the youngest analysis that differs from a new one in nothing but what may change with each
+// run; "" where there is none.
+func alikeAnalysis(h history, s series) string {
+	if !looksVolatile(s.analysis) || !h.first(s).IsZero() {
+		return ""
+	}
+	var at time.Time
+	var known string
+	for _, n := range slices.Sorted(maps.Keys(h)) {
+		scan := h[n]
+		if scan.succeeded && scan.category == s.category && scan.startedAt.After(at) &&
+			withoutRun(scan.analysis) == withoutRun(s.analysis) {
+			at, known = scan.startedAt, scan.analysis
+		}
+	}
+	return known
+}

@@ -1,0 +1,172 @@
+package importer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// Base is the base branch of a pull request, as the findings of its repository tell it.
+type Base struct {
+	Namespace string
+	// Project; empty: all projects of the repository.
+	Project string
+	// Since is when the pull request began. A finding that was closed later is one that the base had, and one that was
+	// detected later is none that the pull request could have fixed.
+	Since time.Time
+}
+
+// Compared says which results of some batches a base has.
+type Compared struct {
+	// Known are, by batch, the positions in its Results that the base has.
+	Known []map[int]bool
+	// InDoubt of them may be another problem of the same kind.
+	InDoubt int
+	// Fixed findings are open in the base, of the analyses that the files name, and not reported; Examples are some of
+	// them.
+	Fixed    int
+	Examples []Change
+	// Unscanned names the tools with which the base was never scanned: all their results are new.
+	Unscanned []string
+	// Warnings say what somebody should see to.
+	Warnings []string
+}
+
+// Compare recognises the findings of the base among the results of the batches, as an import would.
+func (b Base) Compare(ctx context.Context, c *Client, repository *v1alpha1.Repository,
+	batches []*Batch) (*Compared, error) {
+	out := &Compared{Known: make([]map[int]bool, len(batches))}
+	for i := range batches {
+		out.Known[i] = map[int]bool{}
+	}
+	for i, batch := range batches {
+		if slices.ContainsFunc(batches[:i], func(o *Batch) bool { return o.Tool == batch.Tool }) {
+			continue // with the first one of its tool
+		}
+		var places []int
+		for k := i; k < len(batches); k++ {
+			if batches[k].Tool == batch.Tool {
+				places = append(places, k)
+			}
+		}
+		past, findings, err := b.read(ctx, c, repository, batch, out)
+		if err != nil {
+			return nil, err
+		}
+		out.compare(b, repository, batches, places, past, findings)
+	}
+	return out, nil
+}
+
+// read lists what there is of a tool, under all its names: its scans, and the findings that the base has.
+func (b Base) read(ctx context.Context, c *Client, repository *v1alpha1.Repository, batch *Batch,
+	out *Compared) (history, []v1alpha1.Finding, error) {
+	past := history{}
+	var has []v1alpha1.Finding
+	for _, tool := range batch.names() {
+		terms := []fields.Selector{
+			fields.OneTermEqualSelector("spec.tool", tool),
+			fields.OneTermEqualSelector("spec.repositoryRef.name", repository.Name),
+		}
+		if b.Project != "" {
+			terms = append(terms, fields.OneTermEqualSelector("spec.projectRef.name", b.Project))
+		}
+		scans, _, err := List[v1alpha1.Scan](ctx, c, b.Namespace, fields.AndSelectors(terms...))
+		if err != nil {
+			return nil, nil, fmt.Errorf("list the scans of the base: %w", err)
+		}
+		past.add(scans)
+		findings, odd, err := List[v1alpha1.Finding](ctx, c, b.Namespace, fields.AndSelectors(terms...))
+		if err != nil {
+			return nil, nil, fmt.Errorf("list the findings of the base: %w", err)
+		}
+		for _, name := range odd {
+			out.Warnings = append(out.Warnings, PassedOver("finding", name))
+		}
+		has = append(has, slices.DeleteFunc(findings, func(f v1alpha1.Finding) bool {
+			return f.Spec.Closed != nil && !f.Spec.Closed.At.After(b.Since)
+		})...)
+	}
+	return past, has, nil
+}
+
+// compare compares the batches of one tool, which share its findings: a finding is one result at most.
+func (out *Compared) compare(b Base, repository *v1alpha1.Repository, batches []*Batch, places []int, past history,
+	findings []v1alpha1.Finding) {
+	if !past.succeeded() && len(findings) == 0 {
+		for _, place := range places {
+			out.Unscanned = append(out.Unscanned, batches[place].Name())
+		}
+	}
+	var results []reported
+	var of []int // the place of each result's batch
+	for _, place := range places {
+		facts := b.report(repository, batches[place])
+		results = append(results, facts...)
+		of = append(of, slices.Repeat([]int{place}, len(facts))...)
+	}
+	unreported := ofJobs(batches, places, past, findings)
+	for i, m := range pair(results, findings, nil, nil) {
+		if m.before == nil {
+			continue
+		}
+		delete(unreported, m.before.Name)
+		// What the source suppresses comes after the Results: it is no issue, known or not.
+		if at := results[i].index; at < len(batches[of[i]].Results) {
+			out.Known[of[i]][at] = true
+			if m.doubt != "" {
+				out.InDoubt++
+			}
+		}
+	}
+	for i := range findings {
+		if unreported[findings[i].Name] {
+			out.fixed(b, &findings[i])
+		}
+	}
+}
+
+// report returns the results of a batch as an import would write them.
+func (b Base) report(repository *v1alpha1.Repository, batch *Batch) []reported {
+	results, _ := report(&scanContext{
+		repository: repository.Name, project: b.Project, tool: batch.Tool, analysis: batch.Analysis,
+		category: batch.Category, uniform: batch.Uniform, commit: batch.Commit,
+		links: newPermalinks(&repository.Spec, batch.Commit),
+	}, batch)
+	return results
+}
+
+// ofJobs returns the names of the findings that the jobs of the batches would close.
+func ofJobs(batches []*Batch, places []int, past history, findings []v1alpha1.Finding) map[string]bool {
+	names := map[string]bool{}
+	for _, place := range places {
+		batch := batches[place]
+		for _, analysis := range append(slices.Clone(batch.OfFiles), batch.Analysis) {
+			own, _ := past.ofJob(series{batch.Category, analysis}, slices.Clone(findings))
+			for i := range own {
+				names[own[i].Name] = true
+			}
+		}
+	}
+	return names
+}
+
+// fixed counts a finding that the batches of its job do not report.
+func (out *Compared) fixed(b Base, f *v1alpha1.Finding) {
+	detected := f.CreationTimestamp.Time
+	if at := f.Spec.DetectedAt; at != nil {
+		detected = at.Time
+	}
+	if f.Spec.Closed != nil || detected.After(b.Since) {
+		return
+	}
+	out.Fixed++
+	if len(out.Examples) < MostChanges {
+		out.Examples = append(out.Examples, shown(ActionClose, f.Name, &f.Spec.Details))
+	}
+}

@@ -1,0 +1,79 @@
+package importer
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+)
+
+// secretScanners and packageScanners are parts of the names under which tools report, in
+// lower case.
+var (
+	secretScanners = []string{
+		"gitleaks", "trufflehog", "detect-secrets", "secretlint", "ggshield", "gitguardian",
+		"noseyparker", "nosey parker", "whispers", "talisman", "git-secrets", "kingfisher",
+		"ripsecrets", "titus", "credscan", "semgrep secrets", "snyk secrets",
+	}
+	packageScanners = []string{
+		"trivy", "grype", "osv-scanner", "osv scanner", "snyk open source", "snyk container",
+		"dependency-check", "dependency check", "npm-audit", "npm audit", "yarn audit",
+		"pip-audit", "cargo-audit", "cargo audit", "govulncheck", "retire", "nancy",
+		"bundler-audit", "bundle-audit", "clair", "anchore", "docker scout", "jfrog xray",
+		"black duck", "mend", "whitesource", "safety", "depscan", "dep-scan",
+	}
+)
+
+// CategoryOf derives from a tool's name what it looks for.
+func CategoryOf(tool string) v1alpha1.FindingCategory {
+	tool = strings.ToLower(tool)
+	for _, name := range secretScanners {
+		if strings.Contains(tool, name) {
+			return v1alpha1.CategorySecret
+		}
+	}
+	for _, name := range packageScanners {
+		if isNameIn(tool, name) {
+			return v1alpha1.CategoryPackage
+		}
+	}
+	return v1alpha1.CategoryCode
+}
+
+// CategoryOfResult is what a result is about, of a tool that looks for the given category. Some tools look
+// for several things at once: Trivy for packages, misconfigurations and secrets, Wiz for code and packages.
+func CategoryOfResult(r *sarif.Result, tool v1alpha1.FindingCategory) v1alpha1.FindingCategory {
+	is := func(kind string) bool {
+		return strings.EqualFold(r.Rule.Name, kind) || slices.ContainsFunc(r.Rule.Tags,
+			func(tag string) bool { return strings.EqualFold(tag, kind) })
+	}
+	switch {
+	case tool == v1alpha1.CategorySecret:
+		return tool
+	case r.Package != nil, tool == v1alpha1.CategoryPackage && r.Vulnerability != nil:
+		return v1alpha1.CategoryPackage
+	case tool == v1alpha1.CategoryPackage && is("secret"):
+		return v1alpha1.CategorySecret
+	case tool == v1alpha1.CategoryPackage && is("misconfiguration"):
+		return v1alpha1.CategoryCode
+	}
+	return tool
+}
+
+// isNameIn finds a name at the start of a word: "mend" is not in "recommender".
+func isNameIn(tool, name string) bool {
+	for from := 0; ; {
+		at := strings.Index(tool[from:], name)
+		if at < 0 {
+			return false
+		}
+		at += from
+		if at == 0 || !isWordByte(tool[at-1]) {
+			return true
+		}
+		from = at + 1
+	}
+}
+
+func isWordByte(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }

@@ -1,0 +1,186 @@
+package importer
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
+)
+
+// Client reads and writes what imports are about.
+type Client struct {
+	client.Client
+	// reader lists objects, and passes over those that cannot be read.
+	reader *kube.Reader
+}
+
+// NewClient returns a client for imports of scans and reviews: without a limit of its own, for the API
+// server's priority and fairness is the one that counts, and without discovery.
+func NewClient(config *rest.Config) (*Client, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, coordinationv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{"Finding", "Project", "Repository", "Review", "ReviewIssue", "Scan"} {
+		mapper.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	mapper.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return nil, err
+	}
+	reader, err := kube.NewReader(config)
+	return &Client{c, reader}, err
+}
+
+// Target is where findings go. Project is that of batches that name none.
+type Target struct {
+	Namespace, Repository, Project string
+}
+
+// of returns the project of a batch.
+func (t *Target) of(b *Batch) string { return cmp.Or(b.Project, t.Project) }
+
+// repository returns the repository once it, the projects and their bond are checked.
+func (im *Importer) repository(ctx context.Context, batches []*Batch) (*v1alpha1.Repository, error) {
+	if im.options.DryRun && im.options.Found.Assumed() != nil {
+		return im.options.Found.Repository, nil
+	}
+	repository := &v1alpha1.Repository{}
+	key := client.ObjectKey{Namespace: im.target.Namespace, Name: im.target.Repository}
+	if err := Require(ctx, im.client, "repository", key, repository); err != nil {
+		return nil, err
+	}
+	projects := []string{}
+	for _, b := range batches {
+		projects = append(projects, im.target.of(b))
+	}
+	slices.Sort(projects)
+	for _, key.Name = range slices.Compact(projects) {
+		if err := RequireProject(ctx, im.client, key, im.target.Repository); err != nil {
+			return nil, err
+		}
+	}
+	return repository, nil
+}
+
+// RequireProject checks that a project of that repository exists.
+func RequireProject(ctx context.Context, c client.Client, key client.ObjectKey, repository string) error {
+	project := &v1alpha1.Project{}
+	if err := Require(ctx, c, "project", key, project); err != nil {
+		return err
+	}
+	return checkBond(project, repository)
+}
+
+func checkBond(project *v1alpha1.Project, repository string) error {
+	of := string(project.Spec.RepositoryRef.Name)
+	if of == repository {
+		return nil
+	}
+	return &RefusedError{fmt.Sprintf("project %s is of repository %s and not of %s: give --repository %s, or another --project", project.Name, of, repository, of)}
+}
+
+// whoCreates completes the error about what does not exist: the ClusterRole of scanners does not help.
+var whoCreates = map[string]string{
+	"repository": ownRole("repositories"),
+	"project":    ownRole("projects"),
+}
+
+func ownRole(resource string) string {
+	return fmt.Sprintf("; that takes the verbs create and report on %s.appsec.dev (ClusterRole findings-admin), or spec.imports.create of the Organization, which lets imports create it", resource)
+}
+
+// Require reads an object that must be there before anything is imported; kind is for
+// messages. Where the object is not there, or going, the error is a RefusedError.
+func Require(ctx context.Context, c client.Client, kind string, key client.ObjectKey, into client.Object) error {
+	err := Retry(ctx, func(ctx context.Context) error { return c.Get(ctx, key, into) })
+	switch {
+	case apierrors.IsNotFound(err):
+		return noSuch(kind, key)
+	case err != nil:
+		return fmt.Errorf("read %s %s: %w", kind, key, err)
+	}
+	return checkKept(kind, into)
+}
+
+// noSuch says that an object that is needed does not exist.
+func noSuch(kind string, key client.ObjectKey) *RefusedError {
+	return &RefusedError{fmt.Sprintf("there is no %s %q in namespace %q: look with `kubectl get %s -n %s`, and have it created before importing into it%s",
+		kind, key.Name, key.Namespace, kind, key.Namespace, whoCreates[kind])}
+}
+
+// applied is an object as it is applied: its spec alone, without what the API server and
+// controllers add.
+type applied[S any] struct {
+	metav1.TypeMeta `json:",inline"`
+	Metadata        appliedMeta `json:"metadata"`
+	Spec            S           `json:"spec"`
+}
+
+type appliedMeta struct {
+	Name            string            `json:"name"`
+	Namespace       string            `json:"namespace"`
+	Annotations     map[string]string `json:"annotations,omitempty"`
+	UID             types.UID         `json:"uid,omitempty"`
+	ResourceVersion string            `json:"resourceVersion,omitempty"`
+}
+
+// notThere is a resource version that no object of ours has: an apply that carries it creates, and
+// conflicts with an object that is there.
+const notThere = "1"
+
+// apply sends a whole spec by server-side apply and returns the resource version that it made or found;
+// no more of the object is asked for. With a resource version it fails with a conflict where the object
+// is another by now, with a UID where it is gone too. A field that the schema has not is refused whatever the
+// validation of fields; all that this would do is parse the body once more in search of members that are there twice.
+func apply[S any](ctx context.Context, c *Client, manager, kind string, metadata appliedMeta,
+	spec S) (resourceVersion string, err error) {
+	body, err := json.Marshal(applied[S]{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind},
+		Metadata: metadata, Spec: spec,
+	})
+	if err != nil {
+		return "", fmt.Errorf("encode %s %s: %w", kind, metadata.Name, err)
+	}
+	after := &metav1.PartialObjectMetadata{}
+	after.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	err = Retry(ctx, func(ctx context.Context) error {
+		after.Name, after.Namespace = metadata.Name, metadata.Namespace
+		return c.Patch(ctx, after, client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(manager),
+			client.ForceOwnership,
+			client.FieldValidation(metav1.FieldValidationIgnore))
+	})
+	return after.ResourceVersion, explainQuota(err, kind)
+}
+
+// fieldManager of a tool's imports: at most 128 bytes, of characters that the API server takes.
+func fieldManager(tool string) string {
+	manager := v1alpha1.ScannerFieldManagerPrefix + strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '_', r == '-':
+			return r
+		}
+		return '-'
+	}, tool)
+	return manager[:min(len(manager), v1alpha1.MaxFieldManagerLength)]
+}

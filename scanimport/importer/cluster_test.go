@@ -1,0 +1,27 @@
+package importer
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// An importer that is younger than the CRDs must not lose what it brings.
+func TestAFieldThatTheSchemaHasNotIsRefused(t *testing.T) {
+	spec := map[string]any{"fieldOfTomorrow": 1}
+	_, err := apply(t.Context(), &Client{Client: env.Client}, fieldManager("test"), "Scan", appliedMeta{Namespace: testenv.SystemNamespace, Name: "s-tomorrow"}, spec)
+	if err == nil || !strings.Contains(err.Error(), "fieldOfTomorrow") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWhatDoesNotExistIsAskedOfWhoMayCreateIt(t *testing.T) {
+	im := New(&Client{Client: env.Client}, Target{Namespace: testenv.SystemNamespace, Repository: "none", Project: "none"}, Options{})
+	_, err := im.repository(t.Context(), []*Batch{{}})
+	for _, part := range []string{`no repository "none"`, "create and report on repositories.appsec.dev", "ClusterRole findings-admin"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("got %v, want %q in it", err, part)
+		}
+	}
+}

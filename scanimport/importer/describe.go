@@ -1,0 +1,40 @@
+package importer
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+)
+
+// Described is a result as people are told of it: within the bounds of the CRDs, and without
+// the credentials that it may quote.
+type Described struct {
+	fingerprints.Identity
+	Details v1alpha1.FindingDetails
+	// Index of the result in the batch's Results.
+	Index int
+}
+
+// Describe identifies and describes the results of a batch within what of a repository they
+// belong to, sorted by name. Results that are the same in everything as another are left out
+// and named in skipped. Links are those to the batch's commit.
+func Describe(b *Batch, repository *v1alpha1.Repository, scope fingerprints.Scope) (out []Described, skipped []string) {
+	c := &scanContext{tool: b.Tool, category: b.Category, uniform: b.Uniform,
+		links: newPermalinks(&repository.Spec, b.Commit)}
+	scope.Repository, scope.Tool, scope.Category = repository.Name, b.Tool, string(b.Category)
+	reported := *b
+	reported.Suppressed = nil
+	for i, identity := range reported.identities(scope) {
+		r := &b.Results[i]
+		if identity.Duplicate {
+			skipped = append(skipped, fmt.Sprintf("result %d (rule %q): %s", r.Index, cut(r.RuleID, 64), skipDuplicate))
+			continue
+		}
+		out = append(out, Described{Identity: identity, Details: c.details(r), Index: i})
+	}
+	slices.SortFunc(out, func(a, b Described) int { return cmp.Compare(a.Name, b.Name) })
+	return out, skipped
+}

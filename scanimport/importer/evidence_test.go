@@ -1,0 +1,86 @@
+package importer
+
+import (
+	"testing"
+
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+)
+
+// A resource holds one problem of a rule; what may hold many is none.
+func TestOnlyAResourceIsOne(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		result sarif.Result
+		want   string
+	}{
+		"resource":   {"infrastructure names what is wrong", sarif.Result{Logical: []sarif.Logical{{Kind: "resource", FullyQualifiedName: "aws_s3_bucket.logs"}}}, "aws_s3_bucket.logs"},
+		"other case": {"some tools write Resource", sarif.Result{Logical: []sarif.Logical{{Kind: "Resource", Name: "logs"}}}, "logs"},
+		"module":     {"a module of infrastructure is one", sarif.Result{Logical: []sarif.Logical{{Kind: "module", Name: "net"}}}, "net"},
+		"no kind":    {"few tools give a kind", sarif.Result{Logical: []sarif.Logical{{Name: "bucket"}}}, "bucket"},
+		"function":   {"a function holds many problems of one rule", sarif.Result{Logical: []sarif.Logical{{Kind: "function", Name: "main"}}}, ""},
+		"type":       {"so does a class", sarif.Result{Logical: []sarif.Logical{{Kind: "type", Name: "Shop"}}}, ""},
+		"beside":     {"the first that is one counts", sarif.Result{Logical: []sarif.Logical{{Kind: "function", Name: "main"}, {Kind: "resource", Name: "db"}}}, "db"},
+		"package":    {"it names the version or the image", sarif.Result{Package: &sarif.Package{Name: "ssl"}, Logical: []sarif.Logical{{Name: "ssl@1"}}}, ""},
+		"endpoint":   {"a dynamic scanner names the request", sarif.Result{Endpoints: []sarif.Endpoint{{Method: "GET", Path: "/login"}}}, "GET /login"},
+		"nothing":    {"most results name none", sarif.Result{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := resource(&tc.result); got != tc.want {
+				t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// The number of the place is no part of the hash; what follows a colon elsewhere is.
+func TestAnOrdinalIsNoPartOfAHash(t *testing.T) {
+	for _, tc := range []struct{ reason, name, value, want string }{
+		{"CodeQL numbers the places of one hash", "primaryLocationLineHash", "39fa2ee980eb94b0:2", "39fa2ee980eb94b0"},
+		{"under any version of the name", "PrimaryLocationLineHash/v1", "39fa2ee980eb94b0:1", "39fa2ee980eb94b0"},
+		{"a hash alone has none", "primaryLocationLineHash", "39fa2ee980eb94b0", "39fa2ee980eb94b0"},
+		{"what is no number is none", "primaryLocationLineHash", "39fa:x", "39fa:x"},
+		{"another fingerprint may have a colon", "matchBasedId/v1", "39fa:1", "39fa:1"},
+	} {
+		if got := withoutOrdinal(tc.name, tc.value); got != tc.want {
+			t.Errorf("%s: %q of %s %q, want %q", tc.reason, got, tc.name, tc.value, tc.want)
+		}
+	}
+}
+
+// Two places of one hash: the first is repaired, and the second takes its number, but stays the finding.
+func TestTheSecondPlaceOfAHashStaysItself(t *testing.T) {
+	l := newLife(t)
+	at := func(line int32, hash, message string) sarif.Result {
+		r := inFile("a.go", "", line)
+		r.Message, r.Fingerprints = message, map[string]string{"primaryLocationLineHash": hash}
+		return r
+	}
+	names := l.scans(at(5, "abc:1", "one"), at(50, "abc:2", "two"))
+	l.want("the first is repaired", l.scans(at(48, "abc:1", "two")), names[1])
+}
+
+// Infrastructure is known by its resource where the block moves, is reworded, and has no code.
+func TestAResourceStaysItself(t *testing.T) {
+	l := newLife(t)
+	at := func(line int32, name, message string) sarif.Result {
+		r := inFile("main.tf", "", line)
+		r.Message, r.Logical = message, []sarif.Logical{{Kind: "resource", Name: name}}
+		return r
+	}
+	names := l.scans(at(5, "s3.a", "no encryption"), at(30, "s3.b", "no encryption"))
+	l.want("the blocks change places", l.scans(at(30, "s3.a", "encrypt it"), at(5, "s3.b", "encrypt it")), names...)
+}
+
+// A GHSA that gets its CVE, or the other way about, is the same vulnerability.
+func TestAVulnerabilityMayGoByAnotherId(t *testing.T) {
+	l := newLife(t)
+	of := func(id, alias, name, version string) sarif.Result {
+		r := inFile("go.sum", "", 1)
+		r.RuleID, r.Message = id, id+" in "+name+" "+version
+		r.Vulnerability = &sarif.Vulnerability{ID: id, Aliases: []string{alias}}
+		r.Package = &sarif.Package{Name: name, Version: version}
+		return r
+	}
+	names := l.scans(of("GHSA-a", "CVE-1", "ssl", "1"), of("GHSA-b", "CVE-2", "ssl", "1"), of("GHSA-a", "CVE-1", "crypto", "1"))
+	l.want("by their CVEs", l.scans(of("CVE-2", "GHSA-b", "ssl", "2"), of("CVE-1", "GHSA-a", "crypto", "2"), of("CVE-1", "GHSA-a", "ssl", "2")), names[1], names[2], names[0])
+}

@@ -1,0 +1,83 @@
+package importer
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// sameFacts reports whether a finding says what is reported. What depends on the scan alone, and
+// so changes at every commit, is not compared, but for a link where there was none; nor is what the
+// file does not say and somebody else may have added, for it would look like a difference that no
+// import settles.
+func sameFacts(reported, there *v1alpha1.FindingSpec) bool {
+	return bytes.Equal(comparedFacts(reported, reported), comparedFacts(there, reported)) && !addsLink(reported, there)
+}
+
+// addsLink reports whether a place has a link now and had none: the commit, or the repository's page,
+// was not known then.
+func addsLink(reported, there *v1alpha1.FindingSpec) bool {
+	a, b := reported.Details.Location, there.Details.Location
+	if a != nil && b != nil && a.URL != "" && b.URL == "" {
+		return true
+	}
+	for i, place := range reported.Details.SupportingFiles {
+		if i < len(there.Details.SupportingFiles) && place.URL != "" && there.Details.SupportingFiles[i].URL == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// saysTheSame returns whether a result and a finding have the same facts, by their indexes, whatever the tool called
+// itself and whichever analysis it was of. Where many are alike one is asked about again and again.
+func saysTheSame(results []reported, there []v1alpha1.Finding) func(result, known int) bool {
+	encoded := map[int][]byte{}
+	return func(r, k int) bool {
+		reported := &results[r].spec
+		if encoded[r] == nil {
+			encoded[r] = comparedFacts(reported, reported)
+		}
+		known := there[k].Spec
+		known.Tool, known.Analysis, known.Agent = reported.Tool, reported.Analysis, reported.Agent
+		return bytes.Equal(encoded[r], comparedFacts(&known, reported))
+	}
+}
+
+// sameSpec says whether two findings agree in every fact and in what people decided.
+func sameSpec(a, b *v1alpha1.FindingSpec) bool {
+	return bytes.Equal(encodeSpec(a), encodeSpec(b))
+}
+
+func comparedFacts(spec, reported *v1alpha1.FindingSpec) []byte {
+	c := spec.DeepCopy()
+	c.DetectedAt, c.CommitHash, c.Scan = nil, "", nil
+	c.Closed, c.Doubt = nil, nil
+	c.Triage = v1alpha1.FindingTriage{}
+	if c.Agent != nil {
+		c.Agent = &v1alpha1.FindingAgent{Name: c.Agent.Name}
+	}
+	d := &c.Details
+	d.ExploitFeasibility, d.ExploitWalkthrough, d.RemediationEffort = "", "", ""
+	d.ValidationEvidence = nil
+	if len(reported.Details.EndpointLocations) == 0 {
+		d.EndpointLocations = nil
+	}
+	if d.Location != nil {
+		d.Location = &v1alpha1.FileLocation{FilePath: d.Location.FilePath, LineNumber: d.Location.LineNumber}
+	}
+	for i, f := range d.SupportingFiles {
+		d.SupportingFiles[i] = v1alpha1.FileLocation{FilePath: f.FilePath, LineNumber: f.LineNumber}
+	}
+	return encodeSpec(c)
+}
+
+// encodeSpec as JSON, which leaves out what is empty, so that nil and an empty list are the same.
+func encodeSpec(spec *v1alpha1.FindingSpec) []byte {
+	encoded, err := json.Marshal(spec)
+	if err != nil {
+		panic("a FindingSpec has no member that JSON cannot encode: " + err.Error())
+	}
+	return encoded
+}

@@ -1,0 +1,274 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// DefaultConcurrency is how many findings are written at the same time.
+const DefaultConcurrency = 8
+
+// DefaultProgressInterval is how often a Scan that runs says how far it is.
+const DefaultProgressInterval = 5 * time.Second
+
+// Options of an Importer.
+type Options struct {
+	// DryRun works out the difference and writes nothing.
+	DryRun bool
+	// Found is where Provision found the import to go; nil: it was not asked. The first summary has what was created. With
+	// DryRun the repository and its projects are taken as existing if they would be created.
+	Found *Found
+	// Force imports scans that are older than the last completed one, and closes however many.
+	Force bool
+	// Concurrency is how many findings are written at the same time; 0: DefaultConcurrency.
+	Concurrency int
+	// LeaseDuration, at least a second; 0: DefaultLeaseDuration.
+	LeaseDuration time.Duration
+	// OnWaiting is told, once, that another import of the batch holds the Lease.
+	OnWaiting func(b *Batch, holder string)
+	// OnProgress is told how many findings of a batch are written, from several goroutines
+	// but one at a time.
+	OnProgress func(done, total int)
+
+	// Upload that the Scans came with, and the key that it was authenticated by. With an upload every
+	// refusal is recorded in a Scan; without, a scan that is too old leaves none.
+	Upload     *v1alpha1.ScanUpload
+	ImportedBy string
+	// Importer is the program that imports and its version, as v1alpha1.ImporterAnnotation holds it; empty: not told.
+	Importer string
+	// ScanName returns the name of the Scan of a batch, asked once per batch; nil: NewScanName.
+	ScanName func(b *Batch) string
+	// OnRecorded is told that the Scan of a batch exists: from then on its fate can be read there.
+	OnRecorded func(b *Batch, scan string)
+	// ProgressInterval is how often a Scan that runs says how far it is; 0: DefaultProgressInterval.
+	ProgressInterval time.Duration
+}
+
+func (o *Options) setDefaults() {
+	if o.Concurrency <= 0 {
+		o.Concurrency = DefaultConcurrency
+	}
+	if o.LeaseDuration == 0 {
+		o.LeaseDuration = DefaultLeaseDuration
+	}
+	o.LeaseDuration = max(o.LeaseDuration, time.Second)
+	if o.OnWaiting == nil {
+		o.OnWaiting = func(*Batch, string) {}
+	}
+	if o.OnProgress == nil {
+		o.OnProgress = func(int, int) {}
+	}
+	if o.ScanName == nil {
+		o.ScanName = func(*Batch) string { return NewScanName() }
+	}
+	if o.OnRecorded == nil {
+		o.OnRecorded = func(*Batch, string) {}
+	}
+	if o.ProgressInterval <= 0 {
+		o.ProgressInterval = DefaultProgressInterval
+	}
+}
+
+// Importer imports into one repository.
+type Importer struct {
+	client  *Client
+	target  Target
+	options Options
+}
+
+// New returns an Importer; the client is one of NewClient.
+func New(c *Client, target Target, options Options) *Importer {
+	options.setDefaults()
+	return &Importer{client: c, target: target, options: options}
+}
+
+// job is a batch on its way.
+type job struct {
+	*Batch
+	// project that was scanned.
+	project string
+	context scanContext
+	// scans that the tool had before.
+	scans    history
+	plan     plan
+	summary  *Summary
+	lock     *lock
+	progress Progress
+	// recorded says that its Scan has been created, ended that it has got its outcome.
+	recorded, ended bool
+}
+
+// Import brings all batches into their projects, or, where one of them is refused, none. The
+// summaries are those of the batches in their order; with an error they say what was done
+// until then. Importing again what was imported, wholly or in part, does no harm.
+func (im *Importer) Import(ctx context.Context, batches []*Batch) ([]*Summary, error) {
+	repository, err := im.repository(ctx, batches)
+	if err != nil {
+		return nil, err
+	}
+	jobs := make([]*job, len(batches))
+	summaries := make([]*Summary, len(batches))
+	for i, b := range batches {
+		summaries[i] = newSummary(b)
+		jobs[i] = &job{Batch: b, project: im.target.of(b), summary: summaries[i], lock: im.lock(b), context: scanContext{
+			repository: im.target.Repository, project: im.target.of(b),
+			tool: b.Tool, analysis: b.Analysis, category: b.Category, uniform: b.Uniform, commit: b.Commit,
+			links: newPermalinks(&repository.Spec, b.Commit),
+		}}
+	}
+	if len(summaries) > 0 {
+		summaries[0].Provisioned = im.options.Found.provisioned()
+	}
+	if im.options.DryRun {
+		return summaries, im.dryRun(ctx, jobs)
+	}
+	return summaries, im.locked(ctx, jobs, func(ctx context.Context) error {
+		err := im.run(ctx, jobs)
+		if err != nil && ctx.Err() != nil {
+			err = stopped(ctx)
+		}
+		return errors.Join(err, im.fail(ctx, jobs, err))
+	})
+}
+
+// stopped says why a context ended; whatever failed after that did so because of it.
+func stopped(ctx context.Context) error {
+	return fmt.Errorf("stopped before its end (%w): import again, what has been written will be found as it is",
+		context.Cause(ctx))
+}
+
+// locked holds the Leases of all jobs while do runs. The batches are sorted, so that two
+// imports of the same tools cannot wait for each other.
+func (im *Importer) locked(ctx context.Context, jobs []*job, do func(ctx context.Context) error) error {
+	if len(jobs) == 0 {
+		return do(ctx)
+	}
+	return jobs[0].lock.with(ctx, func(ctx context.Context) error {
+		return im.locked(ctx, jobs[1:], do)
+	})
+}
+
+// run is the import from the first write to the last. Nothing but Scans is written before
+// every job has passed its guards.
+func (im *Importer) run(ctx context.Context, jobs []*job) error {
+	steps := []step{im.look, im.guardAge, im.begin, im.compare}
+	if im.options.Upload != nil {
+		steps = []step{im.look, im.begin, im.guardAge, im.compare}
+	}
+	for _, step := range append(steps, im.finish) {
+		for _, j := range jobs {
+			if err := step(ctx, j); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// step of an import, which all its jobs take before any takes the next.
+type step func(ctx context.Context, j *job) error
+
+// finish writes what has changed, and the end.
+func (im *Importer) finish(ctx context.Context, j *job) error {
+	err := im.reporting(ctx, j, func() error { return im.write(ctx, j) })
+	if err == nil {
+		err = im.end(ctx, j, j.outcome(), j.summary.Message())
+	}
+	return j.explain(err)
+}
+
+func (im *Importer) dryRun(ctx context.Context, jobs []*job) error {
+	var refusals []error
+	for _, j := range jobs {
+		var refused *RefusedError
+		for _, step := range []step{im.look, im.guardAge, im.compare} {
+			if err := step(ctx, j); errors.As(err, &refused) {
+				refusals = append(refusals, err)
+			} else if err != nil {
+				return err
+			}
+		}
+		j.summary.list(&j.plan)
+	}
+	return errors.Join(refusals...)
+}
+
+// look settles when the scan started, and reads which scans there were. A time that nobody has
+// said is now, when the import has its turn.
+func (im *Importer) look(ctx context.Context, j *job) (err error) {
+	j.context.startedAt = j.started()
+	j.scans, err = im.scans(ctx, j)
+	return err
+}
+
+// started returns when the scan started: now where nobody says it.
+func (b *Batch) started() v1alpha1.Time {
+	started := b.StartedAt
+	if started.IsZero() {
+		started = time.Now()
+	}
+	return v1alpha1.NewTime(started.UTC().Truncate(time.Second))
+}
+
+func (im *Importer) guardAge(_ context.Context, j *job) error {
+	if im.options.Force {
+		return nil
+	}
+	last, name := j.scans.last(j.series())
+	return j.explain(guardAge(j.context.startedAt.Time, last, name))
+}
+
+// compare reads what is there and works out the difference. Facts are made of the results while
+// the API server looks.
+func (im *Importer) compare(ctx context.Context, j *job) error {
+	j.context.uniform = j.Uniform || j.scans.shared(j.series())
+	var there *known
+	var reading errgroup.Group
+	reading.Go(func() (err error) {
+		there, err = im.known(ctx, j)
+		return err
+	})
+	results, duplicates := report(&j.context, j.Batch)
+	if err := reading.Wait(); err != nil {
+		return err
+	}
+	j.summary.skipResults(skipDuplicate, duplicates)
+	complete := len(j.Incomplete) == 0
+	j.plan = diff(&j.context, j.Batch, results, there, complete)
+	j.summary.skipResults(SkipSuppressed, j.plan.unseen)
+	j.summary.skipResults(skipUnreadable, j.plan.unreadable)
+	j.summary.planned(&j.plan)
+	if !complete {
+		j.summary.NotReported = j.plan.toClose
+	}
+	if im.options.Force {
+		return nil
+	}
+	if err := guardAnalysis(j.Batch, j.scans, &j.plan, len(results)); err != nil || !complete {
+		return j.explain(err)
+	}
+	return j.explain(guardClosing(j.plan.open, j.plan.toClose))
+}
+
+// outcome is that of the scanner once the import has done its part: a scan that did not
+// get to its end has not looked at everything.
+func (j *job) outcome() v1alpha1.ScanOutcome {
+	if len(j.Incomplete) > 0 {
+		return v1alpha1.ScanFailed
+	}
+	return v1alpha1.ScanSucceeded
+}
+
+// explain says which batch an error is about, and keeps its kind.
+func (j *job) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", j.Name(), err)
+}

@@ -1,0 +1,172 @@
+package importer
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// series is what the scans of one job have in common: a scan replaces what earlier ones of its series found.
+type series struct {
+	category v1alpha1.FindingCategory
+	// analysis is empty where the scans are of none.
+	analysis string
+}
+
+// pastScan is what counts of a scan that is recorded.
+type pastScan struct {
+	series
+	startedAt time.Time
+	succeeded bool
+}
+
+// history are the scans of a tool in a project, under all its names, by the scan's name.
+type history map[string]pastScan
+
+// add takes note of the scans, but for those of pull requests, which say nothing about the scan branch, and of what was
+// refused before anything was scanned.
+func (h history) add(scans []v1alpha1.Scan) {
+	for i := range scans {
+		if scans[i].IsOfReview() || scans[i].IsRefused() {
+			continue
+		}
+		spec := &scans[i].Spec
+		h[scans[i].Name] = pastScan{
+			series{spec.Category, spec.Analysis}, spec.StartedAt.Time, spec.Outcome == v1alpha1.ScanSucceeded,
+		}
+	}
+}
+
+// last returns the start and the name of the youngest scan of the series that succeeded.
+func (h history) last(s series) (at time.Time, name string) {
+	for _, n := range slices.Sorted(maps.Keys(h)) {
+		if scan := h[n]; scan.series == s && scan.succeeded && scan.startedAt.After(at) {
+			at, name = scan.startedAt, n
+		}
+	}
+	return at, name
+}
+
+// first returns when the oldest scan of the series that succeeded has started; zero where there is none.
+func (h history) first(s series) (at time.Time) {
+	for _, scan := range h {
+		if scan.series == s && scan.succeeded && (at.IsZero() || scan.startedAt.Before(at)) {
+			at = scan.startedAt
+		}
+	}
+	return at
+}
+
+// succeeded reports whether any scan has.
+func (h history) succeeded() bool {
+	for _, scan := range h {
+		if scan.succeeded {
+			return true
+		}
+	}
+	return false
+}
+
+// shared reports whether jobs of several categories share the tool and this analysis.
+func (h history) shared(s series) bool {
+	for _, scan := range h {
+		if scan.analysis == s.analysis && scan.category != s.category && scan.succeeded {
+			return true
+		}
+	}
+	return false
+}
+
+// adopts reports whether findings of no analysis are from before analyses were told apart, so that a scan of
+// this series takes over those that it reports: no scan without one has succeeded since its first.
+func (h history) adopts(s series) bool {
+	if s.analysis == "" {
+		return false
+	}
+	first := h.first(s)
+	last, _ := h.last(series{category: s.category})
+	return first.IsZero() || !last.After(first)
+}
+
+// closesRest reports whether such findings that the scan does not report are closed by it. The first scan of an
+// analysis leaves them to the other analyses, which had their turn before it comes again.
+func (h history) closesRest(s series) bool { return h.adopts(s) && !h.first(s).IsZero() }
+
+// sort says of what there is of a tool which findings a scan of the series may touch. Where findings of two names
+// of the tool are alike, those that somebody has decided about come first: the first of what nothing tells apart
+// is kept.
+func (h history) sort(s series, findings []v1alpha1.Finding, unreadable []string) *known {
+	k := &known{closesRest: h.closesRest(s), unreadable: map[string]bool{}, unfinished: map[string]bool{}}
+	for _, name := range unreadable {
+		k.unreadable[name] = true
+	}
+	for name, scan := range h {
+		if !scan.succeeded {
+			k.unfinished[name] = true
+		}
+	}
+	k.findings, k.others = h.ofJob(s, findings)
+	if slices.ContainsFunc(k.findings, func(f v1alpha1.Finding) bool { return f.Spec.Tool != k.findings[0].Spec.Tool }) {
+		slices.SortStableFunc(k.findings, func(a, b v1alpha1.Finding) int {
+			return cmp.Compare(undecided(&a), undecided(&b))
+		})
+	}
+	return k
+}
+
+func undecided(f *v1alpha1.Finding) int {
+	if decided(&f.Spec.Triage) {
+		return 0
+	}
+	return 1
+}
+
+// ofJob returns the findings that scans of the series replace or may take over, and the others; they take
+// the place of the findings. A finding's own category does not
+// tell which job it is of: a tool that looks for several things at once has findings of several. Where its scan is
+// known no more, a finding belongs to the job of its category, and to this one if there is no such job.
+func (h history) ofJob(s series, findings []v1alpha1.Finding) (own, others []v1alpha1.Finding) {
+	adopts := h.adopts(s)
+	jobs := map[series]bool{}
+	for _, scan := range h {
+		jobs[scan.series] = true
+	}
+	shared := map[string]bool{s.analysis: h.shared(s), "": h.shared(series{category: s.category})}
+	own = findings[:0]
+	for i := range findings {
+		of := series{findings[i].Spec.Category, findings[i].Spec.Analysis}
+		if of.analysis != s.analysis && (of.analysis != "" || !adopts) {
+			others = append(others, findings[i])
+			continue
+		}
+		if scan, known := h[lastScan(&findings[i].Spec)]; known {
+			of.category = scan.category
+		}
+		if !shared[of.analysis] || of.category == s.category || !jobs[of] {
+			own = append(own, findings[i])
+		} else {
+			others = append(others, findings[i])
+		}
+	}
+	return own, others
+}
+
+// addedByLast reports whether the scan that last changed the finding also made it.
+func addedByLast(spec *v1alpha1.FindingSpec) bool {
+	return spec.Scan != nil && spec.DetectedAt != nil && spec.DetectedAt.Equal(spec.Scan.AnalyzedAt)
+}
+
+// lastScan returns the name of the scan that closed the finding, else of the one that last changed it.
+func lastScan(spec *v1alpha1.FindingSpec) string {
+	switch {
+	case spec.Closed != nil:
+		return spec.Closed.ScanID
+	case spec.Scan != nil:
+		return spec.Scan.ScanID
+	default:
+		return ""
+	}
+}

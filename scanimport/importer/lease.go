@@ -1,0 +1,237 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+)
+
+// DefaultLeaseDuration is how long after its holder's last sign of life a Lease is free.
+const DefaultLeaseDuration = 15 * time.Second
+
+// errLeaseLost ends an import that could not renew its Lease in time: another may have
+// begun by then.
+var errLeaseLost = errors.New("the import's Lease was lost (the API server did not answer in time, or somebody else took it)")
+
+// lock is a Lease that this process holds or wants. At most one import of a repository,
+// project, tool, category and analysis is at work at a time, so that two cannot cross.
+type lock struct {
+	client   client.Client
+	key      client.ObjectKey
+	identity string
+	duration time.Duration
+	// waiting is told once who holds the Lease.
+	waiting func(holder string)
+
+	// renewing is held during a renewal; renewedAt is when the last one that succeeded was begun.
+	renewing  sync.Mutex
+	renewedAt atomic.Pointer[time.Time]
+}
+
+func (im *Importer) lock(b *Batch) *lock {
+	key := client.ObjectKey{
+		Namespace: im.target.Namespace,
+		Name:      "import-" + fingerprints.Hash(append([]string{im.target.Repository, im.target.of(b)}, b.key()...)...),
+	}
+	return leaseLock(im.client, key, im.options.LeaseDuration, func(holder string) { im.options.OnWaiting(b, holder) })
+}
+
+// WithLease calls do, with the Lease, while this process holds the one of that name, for which it waits; the
+// context of do ends when the Lease is lost. waiting is told, once, who else holds it.
+func WithLease(ctx context.Context, c client.Client, key client.ObjectKey, duration time.Duration,
+	waiting func(holder string), do func(ctx context.Context, lease v1alpha1.ScanLease) error) error {
+	l := leaseLock(c, key, duration, waiting)
+	return l.with(ctx, func(ctx context.Context) error { return do(ctx, l.named()) })
+}
+
+// named is the Lease and its holder, as a Scan names them.
+func (l *lock) named() v1alpha1.ScanLease {
+	return v1alpha1.ScanLease{Name: l.key.Name, Holder: l.identity}
+}
+
+func leaseLock(c client.Client, key client.ObjectKey, duration time.Duration, waiting func(holder string)) *lock {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return &lock{client: c, key: key, identity: cut(host, 128) + "_" + uuid.NewString(), duration: duration,
+		waiting: waiting}
+}
+
+// with calls do while the Lease is held; the context of do ends when it is lost.
+func (l *lock) with(ctx context.Context, do func(ctx context.Context) error) error {
+	if err := l.acquire(ctx); err != nil {
+		return err
+	}
+	held, lost := context.WithCancelCause(ctx)
+	renewing := make(chan struct{})
+	stop := make(chan struct{})
+	go func() {
+		defer close(renewing)
+		l.renew(held, stop, lost)
+	}()
+	err := do(held)
+	close(stop)
+	<-renewing
+	lost(nil)
+	l.release(ctx)
+	return err
+}
+
+// acquire waits for the Lease. It is free where nobody holds it, or where its holder has
+// not renewed it for its duration as this process's own clock measures it: clocks of two
+// machines are not compared.
+func (l *lock) acquire(ctx context.Context) error {
+	var seen string
+	var seenAt time.Time
+	for first := true; ; {
+		lease, err := l.read(ctx)
+		if err != nil {
+			return fmt.Errorf("take the Lease %s: %w", l.key, err)
+		}
+		version := lease.ResourceVersion
+		holder := ptr.Deref(lease.Spec.HolderIdentity, "")
+		if version != seen {
+			seen, seenAt = version, time.Now()
+		}
+		duration := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
+		if holder == "" || holder == l.identity || time.Since(seenAt) > duration {
+			err := l.take(ctx, lease)
+			switch {
+			case err == nil:
+				return nil
+			case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), version != "" && apierrors.IsNotFound(err):
+				continue // somebody was faster; see who. One that nobody used for long may be removed at any time.
+			case ctx.Err() != nil || !passes(err):
+				return fmt.Errorf("take the Lease %s: %w", l.key, err)
+			}
+		}
+		if first && holder != "" {
+			l.waiting(holder)
+			first = false
+		}
+		timer := time.NewTimer(wait.Jitter(min(l.duration/8, 2*time.Second), 0.2))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("stopped while waiting for another import (%s), nothing was written: %w", holder,
+				context.Cause(ctx))
+		case <-timer.C:
+		}
+	}
+}
+
+// read returns the Lease, or an empty one where there is none yet.
+func (l *lock) read(ctx context.Context) (*coordinationv1.Lease, error) {
+	lease := &coordinationv1.Lease{}
+	err := Retry(ctx, func(ctx context.Context) error { return l.client.Get(ctx, l.key, lease) })
+	if apierrors.IsNotFound(err) {
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: l.key.Namespace, Name: l.key.Name}}, nil
+	}
+	return lease, err
+}
+
+func (l *lock) take(ctx context.Context, lease *coordinationv1.Lease) error {
+	if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); holder != l.identity {
+		lease.Spec.LeaseTransitions = ptr.To(ptr.Deref(lease.Spec.LeaseTransitions, 0) + 1)
+		lease.Spec.AcquireTime = ptr.To(metav1.NowMicro())
+	}
+	lease.Spec.HolderIdentity = &l.identity
+	lease.Spec.RenewTime = ptr.To(metav1.NowMicro())
+	lease.Spec.LeaseDurationSeconds = ptr.To(int32(max(1, l.duration/time.Second))) //nolint:gosec // seconds of a short time
+	ctx, cancel := context.WithTimeout(ctx, l.duration/2)
+	defer cancel()
+	at, write := time.Now(), func() error { return l.client.Update(ctx, lease) }
+	if lease.ResourceVersion == "" {
+		write = func() error { return l.client.Create(ctx, lease) }
+	}
+	if err := write(); err != nil {
+		return err
+	}
+	l.renewedAt.Store(&at)
+	return nil
+}
+
+// renew keeps the Lease until stop is closed. It gives up well before the Lease is free
+// for others, so that what this import still sends is there before another begins.
+func (l *lock) renew(ctx context.Context, stop <-chan struct{}, lost context.CancelCauseFunc) {
+	ticker := time.NewTicker(l.duration / 5)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if err := l.renewOnce(ctx); errors.Is(err, errLeaseLost) || err != nil && !l.fresh() {
+			lost(errLeaseLost)
+			return
+		}
+	}
+}
+
+// fresh reports whether the last renewal is so young that nobody else can hold the Lease yet.
+func (l *lock) fresh() bool {
+	at := l.renewedAt.Load()
+	return at != nil && time.Since(*at) <= l.duration*2/3
+}
+
+// sure returns errLeaseLost unless this process holds the Lease. A process that was stopped and goes on must
+// know before its next write: its context does not end by itself.
+func (l *lock) sure(ctx context.Context) error {
+	if l.fresh() {
+		return nil
+	}
+	if err := l.renewOnce(ctx); err != nil {
+		return errors.Join(errLeaseLost, err)
+	}
+	return nil
+}
+
+func (l *lock) renewOnce(ctx context.Context) error {
+	l.renewing.Lock()
+	defer l.renewing.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, l.duration/5)
+	defer cancel()
+	lease := &coordinationv1.Lease{}
+	if err := l.client.Get(ctx, l.key, lease); err != nil {
+		return err
+	}
+	if ptr.Deref(lease.Spec.HolderIdentity, "") != l.identity {
+		return errLeaseLost
+	}
+	return l.take(ctx, lease)
+}
+
+// release lets the next import begin at once. Where it fails the Lease expires by itself.
+func (l *lock) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	for range 3 {
+		lease := &coordinationv1.Lease{}
+		if err := l.client.Get(ctx, l.key, lease); err != nil || ptr.Deref(lease.Spec.HolderIdentity, "") != l.identity {
+			return
+		}
+		lease.Spec.HolderIdentity = nil
+		if err := l.client.Update(ctx, lease); !apierrors.IsConflict(err) {
+			return
+		}
+	}
+}

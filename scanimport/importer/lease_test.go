@@ -1,0 +1,190 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+var env *testenv.Environment
+
+func TestMain(m *testing.M) { testenv.Main(m, &env) }
+
+func newLock(name string, duration time.Duration) *lock {
+	return &lock{
+		client: env.Client, key: client.ObjectKey{Namespace: testenv.SystemNamespace, Name: name},
+		identity: "me", duration: duration, waiting: func(string) {},
+	}
+}
+
+func steal(ctx context.Context, t *testing.T, key client.ObjectKey) {
+	t.Helper()
+	for {
+		lease := &coordinationv1.Lease{}
+		if err := env.Client.Get(ctx, key, lease); err != nil {
+			t.Fatal(err)
+		}
+		lease.Spec.HolderIdentity = ptr.To("thief")
+		if env.Client.Update(ctx, lease) == nil {
+			return
+		}
+	}
+}
+
+func holder(t *testing.T, key client.ObjectKey) string {
+	t.Helper()
+	lease := &coordinationv1.Lease{}
+	if err := env.Client.Get(t.Context(), key, lease); err != nil {
+		t.Fatal(err)
+	}
+	return ptr.Deref(lease.Spec.HolderIdentity, "")
+}
+
+func TestWorkEndsWhenTheLeaseIsLost(t *testing.T) {
+	l := newLock("lost", time.Second)
+	err := l.with(t.Context(), func(ctx context.Context) error {
+		steal(ctx, t, l.key)
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+	if !errors.Is(err, errLeaseLost) {
+		t.Errorf("error %v, want that the Lease was lost", err)
+	}
+	if got := holder(t, l.key); got != "thief" {
+		t.Errorf("holder %q: the Lease of somebody else was released", got)
+	}
+}
+
+// A process that was stopped, as a laptop's that sleeps, goes on where it was.
+func TestBeforeItsNextWriteAProcessThatWasStoppedKnowsWhetherItHoldsItsLease(t *testing.T) {
+	const hour = time.Hour // the renewals in the background tell it nothing
+	l := newLock("stopped", hour)
+	if err := l.acquire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stopped := func() { l.renewedAt.Store(ptr.To(time.Now().Add(-hour))) }
+	stopped()
+	if err := l.sure(t.Context()); err != nil || !l.fresh() {
+		t.Errorf("nobody else took it: error %v, fresh %t", err, l.fresh())
+	}
+	stopped()
+	steal(t.Context(), t, l.key)
+	if err := l.sure(t.Context()); !errors.Is(err, errLeaseLost) {
+		t.Errorf("error %v, want that the Lease was lost", err)
+	}
+}
+
+func TestALeaseIsKeptWhileItsWorkLasts(t *testing.T) {
+	// Long enough that a busy machine renews it in time.
+	const duration = 4 * time.Second
+	l, other := newLock("kept", duration), newLock("kept", duration)
+	other.identity = "other"
+	waits, taken := make(chan struct{}), make(chan struct{})
+	other.waiting = func(string) { close(waits) }
+	var group sync.WaitGroup
+	err := l.with(t.Context(), func(ctx context.Context) error {
+		group.Go(func() {
+			if err := other.with(t.Context(), func(context.Context) error { close(taken); return nil }); err != nil {
+				t.Error(err)
+			}
+		})
+		<-waits
+		// Longer than the Lease lasts by itself.
+		timer := time.NewTimer(2 * l.duration)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-taken:
+			return errors.New("somebody else got it")
+		case <-timer.C:
+			return nil
+		}
+	})
+	if err != nil {
+		t.Errorf("the Lease was lost while it was renewed: %v", err)
+	}
+	group.Wait()
+	if got := holder(t, l.key); got != "" {
+		t.Errorf("holder %q after all work, want none", got)
+	}
+}
+
+// A holder that was killed must not stand in the way for ever, nor one that lives be
+// pushed aside.
+func TestALeaseIsTakenOverOnceItsHolderIsSilent(t *testing.T) {
+	l := newLock("silent", time.Second)
+	err := env.Client.Create(t.Context(), &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: l.key.Namespace, Name: l.key.Name},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: ptr.To("killed"), LeaseDurationSeconds: ptr.To[int32](1),
+			// A clock that is wrong by a day on the other machine.
+			RenewTime: ptr.To(metav1.NewMicroTime(time.Now().Add(24 * time.Hour))),
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var waitedFor string
+	l.waiting = func(holder string) { waitedFor = holder }
+	if err := l.with(t.Context(), func(context.Context) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if waitedFor != "killed" {
+		t.Errorf("waited for %q, want \"killed\"", waitedFor)
+	}
+}
+
+func TestAtMostOneHolds(t *testing.T) {
+	var mu sync.Mutex
+	holding, most, turns := 0, 0, 0
+	var group sync.WaitGroup
+	for i := range 6 {
+		l := newLock("contended", 2*time.Second)
+		l.identity = string(rune('a' + i))
+		group.Go(func() {
+			err := l.with(t.Context(), func(ctx context.Context) error {
+				mu.Lock()
+				holding++
+				most, turns = max(most, holding), turns+1
+				mu.Unlock()
+				// A request takes some time, in which others try.
+				err := env.Client.Get(ctx, l.key, &coordinationv1.Lease{})
+				mu.Lock()
+				holding--
+				mu.Unlock()
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if most != 1 || turns != 6 {
+		t.Errorf("at most %d held it at a time, %d had their turn; want 1 and 6", most, turns)
+	}
+}
+
+func TestWaitingEndsWithItsContext(t *testing.T) {
+	l := newLock("waiting", 30*time.Second)
+	err := l.with(t.Context(), func(context.Context) error {
+		other := newLock("waiting", 30*time.Second)
+		other.identity = "other"
+		ctx, cancel := context.WithCancel(t.Context())
+		other.waiting = func(string) { cancel() }
+		return other.with(ctx, func(context.Context) error { return errors.New("both hold it") })
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that the context was cancelled", err)
+	}
+}

@@ -1,0 +1,366 @@
+package importer
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/scanimport/recognition"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+)
+
+// importEarlier leaves the findings that the version before this one would have made.
+func (m *memory) importEarlier(b *Batch) {
+	c := &scanContext{repository: "shop", project: "web", tool: b.Tool, category: b.Category, scanID: "s-0"}
+	inputs := make([]earlierResult, len(b.Results))
+	for i := range b.Results {
+		r := &b.Results[i]
+		inputs[i] = earlierResult{
+			Rule: r.RuleID, Path: r.Location.Path, Fingerprints: r.Fingerprints, Message: r.Message, Snippet: r.Location.Snippet,
+			Line: r.Location.Line, Column: r.Location.Column, Digest: digest(r),
+		}
+	}
+	for i, identity := range earlierIdentify(earlierScope{Repository: c.repository, Project: c.project, Tool: c.tool, Category: string(c.category)}, inputs) {
+		if identity.Duplicate {
+			continue
+		}
+		spec := c.spec(&b.Results[i])
+		spec.Evidence, spec.Package, spec.Vulnerability = "", nil, nil
+		spec.Class, spec.Details.Title, spec.Details.Score, spec.Details.ToolSeverity = "once another", "Once another", "", ""
+		// It rated some tools otherwise, and noted no basis of a decision.
+		if spec.Details.Severity = v1alpha1.LevelHigh; i%2 == 0 {
+			spec.Details.Severity = v1alpha1.LevelLow
+		}
+		spec.Triage.UserStatus = v1alpha1.UserStatusMuted
+		m.findings[identity.Name] = v1alpha1.Finding{
+			ObjectMeta: metav1.ObjectMeta{Name: identity.Name}, Spec: spec,
+			Status: v1alpha1.FindingStatus{UserStatus: v1alpha1.UserStatusMuted},
+		}
+	}
+}
+
+func batchesOf(t *testing.T, path string) []*Batch {
+	t.Helper()
+	file, err := os.Open(path) //nolint:gosec // a test names its own files
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close() //nolint:errcheck // only read from
+	log, err := sarif.Parse(file, sarif.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	batches, err := Collect([]File{{Name: filepath.Base(path), Log: log}}, Choices{}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return batches
+}
+
+// What an earlier version imported is all recognised by the first import, and then unchanged.
+func TestFindingsOfAnEarlierVersionKeepNamesAndDecisions(t *testing.T) {
+	for _, path := range corpusFiles(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".sarif"), func(t *testing.T) {
+			for _, moved := range []int32{0, 7} {
+				m := &memory{t: t, findings: map[string]v1alpha1.Finding{}}
+				for _, b := range batchesOf(t, path) {
+					m.importEarlier(b)
+				}
+				before := slices.Sorted(maps.Keys(m.findings))
+				m.observe()
+				for scan := range 2 {
+					for _, b := range batchesOf(t, path) {
+						for i := range b.Results {
+							if l := &b.Results[i].Location; l.Line > 0 {
+								l.Line += moved
+							}
+						}
+						changes := m.scan(b, func(int, string) {})
+						if scan == 1 && len(changes) != 0 {
+							t.Errorf("moved by %d lines: the second import writes %d findings", moved, len(changes))
+						}
+					}
+				}
+				if d := cmp.Diff(before, slices.Sorted(maps.Keys(m.findings))); d != "" {
+					t.Errorf("moved by %d lines: names (-before +after):\n%s", moved, d)
+				}
+				m.observe()
+				for name, f := range m.findings {
+					if why := findingstate.WhyStale(&f); why != "" && f.Spec.Doubt == nil {
+						t.Errorf("moved by %d lines: the decision about %s is stale by the upgrade: %s", moved, name, why)
+					}
+					if f.Spec.Closed != nil || f.Spec.Triage.UserStatus != v1alpha1.UserStatusMuted {
+						t.Errorf("moved by %d lines: finding %s is closed (%v) or undecided (%s)", moved, name, f.Spec.Closed, f.Spec.Triage.UserStatus)
+					}
+				}
+			}
+		})
+	}
+}
+
+// inFile is a result with its code at a place.
+func inFile(path, code string, line int32) sarif.Result {
+	return sarif.Result{
+		RuleID: "R", Rule: &sarif.Rule{}, Severity: v1alpha1.LevelLow, Message: "do not",
+		Location: sarif.Location{Path: path, Line: line, Snippet: code},
+	}
+}
+
+// life is a project whose findings are followed through scans.
+type life struct {
+	memory
+	*testing.T
+}
+
+func newLife(t *testing.T) *life {
+	return &life{memory{t: t, findings: map[string]v1alpha1.Finding{}}, t}
+}
+
+// scans and returns the names of the results' findings, in their order.
+func (l *life) scans(results ...sarif.Result) []string {
+	names := make([]string, len(results))
+	b := &Batch{Tool: "lint", Category: v1alpha1.CategoryCode, Results: results}
+	for i := range results {
+		b.Results[i].Index = i
+	}
+	l.scan(b, func(index int, name string) { names[index] = name })
+	return names
+}
+
+func (l *life) want(reason string, got []string, want ...string) {
+	l.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		l.Errorf("%s (-want +got):\n%s", reason, d)
+	}
+}
+
+func (l *life) wantOpen(reason string, n int) {
+	l.Helper()
+	open := 0
+	for _, f := range l.findings {
+		if f.Spec.Closed == nil {
+			open++
+		}
+	}
+	if open != n {
+		l.Errorf("%s: %d findings are open, want %d", reason, open, n)
+	}
+}
+
+// A finding keeps its name when its file is renamed; what comes where it was is another one, under
+// the same other name at every try.
+func TestANameIsForLife(t *testing.T) {
+	a, b := inFile("a.go", "x()", 5), inFile("b.go", "x()", 5)
+	t.Run("moved, and the same again", func(t *testing.T) {
+		l := newLife(t)
+		first := l.scans(a)[0]
+		l.want("moved", l.scans(b), first)
+		again := l.scans(b, a)
+		if again[0] != first || again[1] == first {
+			t.Fatalf("the same again where it was: names %v, want %s and another", again, first)
+		}
+		lone := newLife(t)
+		lone.scans(a)
+		lone.scans(b)
+		lone.want("another try", lone.scans(a, b), again[1], again[0])
+		l.want("once more", l.scans(a, b), again[1], again[0])
+		l.wantOpen("moved, and the same again", 2)
+	})
+	t.Run("copy", func(t *testing.T) {
+		l := newLife(t)
+		first := l.scans(a)[0]
+		both := l.scans(b, a)
+		if both[1] != first || both[0] == first {
+			t.Fatalf("names %v, want the copy first under another name than %s", both, first)
+		}
+		l.want("the first goes, the copy stays", l.scans(b), both[0])
+		l.want("and back", l.scans(a, b), first, both[0])
+	})
+	t.Run("swap", func(t *testing.T) {
+		l := newLife(t)
+		c, d := inFile("a.go", "x()", 5), inFile("b.go", "y()", 5)
+		before := l.scans(c, d)
+		c.Location.Path, d.Location.Path = d.Location.Path, c.Location.Path
+		l.want("swapped", l.scans(c, d), before...)
+		c.Location.Path, d.Location.Path = d.Location.Path, c.Location.Path
+		l.want("and back", l.scans(c, d), before...)
+		l.wantOpen("swap", 2)
+	})
+	t.Run("there and back", func(t *testing.T) {
+		l := newLife(t)
+		first := l.scans(a)[0]
+		for range 3 {
+			l.want("there", l.scans(b), first)
+			l.want("back", l.scans(a), first)
+		}
+		if len(l.findings) != 1 {
+			t.Errorf("%d findings, want 1", len(l.findings))
+		}
+	})
+	t.Run("gone and back elsewhere", func(t *testing.T) {
+		l := newLife(t)
+		first := l.scans(a)[0]
+		l.scans()
+		l.wantOpen("gone", 0)
+		l.want("back in another file", l.scans(b), first)
+		l.wantOpen("back", 1)
+	})
+}
+
+// An import that was cut off at any write and is done again ends where an uncut one does.
+func TestAnImportThatWasCutOffGivesTheSameNames(t *testing.T) {
+	before := []sarif.Result{inFile("a.go", "x()", 5), inFile("b.go", "y()", 9), inFile("c.go", "z()", 1)}
+	after := []sarif.Result{
+		inFile("d.go", "x()", 5), inFile("a.go", "x()", 5), inFile("a.go", "x()", 50), inFile("b.go", "z()", 9), inFile("c.go", "y()", 1), inFile("c.go", "w()", 30),
+	}
+	whole := newLife(t)
+	whole.scans(before...)
+	want := whole.scans(after...)
+	for cut := range len(after) + 1 {
+		l := newLife(t)
+		l.scans(before...)
+		l.lost = func(i int) bool { return i >= cut }
+		l.scans(after...)
+		l.lost = nil
+		l.want(fmt.Sprintf("cut off after %d writes", cut), l.scans(after...), want...)
+		if d := cmp.Diff(slices.Sorted(maps.Keys(whole.findings)), slices.Sorted(maps.Keys(l.findings))); d != "" {
+			t.Errorf("cut off after %d writes: findings (-uncut +cut):\n%s", cut, d)
+		}
+	}
+}
+
+// Three results go and others come, alike in all but their files: which of them moved nobody can tell, neither at the
+// first try nor once an import that was cut off has written most of what is new. So the three are closed.
+func TestAnImportThatWasCutOffMovesNothingThatIsAmbiguous(t *testing.T) {
+	files := func(prefix string, n int) (out []sarif.Result) {
+		for i := range n {
+			out = append(out, inFile(fmt.Sprintf("src/%s-%05d.go", prefix, i), "", 7))
+		}
+		return out
+	}
+	kept, dropped, added := files("kept", 4), files("dropped", 3), files("new", 30)
+	rapid.Check(t, func(r *rapid.T) {
+		left := rapid.SliceOfNDistinct(rapid.IntRange(0, len(added)-1), 0, 6, rapid.ID[int]).Draw(r, "left")
+		l := newLife(t)
+		gone := l.scans(slices.Concat(kept, dropped)...)[len(kept):]
+		l.mute()
+		l.lost = func(i int) bool { return slices.Contains(left, i) }
+		l.scans(slices.Concat(kept, added)...)
+		l.lost = nil
+		l.scans(slices.Concat(kept, added)...)
+		for _, name := range gone {
+			if f := l.findings[name]; f.Spec.Closed == nil {
+				r.Fatalf("%s is said to have moved to %s", name, f.Spec.Details.Location.FilePath)
+			}
+		}
+	})
+}
+
+// A folder is renamed, and its files are alike, as is a new one. Cut off once the moves are written, the import still ends
+// with every decision where it belongs.
+func TestAnImportThatWasCutOffHasMovedWhatMoves(t *testing.T) {
+	folder := func(name string) []sarif.Result {
+		return []sarif.Result{inFile(name+"/1.go", "", 7), inFile(name+"/2.go", "", 7), inFile(name+"/3.go", "", 7)}
+	}
+	after := append(folder("b"), inFile("c/4.go", "", 7), inFile("d/5.go", "", 7))
+	for cut := 3; cut <= len(after); cut++ {
+		l := newLife(t)
+		want := l.scans(folder("a")...)
+		l.lost = func(i int) bool { return i >= cut }
+		l.scans(after...)
+		l.lost = nil
+		l.want(fmt.Sprintf("cut off after %d writes", cut), l.scans(after...)[:len(want)], want...)
+		l.wantOpen("done again", len(after))
+	}
+}
+
+// alikeAt are results that nothing but their lines tells apart.
+func alikeAt(code string, lines []int32) []sarif.Result {
+	out := make([]sarif.Result, len(lines))
+	for i, line := range lines {
+		out[i] = inFile("a.go", code, line)
+	}
+	return out
+}
+
+// Results alike that moved: what an import that was cut off has written is right, and stays. What it did not get to
+// may be paired otherwise, for what told it apart, the company that it moved in, has moved on.
+func TestAnImportThatWasCutOffPermutesNothing(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		code := rapid.SampledFrom([]string{"x()", ""}).Draw(r, "code")
+		lines := rapid.SliceOfNDistinct(rapid.Int32Range(1, 60), 1, 6, rapid.ID[int32])
+		before, after := alikeAt(code, lines.Draw(r, "before")), alikeAt(code, lines.Draw(r, "after"))
+		written := rapid.SliceOfN(rapid.Bool(), 12, 12).Draw(r, "written")
+		whole := newLife(t)
+		whole.scans(before...)
+		want := whole.scans(after...)
+		l := newLife(t)
+		l.scans(before...)
+		l.lost = func(i int) bool { return !written[i] }
+		l.scans(after...)
+		l.lost = nil
+		right := map[string]bool{}
+		for name, f := range l.findings {
+			right[name] = f.Spec.Scan.ScanID == "s-2" && f.Spec.Closed == nil
+		}
+		for i, name := range l.scans(after...) {
+			if right[want[i]] && name != want[i] {
+				r.Fatalf("result %d was written as %s and is %s", i, want[i], name)
+			}
+		}
+	})
+}
+
+func TestBecauseSaysWhatChanged(t *testing.T) {
+	was := recognition.Evidence{Path: "a.go", Line: 5, Message: "m", Snippet: "x", Version: "1"}
+	for name, tc := range map[string]struct {
+		match match
+		want  string
+	}{
+		"first rung": {match{rung: recognition.Unchanged, is: was}, ""},
+		"moved":      {match{rung: recognition.Moved, is: recognition.Evidence{Path: "b.go", Line: 5, Message: "m", Snippet: "x", Version: "1"}}, "recognised by moved: moved from a.go"},
+		"much": {match{rung: recognition.Line, doubt: recognition.DoubtLine, is: recognition.Evidence{Path: "a.go", Line: 6, Message: "n", Snippet: "y", Version: "2"}},
+			"recognised by nearest line: line 5 before, version 1 before, message changed, code changed; in doubt: line moved, and no code to compare"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.match.was, tc.match.before = was, &v1alpha1.Finding{}
+			if got := tc.match.because(); got != tc.want {
+				t.Errorf("because = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// Only of a decision can one doubt that it belongs to the finding; a new decision ends the doubt.
+func TestADoubtIsKeptWithTheDecision(t *testing.T) {
+	l := newLife(t)
+	result := inFile("a.go", "", 5)
+	name := l.scans(result)[0]
+	result.Location.Line = 90
+	l.scans(result)
+	if d := l.findings[name].Spec.Doubt; d != nil {
+		t.Errorf("nobody has decided, and the finding carries the doubt %+v", *d)
+	}
+	l.mute()
+	result.Location.Line = 300
+	l.scans(result)
+	doubt := l.findings[name].Spec.Doubt
+	if doubt == nil || doubt.Reason != string(recognition.DoubtLine) || doubt.ScanID != "s-3" {
+		t.Fatalf("doubt %+v, want that of the third scan", doubt)
+	}
+	l.scans(result)
+	if d := cmp.Diff(doubt, l.findings[name].Spec.Doubt); d != "" {
+		t.Errorf("a scan that changes nothing changed the doubt:\n%s", d)
+	}
+}

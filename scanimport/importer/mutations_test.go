@@ -1,0 +1,429 @@
+package importer
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+	"github.com/appsec-dev/findings-operator/test/needs"
+)
+
+// writeDocs writes the table of this suite into the docs instead of comparing it.
+var writeDocs = flag.Bool("write-docs", false, "write docs/recognition.md anew")
+
+// memory is a project in which imports leave their findings.
+type memory struct {
+	t        *testing.T
+	findings map[string]v1alpha1.Finding
+	// scans by tool.
+	scans   map[string]history
+	scanned int
+	// choices of the imports.
+	choices Choices
+	// plan of the last scan.
+	plan *plan
+	// lost says which writes an import that is cut off does not get to, by their number; nil: it is not. Once
+	// one is lost, no later stage is written.
+	lost func(i int) bool
+}
+
+// imports a document and returns the names of the findings of its results, by their origin;
+// newcomers have an empty origin.
+func (m *memory) imports(doc object) map[string][]string {
+	m.t.Helper()
+	encoded, err := json.Marshal(doc)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	log, err := sarif.Parse(bytes.NewReader(encoded), sarif.Options{})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	var origins []string
+	for i, run := range runsOf(doc) {
+		results := resultsOf(run)
+		for j := range log.Runs[i].Results {
+			r := &log.Runs[i].Results[j]
+			from, _ := results[r.Index][origin].(string)
+			r.Index = len(origins)
+			origins = append(origins, from)
+		}
+	}
+	batches, err := Collect([]File{{Name: "file", Log: log}}, m.choices, time.Now())
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	names := map[string][]string{}
+	for _, b := range batches {
+		m.scan(b, func(index int, name string) { names[origins[index]] = append(names[origins[index]], name) })
+	}
+	return names
+}
+
+// scan does with the findings what an import of the batch does, and returns what it wrote.
+func (m *memory) scan(b *Batch, named func(index int, name string)) []change {
+	m.scanned++
+	c := &scanContext{repository: "shop", project: "web", tool: b.Tool, analysis: b.Analysis, category: b.Category, scanID: fmt.Sprintf("s-%d", m.scanned), startedAt: v1alpha1.NewTime(time.Now())}
+	there := slices.DeleteFunc(m.there(), func(f v1alpha1.Finding) bool { return !slices.Contains(b.names(), f.Spec.Tool) })
+	past := history{}
+	for _, tool := range b.names() {
+		maps.Copy(past, m.scans[tool])
+	}
+	k := past.sort(b.series(), there, nil)
+	past[c.scanID] = pastScan{b.series(), c.startedAt.Time, m.lost == nil}
+	m.scans = maps.Clone(m.scans)
+	if m.scans == nil {
+		m.scans = map[string]history{}
+	}
+	m.scans[b.Tool] = past
+	results, _ := report(c, b)
+	for i, match := range recognise(c, b, results, k) {
+		if match.before != nil || results[i].spec.Suppression == nil {
+			named(results[i].result.Index, match.name)
+		}
+	}
+	p := diff(c, b, results, k, true)
+	m.plan = &p
+	var changes []change
+	lost := false
+	for _, stage := range p.stages() {
+		before := len(changes)
+		changes = append(changes, stage...)
+		lostBefore := lost
+		for i, ch := range stage {
+			if m.lost != nil && (lostBefore || m.lost(before+i)) {
+				lost = true
+				continue
+			}
+			m.write(&ch)
+		}
+	}
+	return changes
+}
+
+func (m *memory) write(ch *change) {
+	before := m.findings[ch.name]
+	ch.spec.Triage = before.Spec.Triage
+	m.findings[ch.name] = v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: ch.name}, Spec: ch.spec, Status: before.Status}
+}
+
+// there are the findings, by name.
+func (m *memory) there() []v1alpha1.Finding {
+	var out []v1alpha1.Finding
+	for _, name := range slices.Sorted(maps.Keys(m.findings)) {
+		out = append(out, m.findings[name])
+	}
+	return out
+}
+
+// observe does with the findings what the controllers do.
+func (m *memory) observe() {
+	for name, f := range m.findings {
+		f.Generation = f.Status.ObservedGeneration + 1
+		f.Status = findingstate.Observe(&f, time.Now())
+		m.findings[name] = f
+	}
+}
+
+// mute decides about every finding.
+func (m *memory) mute() {
+	for name, f := range m.findings {
+		f.Spec.Triage.UserStatus, f.Spec.Triage.Basis = v1alpha1.UserStatusMuted, findingstate.Basis(&f.Spec)
+		m.findings[name] = f
+	}
+}
+
+// outcome of one mutation of one file.
+type outcome struct {
+	applies bool
+	// decisions that could be kept, and those that were; marked of them with a doubt.
+	all, kept, marked int
+	// wrong landed on another problem and say nothing; doubted did so with a mark.
+	wrong, doubted int
+	lost           []string
+}
+
+// decidedAbout is what the first import of a document leaves, everything decided about, with the names of the
+// findings by the origin of their results.
+func decidedAbout(t *testing.T, doc object) (*memory, map[string][]string) {
+	t.Helper()
+	m := &memory{t: t, findings: map[string]v1alpha1.Finding{}}
+	names := m.imports(doc)
+	m.mute()
+	return m, names
+}
+
+func mutate(t *testing.T, doc object, known *memory, before map[string][]string, change mutation) outcome {
+	t.Helper()
+	m := &memory{t: t, findings: maps.Clone(known.findings), scans: known.scans, scanned: known.scanned}
+	after := clone(doc)
+	if !change.apply(after) {
+		return outcome{}
+	}
+	if was, is := toolOf(doc), toolOf(after); sameTool(was) != sameTool(is) {
+		m.choices.Formerly = was
+	}
+	now := m.imports(after)
+	if change.back {
+		now = m.imports(clone(doc))
+	}
+	out := outcome{applies: true}
+	owners := map[string]string{}
+	for from, names := range before {
+		owners[names[0]] = from
+	}
+	marked := func(name string) bool {
+		f := m.findings[name]
+		if f.Spec.Doubt != nil && !findingstate.Stale(&f) {
+			t.Errorf("%s: the decision about %s is in doubt, and not stale", change.name, name)
+		}
+		return f.Spec.Closed != nil || f.Spec.Doubt != nil
+	}
+	for from, names := range now {
+		for _, name := range names {
+			owner, decided := owners[name]
+			if !decided || owner == from {
+				continue
+			}
+			if marked(name) {
+				out.doubted++
+			} else {
+				out.wrong++
+				f := m.findings[name]
+				t.Logf("%s: the decision about %s is now about %q: %+v", change.name, owner, from, evidenceOf(&f.Spec, nil))
+			}
+		}
+	}
+	for from, names := range before {
+		if len(now[from]) == 0 {
+			continue // it is gone, or counted as another's duplicate
+		}
+		out.all++
+		if slices.Contains(now[from], names[0]) {
+			out.kept++
+			if marked(names[0]) {
+				out.marked++
+			}
+		} else {
+			f := m.findings[names[0]]
+			out.lost = append(out.lost, fmt.Sprintf("%s %s", f.Spec.RuleID, place(&f.Spec)))
+		}
+	}
+	return out
+}
+
+func place(spec *v1alpha1.FindingSpec) string {
+	if l := spec.Details.Location; l != nil {
+		return fmt.Sprintf("%s:%d", l.FilePath, l.LineNumber)
+	}
+	return ""
+}
+
+func corpusFiles(t *testing.T) []string {
+	t.Helper()
+	root := os.Getenv("FINDINGS_SARIF_CORPUS")
+	if root == "" {
+		needs.Missing(t, "FINDINGS_SARIF_CORPUS names no folder of SARIF files")
+	}
+	files, err := filepath.Glob(filepath.Join(root, "*.sarif"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no SARIF file in %s (error %v)", root, err)
+	}
+	return files
+}
+
+// Every finding of every file is decided about; then something happens to the file, and it is
+// counted whose decisions stay, and whether one lands on another problem without a mark.
+func TestDecisionsStayWithTheirFindings(t *testing.T) {
+	table, tools := map[string]map[string]outcome{}, map[string]string{}
+	files := corpusFiles(t)
+	var mu sync.Mutex
+	t.Run("files", func(t *testing.T) { // ends when all of them have
+		for _, path := range files {
+			name := strings.TrimSuffix(filepath.Base(path), ".sarif")
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				doc := readDocument(t, path)
+				row := mutateEach(t, doc)
+				mu.Lock()
+				defer mu.Unlock()
+				table[name], tools[name] = row, toolOf(doc)
+			})
+		}
+	})
+	if share := overall(table); share < 0.98 {
+		t.Errorf("%.1f %% of decisions stay, averaged over files and mutations; want at least 98 %%", 100*share)
+	}
+	writeTable(t, tools, table)
+}
+
+// mutateEach lets each thing happen to a document by itself.
+func mutateEach(t *testing.T, doc object) map[string]outcome {
+	t.Helper()
+	row := map[string]outcome{}
+	known, before := decidedAbout(t, doc)
+	for _, change := range mutations {
+		out := mutate(t, doc, known, before, change)
+		row[change.name] = out
+		if out.wrong > 0 {
+			t.Errorf("%s: %d decisions landed on another problem without a mark", change.name, out.wrong)
+		}
+		if out.kept < out.all {
+			t.Logf("%s: kept %d of %d; lost %s", change.name, out.kept, out.all, strings.Join(out.lost[:min(5, len(out.lost))], "; "))
+		}
+	}
+	return row
+}
+
+// overall is the share of decisions kept: per file and mutation, then averaged.
+func overall(table map[string]map[string]outcome) float64 {
+	sum, n := 0.0, 0
+	for _, row := range table {
+		for _, out := range row {
+			if out.applies && out.all > 0 {
+				sum += float64(out.kept) / float64(out.all)
+				n++
+			}
+		}
+	}
+	return sum / float64(max(n, 1))
+}
+
+func (o outcome) cell() string {
+	if !o.applies || o.all == 0 && o.wrong+o.doubted == 0 {
+		return "-"
+	}
+	cell := "-"
+	if o.all > 0 {
+		cell = fmt.Sprintf("%d%%", 100*o.kept/o.all)
+	}
+	if o.marked > 0 {
+		cell += fmt.Sprintf(" (%d marked)", o.marked)
+	}
+	if o.doubted > 0 {
+		cell += fmt.Sprintf(", %d elsewhere, marked", o.doubted)
+	}
+	if o.wrong > 0 {
+		cell += fmt.Sprintf(", %d WRONG", o.wrong)
+	}
+	return cell
+}
+
+// recognitionPage is where the table is; begin and end mark its place.
+const (
+	recognitionPage = "../../docs/recognition.md"
+	tableBegin      = "<!-- written by go test ./scanimport/importer -run DecisionsStay -write-docs -->\n"
+	tableEnd        = "<!-- end -->\n"
+)
+
+// writeTable holds the page against the table, or with -write-docs writes it.
+func writeTable(t *testing.T, tools map[string]string, table map[string]map[string]outcome) {
+	t.Helper()
+	page, err := os.ReadFile(recognitionPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(page), tableBegin)
+	_, after, ended := strings.Cut(rest, tableEnd)
+	if !ok || !ended {
+		t.Fatalf("%s has no place for the table", recognitionPage)
+	}
+	now := before + tableBegin + tableOf(tools, table) + tableEnd + after
+	switch {
+	case now == string(page):
+	case *writeDocs:
+		if err := os.WriteFile(recognitionPage, []byte(now), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("%s does not show what the suite counts: write it anew with -write-docs. It counts:\n%s", recognitionPage, tableOf(tools, table))
+	}
+}
+
+// tableOf has a row for each file and mutation group: one table would be too wide to read.
+func tableOf(tools map[string]string, table map[string]map[string]outcome) string {
+	var b strings.Builder
+	for part := range slices.Chunk(mutations, 7) {
+		b.WriteString("\n| Tool | File |")
+		for _, m := range part {
+			fmt.Fprintf(&b, " %s |", m.name)
+		}
+		fmt.Fprintf(&b, "\n|---|---%s|\n", strings.Repeat("|---", len(part)))
+		for _, name := range slices.SortedFunc(maps.Keys(table), cmp.Compare) {
+			fmt.Fprintf(&b, "| %s | %s |", tools[name], name)
+			for _, m := range part {
+				fmt.Fprintf(&b, " %s |", table[name][m.name].cell())
+			}
+			b.WriteString("\n")
+		}
+	}
+	fmt.Fprintf(&b, "\nOf all decisions %.1f %% stay: per file and mutation, then averaged. On another problem without a mark: %d.\n\n", 100*overall(table), wrong(table))
+	return b.String()
+}
+
+func wrong(table map[string]map[string]outcome) (n int) {
+	for _, row := range table {
+		for _, out := range row {
+			n += out.wrong
+		}
+	}
+	return n
+}
+
+// madeDocuments are small ones of three sorts of tools, for where there is no corpus.
+func madeDocuments() map[string]object {
+	made := map[string]object{}
+	for _, name := range []string{"code", "packages", "plain"} {
+		var results []any
+		for i := range 9 {
+			region := object{"startLine": float64(10 + 17*i), "startColumn": 3.0}
+			r := object{"ruleId": fmt.Sprintf("R%d", i%2), "level": "warning", "message": object{"text": "do not do this"}}
+			uri := fmt.Sprintf("src/file%d.go", i/3)
+			switch name {
+			case "code":
+				region["snippet"] = object{"text": fmt.Sprintf("call%d()", i)}
+			case "packages":
+				uri, region = "go.sum", object{"startLine": 1.0}
+				r["ruleId"] = fmt.Sprintf("CVE-2024-%d", 1000+i/2)
+				r["message"] = object{"text": fmt.Sprintf("Package: lib%d\nInstalled Version: 1.%d.0\nVulnerability CVE-2024-%d\nSeverity: MEDIUM\nFixed Version: 2.%d.0", i, i, 1000+i/2, i)}
+			}
+			r["locations"] = []any{object{"physicalLocation": object{"artifactLocation": object{"uri": uri}, "region": region}}}
+			results = append(results, r)
+		}
+		tool := map[string]string{"packages": "Trivy"}[name]
+		made[name] = object{"version": "2.1.0", "runs": []any{object{"tool": object{"driver": object{"name": cmp.Or(tool, "lint")}}, "results": results}}}
+	}
+	return made
+}
+
+func TestDecisionsStayInMadeDocuments(t *testing.T) {
+	for name, doc := range madeDocuments() {
+		encoded, err := json.Marshal(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc := decodeDocument(t, encoded)
+		known, before := decidedAbout(t, doc)
+		for _, change := range mutations {
+			out := mutate(t, doc, known, before, change)
+			if out.kept < out.all || out.wrong > 0 {
+				t.Errorf("%s, %s: kept %d of %d, %d on another problem without a mark; lost %v", name, change.name, out.kept, out.all, out.wrong, out.lost)
+			}
+		}
+	}
+}

@@ -1,0 +1,313 @@
+package importer
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/scanimport/recognition"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+)
+
+// Action is what an import does to a finding.
+type Action string
+
+// The actions.
+const (
+	ActionCreate Action = "create"
+	ActionUpdate Action = "update"
+	ActionReopen Action = "reopen"
+	ActionClose  Action = "close"
+	ActionKeep   Action = "keep"
+	// ActionRename brings a finding of a former name of the tool under its name, and changes nothing else.
+	ActionRename Action = "rename"
+)
+
+// change is an action on one finding.
+type change struct {
+	action Action
+	name   string
+	// spec to apply. The triage is empty.
+	spec v1alpha1.FindingSpec
+	// before is the finding that is there; nil for create.
+	before *v1alpha1.Finding
+	// because says how the finding was recognised, where not by everything; empty else.
+	because string
+	// doubt that it is the finding; empty: it is certain.
+	doubt recognition.Doubt
+}
+
+// plan is the difference between what is there and what a scan found.
+type plan struct {
+	// changes by name; none is ActionKeep.
+	changes []change
+	// open is the number of findings there that are not closed.
+	open int
+	// unchanged is the number of results whose finding says the same already.
+	unchanged int
+	// toClose is the number of findings that the scan no longer reports, closed or not as
+	// the batch is complete or not.
+	toClose int
+	// recognised counts the results whose finding was recognised by a rung beyond the first, and
+	// doubtful those of them that may be another problem of the same kind.
+	recognised map[recognition.Rung]int
+	doubtful   int
+	// suppressed counts the findings that the source suppresses, and unseen are suppressed results of
+	// which there is no finding.
+	suppressed int
+	unseen     []*sarif.Result
+	// unreadable are the results whose finding cannot be read.
+	unreadable []*sarif.Result
+	// renamed counts the findings that came under the tool's name, by their former one, and adopted those that
+	// were of no analysis. notAdopted of those are open, and neither reported nor closed.
+	renamed             map[string]int
+	adopted, notAdopted int
+	// elsewhere counts the new results that are known of another analysis, by that, and decided those of them that
+	// somebody has decided about.
+	elsewhere map[string]int
+	decided   bool
+}
+
+// reported is a result with the facts that it makes.
+type reported struct {
+	result *sarif.Result
+	spec   v1alpha1.FindingSpec
+	// index in the batch.
+	index int
+}
+
+// report makes facts of the results of a batch, those last that the source suppresses. It returns apart
+// those that are the same in everything as one of the others.
+func report(c *scanContext, b *Batch) (out []reported, duplicates []*sarif.Result) {
+	all := b.all()
+	out = make([]reported, 0, len(all))
+	seen := make(map[[32]byte]bool, len(all))
+	for i, r := range all {
+		d := digest(r)
+		if seen[d] {
+			duplicates = append(duplicates, r)
+			continue
+		}
+		seen[d] = true
+		out = append(out, reported{result: r, spec: c.spec(r), index: i})
+	}
+	return out, duplicates
+}
+
+// scope of the names of a batch's findings.
+func (c *scanContext) scope() fingerprints.Scope {
+	return fingerprints.Scope{Repository: c.repository, Project: c.project, Tool: c.tool, Category: string(c.category),
+		Analysis: c.analysis}
+}
+
+// all results, those last that the source suppresses.
+func (b *Batch) all() []*sarif.Result {
+	out := make([]*sarif.Result, 0, len(b.Results)+len(b.Suppressed))
+	for _, results := range [][]sarif.Result{b.Results, b.Suppressed} {
+		for i := range results {
+			out = append(out, &results[i])
+		}
+	}
+	return out
+}
+
+// identities of all results, in their order.
+func (b *Batch) identities(scope fingerprints.Scope) []fingerprints.Identity {
+	all := b.all()
+	inputs := make([]fingerprints.Result, len(all))
+	for i, r := range all {
+		inputs[i] = fingerprints.Result{
+			Rule: r.RuleID, Path: r.Location.Path, Fingerprints: r.Fingerprints,
+			Message: r.Message, Snippet: r.Location.Snippet,
+			Line: r.Location.Line, Column: r.Location.Column, Digest: digest(r),
+		}
+	}
+	return fingerprints.Identify(scope, inputs)
+}
+
+// digest of what a file says of a result, without what is derived from it. The rule's texts are
+// left out: the rule is the same wherever its id is. Names depend on the order of digests, so
+// what is digested stays as it is.
+func digest(r *sarif.Result) [32]byte {
+	encoded, err := json.Marshal(struct {
+		Index        int
+		RuleID       string
+		Rule         *sarif.Rule
+		Level        string
+		Severity     v1alpha1.Level
+		Message      string
+		Location     sarif.Location
+		Related      []sarif.Location
+		Fingerprints map[string]string
+		Fixes        []sarif.Fix
+		CWEs         []string
+	}{
+		RuleID: r.RuleID, Level: r.Level, Severity: r.Severity, Message: r.Message, Location: r.Location,
+		Related: r.Related, Fingerprints: r.Fingerprints, Fixes: r.Fixes, CWEs: r.CWEs,
+	})
+	if err != nil {
+		panic("a result has no member that JSON cannot encode: " + err.Error())
+	}
+	return sha256.Sum256(encoded)
+}
+
+// diff works out what to write. It is a pure function of its arguments, whatever their order.
+func diff(c *scanContext, b *Batch, results []reported, k *known, complete bool) plan {
+	p := plan{recognised: map[recognition.Rung]int{}, renamed: map[string]int{}}
+	matched := recognise(c, b, results, k)
+	reported := make(map[string]bool, len(results))
+	for i := range results {
+		if matched[i].before == nil && results[i].spec.Suppression != nil {
+			p.unseen = append(p.unseen, results[i].result)
+			continue
+		}
+		if matched[i].name == "" {
+			p.unreadable = append(p.unreadable, results[i].result)
+			continue
+		}
+		ch := changeFor(c, &results[i], &matched[i])
+		reported[ch.name] = true
+		if ch.spec.Suppression != nil {
+			p.suppressed++
+		}
+		p.count(&matched[i])
+		p.add(c, ch)
+	}
+	for i := range k.findings {
+		if !reported[k.findings[i].Name] {
+			p.gone(c, &k.findings[i], k, complete)
+		} else if k.findings[i].Spec.Closed == nil {
+			p.open++
+		}
+	}
+	for i := range k.others {
+		if k.others[i].Spec.Tool != c.tool {
+			p.add(c, renaming(c, &k.others[i]))
+		}
+	}
+	p.knownElsewhere(c.analysis, k.others)
+	slices.SortFunc(p.changes, func(a, b change) int { return cmp.Compare(a.name, b.name) })
+	return p
+}
+
+// gone sees to a finding that the scan does not report.
+func (p *plan) gone(c *scanContext, finding *v1alpha1.Finding, k *known, complete bool) {
+	switch {
+	case finding.Spec.Closed == nil && finding.Spec.Analysis == c.analysis || finding.Spec.Closed == nil && k.closesRest:
+		p.open++
+		p.toClose++
+		if complete {
+			p.add(c, closing(c, finding))
+			return
+		}
+	case finding.Spec.Closed == nil:
+		p.notAdopted++
+	}
+	if finding.Spec.Tool != c.tool {
+		p.add(c, renaming(c, finding))
+	}
+}
+
+func (p *plan) add(c *scanContext, ch change) {
+	if ch.action == ActionKeep {
+		p.unchanged++
+		return
+	}
+	if ch.before != nil {
+		if was := ch.before.Spec.Tool; was != c.tool {
+			p.renamed[was]++
+		}
+		if ch.before.Spec.Analysis != ch.spec.Analysis {
+			p.adopted++
+		}
+	}
+	p.changes = append(p.changes, ch)
+}
+
+func (p *plan) count(m *match) {
+	if m.before == nil || m.rung == recognition.Unchanged {
+		return
+	}
+	p.recognised[m.rung]++
+	if m.doubt != "" {
+		p.doubtful++
+	}
+}
+
+func changeFor(c *scanContext, r *reported, m *match) change {
+	ch := change{action: ActionCreate, name: m.name, spec: r.spec, doubt: m.doubt}
+	if m.before == nil {
+		return ch
+	}
+	ch.because = strings.Join(slices.DeleteFunc([]string{m.because(), becauseSuppressed(m.before.Spec.Suppression,
+		ch.spec.Suppression)},
+		func(s string) bool { return s == "" }), "; ")
+	ch.replaces(m.before, c.scanID)
+	if ch.action == ActionUpdate && m.doubt == "" && sameFacts(&ch.spec, &m.before.Spec) {
+		ch.action = ActionKeep
+	}
+	return ch
+}
+
+// becauseSuppressed says what has changed of a suppression.
+func becauseSuppressed(was, is *v1alpha1.FindingSuppression) string {
+	switch {
+	case is == nil && was != nil:
+		return "no longer suppressed in the source"
+	case is != nil && (was == nil || *was != *is):
+		return strings.TrimSuffix("suppressed in the source: "+is.Justification, ": ")
+	}
+	return ""
+}
+
+// replaces makes the change one of a finding as it is now.
+func (ch *change) replaces(now *v1alpha1.Finding, scanID string) {
+	ch.before = now
+	ch.action = ActionUpdate
+	if now.Spec.Closed != nil {
+		ch.action = ActionReopen // by leaving `closed` out of the whole set of facts
+	}
+	// When a finding was first seen never changes, nor may it be added.
+	ch.spec.DetectedAt = now.Spec.DetectedAt
+	ch.spec.Doubt = doubtOf(ch.doubt, &now.Spec, scanID)
+}
+
+// doubtOf is the doubt that the finding carries from now on: only of a decision can one doubt
+// that it belongs there.
+func doubtOf(doubt recognition.Doubt, before *v1alpha1.FindingSpec, scanID string) *v1alpha1.FindingDoubt {
+	if !decided(&before.Triage) {
+		return nil
+	}
+	if doubt != "" {
+		return &v1alpha1.FindingDoubt{Reason: string(doubt), ScanID: scanID}
+	}
+	return before.Doubt
+}
+
+func decided(t *v1alpha1.FindingTriage) bool {
+	return t.UserStatus != "" && t.UserStatus != v1alpha1.UserStatusOpen
+}
+
+// closing keeps every fact as it is: the scan has nothing new to say but that it is gone.
+func closing(c *scanContext, finding *v1alpha1.Finding) change {
+	ch := renaming(c, finding)
+	ch.action = ActionClose
+	ch.spec.Analysis = c.analysis
+	ch.spec.Closed = &v1alpha1.FindingClosure{At: c.startedAt, ScanID: c.scanID}
+	return ch
+}
+
+// renaming keeps every fact but the name of the tool.
+func renaming(c *scanContext, finding *v1alpha1.Finding) change {
+	spec := *finding.Spec.DeepCopy()
+	spec.Triage = v1alpha1.FindingTriage{}
+	if spec.Agent != nil && spec.Agent.Name == cut(spec.Tool, maxAgentName) {
+		spec.Agent.Name = cut(c.tool, maxAgentName)
+	}
+	spec.Tool = c.tool
+	return change{action: ActionRename, name: finding.Name, spec: spec, before: finding}
+}

@@ -1,0 +1,228 @@
+package importer
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+)
+
+func TestGuardClosing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason        string
+		open, toClose int
+		refused       bool
+	}{
+		"few, all":        {"few findings come and go", 19, 19, false},
+		"twenty, half":    {"half is not more than half", 20, 10, false},
+		"twenty, more":    {"the smallest case", 20, 11, true},
+		"many, all":       {"the scanner was misconfigured", 5000, 5000, true},
+		"odd, below half": {"no rounding up", 21, 10, false},
+		"odd, above half": {"no rounding down", 21, 11, true},
+		"none":            {"nothing to lose", 0, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := guardClosing(tc.open, tc.toClose); (err != nil) != tc.refused {
+				t.Errorf("guardClosing(%d, %d) = %v, want refused %v: %s", tc.open, tc.toClose, err, tc.refused, tc.reason)
+			}
+		})
+	}
+}
+
+func TestGuardAge(t *testing.T) {
+	last := time.Date(2026, 2, 1, 10, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		reason  string
+		started time.Time
+		refused bool
+	}{
+		"older": {"it knows less", last.Add(-time.Second), true},
+		"same":  {"the same file again", last, false},
+		"newer": {"the usual case", last.Add(time.Second), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := guardAge(tc.started, last, "s-1"); (err != nil) != tc.refused {
+				t.Errorf("guardAge = %v, want refused %v: %s", err, tc.refused, tc.reason)
+			}
+		})
+	}
+	if err := guardAge(last, time.Time{}, ""); err != nil {
+		t.Errorf("without an earlier scan: %v", err)
+	}
+}
+
+func TestWhatCountsAsAChange(t *testing.T) {
+	c := testContext(v1alpha1.CategoryCode)
+	base := func() v1alpha1.FindingSpec {
+		return c.spec(&sarif.Result{
+			RuleID: "R", Severity: v1alpha1.LevelHigh, Message: "m", Rule: &sarif.Rule{},
+			Location: sarif.Location{Path: "a.go", Line: 7, Snippet: "x()"},
+			Related:  []sarif.Location{{Path: "b.go", Line: 1}},
+		})
+	}
+	later := v1alpha1.NewTime(c.startedAt.Add(time.Hour))
+	for name, tc := range map[string]struct {
+		reason string
+		change func(*v1alpha1.FindingSpec)
+		same   bool
+	}{
+		"nothing": {"the same is the same", func(*v1alpha1.FindingSpec) {}, true},
+		"commit":  {"every scan has another", func(s *v1alpha1.FindingSpec) { s.CommitHash = "x" }, true},
+		"permalinks": {"they hold the commit", func(s *v1alpha1.FindingSpec) {
+			s.Details.Location.URL, s.Details.SupportingFiles[0].URL = "x", "y"
+		}, true},
+		"scan": {"it is that of the last change", func(s *v1alpha1.FindingSpec) {
+			s.Scan = &v1alpha1.FindingScan{ScanID: "x", AnalyzedAt: &later}
+		}, true},
+		"detected":        {"it is of the first scan", func(s *v1alpha1.FindingSpec) { s.DetectedAt = &later }, true},
+		"triage":          {"it is the people's", func(s *v1alpha1.FindingSpec) { s.Triage.UserStatus = v1alpha1.UserStatusMuted }, true},
+		"another's facts": {"no import could settle it", func(s *v1alpha1.FindingSpec) { s.Details.ExploitFeasibility = v1alpha1.EffortEasy }, true},
+		"empty list":      {"JSON does not tell it from none", func(s *v1alpha1.FindingSpec) { s.Fingerprints = []v1alpha1.Fingerprint{} }, true},
+		"severity":        {"a fact", func(s *v1alpha1.FindingSpec) { s.Details.Severity = v1alpha1.LevelLow }, false},
+		"line":            {"a fact", func(s *v1alpha1.FindingSpec) { s.Details.Location.LineNumber++ }, false},
+		"description":     {"a fact", func(s *v1alpha1.FindingSpec) { s.Details.Description += "." }, false},
+		"code":            {"a fact", func(s *v1alpha1.FindingSpec) { s.Details.Code = "y()" }, false},
+		"supporting file": {"a fact", func(s *v1alpha1.FindingSpec) { s.Details.SupportingFiles[0].FilePath = "c.go" }, false},
+		"no location":     {"a fact", func(s *v1alpha1.FindingSpec) { s.Details.Location = nil }, false},
+		"suppression": {"a fact", func(s *v1alpha1.FindingSpec) {
+			s.Suppression = &v1alpha1.FindingSuppression{Kind: v1alpha1.SuppressionInSource}
+		}, false},
+		"class": {"a fact", func(s *v1alpha1.FindingSpec) { s.Class = "CWE-1" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := base(), base()
+			tc.change(&b)
+			if got := sameFacts(&a, &b); got != tc.same {
+				t.Errorf("sameFacts = %v, want %v: %s", got, tc.same, tc.reason)
+			}
+		})
+	}
+}
+
+// After any history of scans the findings that are open are those of the last scan, each
+// once, and importing that scan again changes nothing.
+func TestEveryHistoryConverges(t *testing.T) {
+	results := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) sarif.Result {
+		r := sarif.Result{
+			RuleID:   rapid.SampledFrom([]string{"R", "S"}).Draw(t, "rule"),
+			Rule:     &sarif.Rule{},
+			Severity: v1alpha1.LevelLow,
+			Message:  rapid.SampledFrom([]string{"m", "n"}).Draw(t, "message"),
+			Location: sarif.Location{Path: "a.go", Line: rapid.Int32Range(1, 3).Draw(t, "line"), Column: rapid.Int32Range(1, 2).Draw(t, "column")},
+		}
+		if rapid.Bool().Draw(t, "hash") {
+			r.Fingerprints = map[string]string{"primaryLocationLineHash": "h"}
+		}
+		return r
+	}), 0, 6)
+	rapid.Check(t, func(t *rapid.T) {
+		cluster := map[string]v1alpha1.Finding{}
+		for n, scan := range rapid.SliceOfN(results, 1, 5).Draw(t, "scans") {
+			c := testContext(v1alpha1.CategoryCode)
+			c.scanID = fmt.Sprintf("s-%d", n)
+			first := importInto(cluster, c, scan)
+			open := 0
+			for _, f := range cluster {
+				if f.Spec.Closed == nil {
+					open++
+				}
+			}
+			reported, duplicates := report(c, &Batch{Results: scan})
+			if open != len(reported) || len(reported)+len(duplicates) != len(scan) {
+				t.Fatalf("scan %d: %d open findings, %d results of which %d twice", n, open, len(scan), len(duplicates))
+			}
+			if again := importInto(cluster, c, scan); len(again.changes) != 0 {
+				t.Fatalf("scan %d: a second import writes %v (the first %v)", n, actions(again), actions(first))
+			}
+		}
+	})
+}
+
+func importInto(cluster map[string]v1alpha1.Finding, c *scanContext, results []sarif.Result) plan {
+	var there []v1alpha1.Finding
+	for _, f := range cluster {
+		there = append(there, f)
+	}
+	batch := &Batch{Results: results}
+	reported, _ := report(c, batch)
+	p := diff(c, batch, reported, &known{findings: there}, true)
+	for _, ch := range p.changes {
+		cluster[ch.name] = v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: ch.name}, Spec: ch.spec}
+	}
+	return p
+}
+
+func actions(p plan) []string {
+	var out []string
+	for _, ch := range p.changes {
+		out = append(out, string(ch.action)+" "+ch.name)
+	}
+	return out
+}
+
+// The triage is never sent, whatever is done to a finding that has some.
+func TestNoChangeCarriesTriage(t *testing.T) {
+	c := testContext(v1alpha1.CategoryCode)
+	result := sarif.Result{RuleID: "R", Rule: &sarif.Rule{}, Message: "m", Severity: v1alpha1.LevelLow, Location: sarif.Location{Path: "a.go", Line: 1}}
+	batch := &Batch{Results: []sarif.Result{result}}
+	reported, _ := report(c, batch)
+	name := batch.identities(c.scope())[0].Name
+	there := func(change func(*v1alpha1.FindingSpec)) []v1alpha1.Finding {
+		f := v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: *reported[0].spec.DeepCopy()}
+		f.Spec.Triage = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted, Comments: "c", By: "me"}
+		change(&f.Spec)
+		return []v1alpha1.Finding{f}
+	}
+	got := map[Action]bool{}
+	for _, p := range []plan{
+		diff(c, batch, reported, &known{}, true),
+		diff(c, batch, reported, &known{findings: there(func(s *v1alpha1.FindingSpec) { s.Class = "x" })}, true),
+		diff(c, batch, reported, &known{findings: there(func(s *v1alpha1.FindingSpec) { s.Closed = &v1alpha1.FindingClosure{} })}, true),
+		diff(c, batch, nil, &known{findings: there(func(*v1alpha1.FindingSpec) {})}, true),
+	} {
+		for _, ch := range p.changes {
+			got[ch.action] = true
+			if d := cmp.Diff(v1alpha1.FindingTriage{}, ch.spec.Triage); d != "" {
+				t.Errorf("%s sends triage:\n%s", ch.action, d)
+			}
+		}
+	}
+	if len(got) != 4 {
+		t.Errorf("actions tried: %v, want all four", got)
+	}
+}
+
+func TestCollect(t *testing.T) {
+	now := time.Date(2026, 2, 1, 10, 0, 0, 0, time.UTC)
+	run := func(tool string, started time.Time) sarif.Run { return sarif.Run{Tool: tool, StartedAt: started} }
+	files := []File{
+		{Name: "a", Log: &sarif.Log{Runs: []sarif.Run{run("gosec", now.Add(-time.Hour)), run("gitleaks", now.Add(time.Hour))}}},
+		{Name: "b", Log: &sarif.Log{Runs: []sarif.Run{run("gosec", now.Add(-2*time.Hour))}}},
+	}
+	batches, err := Collect(files, Choices{}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(batches) != 2 || batches[0].Tool != "gitleaks" || batches[0].Category != v1alpha1.CategorySecret || batches[1].Tool != "gosec" {
+		t.Fatalf("batches %+v, want gitleaks (Secret) and gosec", batches)
+	}
+	if !batches[0].StartedAt.IsZero() || !batches[1].StartedAt.Equal(now.Add(-2*time.Hour)) {
+		t.Errorf("started %s and %s: a start in the future is none, and of several the earliest counts", batches[0].StartedAt, batches[1].StartedAt)
+	}
+	batches, err = Collect(files, Choices{Tool: "mine", Category: v1alpha1.CategoryPackage}, now)
+	if err != nil || len(batches) != 1 || batches[0].Tool != "mine" || batches[0].Category != v1alpha1.CategoryPackage {
+		t.Errorf("with a tool and a category of the user's: %+v, error %v; want one batch", batches, err)
+	}
+	if _, err = Collect([]File{{Name: "c", Log: &sarif.Log{Runs: []sarif.Run{{}}}}}, Choices{}, now); err == nil {
+		t.Error("a run without a tool's name was taken")
+	}
+	if _, err = Collect(files, Choices{StartedAt: now.Add(time.Hour)}, now); err == nil {
+		t.Error("a start in the future was taken")
+	}
+}

@@ -1,0 +1,336 @@
+package importer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/scanimport/provision"
+)
+
+// provisionManager is the field manager of what imports create.
+const provisionManager = v1alpha1.ScannerFieldManagerPrefix + "provision"
+
+// Provisioned is a Repository or a Project that an import created, or would create.
+type Provisioned struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	// Of is the repository's full name, or the project's folder; may be empty.
+	Of string `json:"of,omitempty"`
+	// ScanBranch of a repository, whose results alone are imported from now on; empty where nobody told it.
+	ScanBranch string `json:"scanBranch,omitempty"`
+}
+
+func (p Provisioned) String() string {
+	text := strings.ToLower(p.Kind) + " " + p.Name
+	if p.Of != "" {
+		text += " (" + p.Of + ")"
+	}
+	return text
+}
+
+// Warning says what was created, or with DryRun would be, and what follows from it.
+func (p Provisioned) Warning(dryRun bool) string {
+	text := "did not exist, and was created: " + p.String()
+	if dryRun {
+		text = "does not exist, and would be created: " + p.String()
+	}
+	if p.ScanBranch != "" {
+		text += ". Only results of its branch " + p.ScanBranch + " are imported: set spec.scanBranch if that is not its main branch"
+	}
+	return text
+}
+
+// Place is what an import is for, as somebody names it. What does not exist is created where the organization lets
+// imports do so.
+type Place struct {
+	Namespace string
+	// Repository is the name of the Repository, or its full name, which has a slash.
+	Repository string
+	// Project is the name of the Project. Empty: see Patterns.
+	Project string
+	// Folder is the path of the Project where it is created, empty for the whole repository.
+	Folder string
+	// Patterns say which folders are projects, where no Project is named.
+	Patterns provision.Patterns
+	// Told is what is told of the repository beside the batches.
+	Told provision.Told
+	// OfPullRequest says that the batches are of a pull request: then neither branch nor commit is the repository's,
+	// and no project is looked for.
+	OfPullRequest bool
+	// Check is asked about the repository before its projects are looked for, and with nil before it is created; its
+	// error ends the search. nil: everything goes.
+	Check func(repository *v1alpha1.Repository) error
+	// DryRun creates nothing, and asks the API server what it would say.
+	DryRun bool
+}
+
+// Found is where an import goes.
+type Found struct {
+	Repository *v1alpha1.Repository
+	// Projects of the repository that were looked for, those that would be created with DryRun among them: the one
+	// that was named, or all of them.
+	Projects []v1alpha1.Project
+	// Provisioned were created for it, or with DryRun would be.
+	Provisioned []Provisioned
+}
+
+// Provision finds the repository and the projects of an import, and creates what does not exist. Where the
+// organization does not let imports do so, the error is a RefusedError that says what does not exist. What exists is
+// not changed.
+func Provision(ctx context.Context, c *Client, place Place, batches []*Batch) (*Found, error) {
+	p := &provisioner{client: c, place: place, found: &Found{}}
+	if err := p.repository(ctx, batches); err != nil {
+		return nil, err
+	}
+	if place.OfPullRequest {
+		return p.found, nil
+	}
+	if len(p.found.Provisioned) == 0 {
+		if err := p.check(p.found.Repository); err != nil {
+			return nil, err
+		}
+	}
+	return p.found, p.projects(ctx, batches)
+}
+
+// provisioned is what was created. Of nil nothing was.
+func (f *Found) provisioned() []Provisioned {
+	if f == nil {
+		return nil
+	}
+	return f.Provisioned
+}
+
+// Assumed is what an import with DryRun takes as existing: nil where all of it does, or f is nil.
+func (f *Found) Assumed() *v1alpha1.Repository {
+	if f == nil || len(f.Provisioned) == 0 {
+		return nil
+	}
+	return f.Repository
+}
+
+type provisioner struct {
+	client *Client
+	place  Place
+	found  *Found
+}
+
+func (p *provisioner) key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: p.place.Namespace, Name: name}
+}
+
+func (p *provisioner) check(repository *v1alpha1.Repository) error {
+	if p.place.Check == nil {
+		return nil
+	}
+	return p.place.Check(repository)
+}
+
+// byFullName says how the repository is named.
+func (p *Place) byFullName() bool { return strings.Contains(p.Repository, "/") }
+
+// repository finds the repository, or creates it.
+func (p *provisioner) repository(ctx context.Context, batches []*Batch) error {
+	facts, err := p.place.Facts(batches)
+	if err != nil {
+		return err
+	}
+	if there, err := p.look(ctx, facts); err != nil || there {
+		return err
+	}
+	if err := p.check(nil); err != nil {
+		return err
+	}
+	if p.place.DryRun {
+		return p.createRepository(ctx, facts)
+	}
+	// Two imports that tell different things of one new repository make one.
+	lease := p.key("import-" + fingerprints.Hash("repository", cmp.Or(strings.ToLower(facts.FullName), p.place.Repository)))
+	create := func(ctx context.Context, _ v1alpha1.ScanLease) error {
+		if there, err := p.look(ctx, facts); err != nil || there {
+			return err
+		}
+		return p.createRepository(ctx, facts)
+	}
+	return WithLease(ctx, p.client, lease, DefaultLeaseDuration, func(string) {}, create)
+}
+
+// Facts are what is told of the repository: by the place, and by the files of the batches.
+func (p *Place) Facts(batches []*Batch) (provision.Facts, error) {
+	told := p.Told
+	told.URLs = slices.Clone(told.URLs)
+	if p.byFullName() {
+		told.FullName = p.Repository
+	}
+	for _, b := range batches {
+		if b.Repository != "" && !slices.Contains(told.URLs, b.Repository) {
+			told.URLs = append(told.URLs, b.Repository)
+		}
+		told.Branch, told.Commit = cmp.Or(told.Branch, b.Branch), cmp.Or(told.Commit, b.Commit)
+	}
+	if p.OfPullRequest {
+		told.Branch, told.Commit = "", ""
+	}
+	facts, err := told.Facts()
+	if err != nil {
+		return facts, &RefusedError{err.Error()}
+	}
+	return facts, nil
+}
+
+// look reports whether the repository exists.
+func (p *provisioner) look(ctx context.Context, facts provision.Facts) (there bool, err error) {
+	if !p.place.byFullName() {
+		return p.get(ctx, p.place.Repository)
+	}
+	repositories, _, err := List[v1alpha1.Repository](ctx, p.client, p.place.Namespace, fields.Everything())
+	if err != nil {
+		return false, fmt.Errorf("list the repositories in namespace %s: %w", p.place.Namespace, err)
+	}
+	found, err := provision.Find(repositories, facts)
+	if err != nil {
+		return false, &RefusedError{err.Error() + ": name one of them"}
+	}
+	if found == nil {
+		return false, nil
+	}
+	return p.get(ctx, found.Name)
+}
+
+func (p *provisioner) get(ctx context.Context, name string) (there bool, err error) {
+	repository := &v1alpha1.Repository{}
+	err = Retry(ctx, func(ctx context.Context) error { return p.client.Get(ctx, p.key(name), repository) })
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read repository %s: %w", p.key(name), err)
+	}
+	p.found.Repository = repository
+	return true, checkKept("repository", repository)
+}
+
+// createRepository creates it under the name that was given, or one that follows from its full name.
+func (p *provisioner) createRepository(ctx context.Context, facts provision.Facts) error {
+	name := p.place.Repository
+	if p.place.byFullName() {
+		name = provision.RepositoryName(facts.Site(), facts.FullName)
+	} else if err := p.mayBeNew(ctx, facts); err != nil {
+		return err
+	}
+	repository := provision.Repository(p.place.Namespace, name, facts)
+	if repository.Spec.LastCommit != nil {
+		repository.Spec.LastCommit.Link = CommitPage(&repository.Spec, facts.Commit)
+	}
+	created, err := p.create(ctx, "repository", repository)
+	if err != nil {
+		return err
+	}
+	if !created { // by somebody else, a moment ago
+		if there, err := p.get(ctx, name); err != nil {
+			return err
+		} else if !there {
+			return noSuch("repository", p.key(name))
+		}
+		same, err := provision.Find([]v1alpha1.Repository{*p.found.Repository}, facts)
+		if p.place.byFullName() && (same == nil || err != nil) {
+			return &RefusedError{fmt.Sprintf("the Repository %s is to be created for %s and is another's: give its name", name, facts.FullName)}
+		}
+		return nil
+	}
+	p.found.Repository = repository
+	p.found.Provisioned = append(p.found.Provisioned, Provisioned{"Repository", name, facts.FullName, facts.Branch})
+	return nil
+}
+
+// mayBeNew refuses a name that cannot be one, one for a repository that the organization has under another, and one
+// that nothing tells a repository of: it is rather misspelt.
+func (p *provisioner) mayBeNew(ctx context.Context, facts provision.Facts) error {
+	if err := checkName("repository", p.key(p.place.Repository)); err != nil {
+		return err
+	}
+	if facts.FullName == "" {
+		return untold("repository", p.key(p.place.Repository),
+			"neither the files (versionControlProvenance) nor the request say what they are results of: name it OWNER/NAME, or give its URL")
+	}
+	repositories, _, err := List[v1alpha1.Repository](ctx, p.client, p.place.Namespace, fields.Everything())
+	if err != nil {
+		return fmt.Errorf("list the repositories in namespace %s: %w", p.place.Namespace, err)
+	}
+	found, err := provision.Find(repositories, facts)
+	switch {
+	case err != nil:
+		return &RefusedError{err.Error() + ": name one of them"}
+	case found != nil:
+		return &RefusedError{fmt.Sprintf("there is no repository %q in namespace %s; the files are of %s, which is the repository %s: name that one",
+			p.place.Repository, p.place.Namespace, facts.FullName, found.Name)}
+	}
+	return nil
+}
+
+// checkName says of a name that no object can have that nothing has it.
+func checkName(kind string, key client.ObjectKey) error {
+	if len(validation.IsDNS1123Subdomain(key.Name)) > 0 {
+		return noSuch(kind, key)
+	}
+	return nil
+}
+
+// create creates an object, or with DryRun asks whether it would be; created is false where one of the name exists.
+func (p *provisioner) create(ctx context.Context, kind string, object client.Object) (created bool, err error) {
+	options := []client.CreateOption{
+		client.FieldOwner(provisionManager), client.FieldValidation(metav1.FieldValidationStrict),
+	}
+	if p.place.DryRun {
+		options = append(options, client.DryRunAll)
+	}
+	err = Retry(ctx, func(ctx context.Context) error { return p.client.Create(ctx, object, options...) })
+	switch {
+	case err == nil:
+		return true, nil
+	case apierrors.IsAlreadyExists(err):
+		return false, nil
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
+		return false, explainQuota(err, strings.ToUpper(kind[:1])+kind[1:])
+	case apierrors.IsForbidden(err):
+		return false, withReason(noSuch(kind, client.ObjectKeyFromObject(object)), err)
+	default:
+		return false, fmt.Errorf("create %s %s: %w", kind, client.ObjectKeyFromObject(object), err)
+	}
+}
+
+// notCreated comes between what does not exist and why it was not created.
+const notCreated = ". An import did not create it: "
+
+// withReason adds why an import does not create what does not exist.
+func withReason(refused *RefusedError, err error) *RefusedError {
+	reason := err.Error()
+	if _, policy, found := strings.Cut(reason, "denied request: "); found {
+		reason = policy
+	}
+	return &RefusedError{refused.Reason + notCreated + reason}
+}
+
+// untold refuses to create what is named and not told enough of.
+func untold(kind string, key client.ObjectKey, why string) error {
+	return &RefusedError{noSuch(kind, key).Reason + notCreated + why}
+}
+
+// checkKept refuses what is being deleted.
+func checkKept(kind string, object client.Object) error {
+	if object.GetDeletionTimestamp() == nil {
+		return nil
+	}
+	return &RefusedError{fmt.Sprintf("%s %q is being deleted: wait until it is gone, and create it anew", kind, object.GetName())}
+}

@@ -1,0 +1,159 @@
+package importer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/scanimport/provision"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+)
+
+// projects finds the projects of the import, or creates them.
+func (p *provisioner) projects(ctx context.Context, batches []*Batch) error {
+	if p.place.Project != "" {
+		return p.namedProject(ctx)
+	}
+	if p.place.DryRun && len(p.found.Provisioned) > 0 {
+		return p.missing(ctx, batches)
+	}
+	list, err := p.list(ctx)
+	if err != nil {
+		return err
+	}
+	p.found.Projects = slices.DeleteFunc(list, func(p v1alpha1.Project) bool { return p.DeletionTimestamp != nil })
+	return p.missing(ctx, batches)
+}
+
+// namedProject finds the project that was named, or creates it.
+func (p *provisioner) namedProject(ctx context.Context) error {
+	key := p.key(p.place.Project)
+	if there, err := p.lookProject(ctx, key); err != nil || there {
+		return err
+	}
+	if err := checkName("project", key); err != nil {
+		return err
+	}
+	if p.place.DryRun {
+		return p.newProject(ctx, key)
+	}
+	// Two imports that each name the first project of a repository make one: see newProject.
+	lease := p.key("import-" + fingerprints.Hash("project", p.found.Repository.Name))
+	create := func(ctx context.Context, _ v1alpha1.ScanLease) error {
+		if there, err := p.lookProject(ctx, key); err != nil || there {
+			return err
+		}
+		return p.newProject(ctx, key)
+	}
+	return WithLease(ctx, p.client, lease, DefaultLeaseDuration, func(string) {}, create)
+}
+
+// lookProject reports whether the project exists.
+func (p *provisioner) lookProject(ctx context.Context, key client.ObjectKey) (there bool, err error) {
+	project := &v1alpha1.Project{}
+	err = Retry(ctx, func(ctx context.Context) error { return p.client.Get(ctx, key, project) })
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read project %s: %w", key, err)
+	}
+	p.found.Projects = append(p.found.Projects, *project)
+	return true, cmp.Or(checkKept("project", project), checkBond(project, p.found.Repository.Name))
+}
+
+// newProject creates the project that was named. In a repository that has projects a name that none has is rather
+// misspelt, unless its folder is given too.
+func (p *provisioner) newProject(ctx context.Context, key client.ObjectKey) error {
+	repository := p.found.Repository
+	if p.place.Folder == "" {
+		list, err := p.list(ctx)
+		if err != nil {
+			return err
+		}
+		if len(list) > 0 {
+			return untold("project", key, fmt.Sprintf("the repository %s has others, for example %s: to add one, say which folder it is",
+				repository.Name, list[0].Name))
+		}
+	}
+	return p.createProject(ctx, key.Name, provision.Clean(p.place.Folder))
+}
+
+// list returns the projects of the repository.
+func (p *provisioner) list(ctx context.Context) ([]v1alpha1.Project, error) {
+	list, _, err := List[v1alpha1.Project](ctx, p.client, p.place.Namespace,
+		fields.OneTermEqualSelector("spec.repositoryRef.name", p.found.Repository.Name))
+	if err != nil {
+		return nil, fmt.Errorf("list the projects of repository %s: %w", p.found.Repository.Name, err)
+	}
+	return list, nil
+}
+
+// missing creates the projects that results need.
+func (p *provisioner) missing(ctx context.Context, batches []*Batch) error {
+	var existing []provision.Existing
+	for i := range p.found.Projects {
+		existing = append(existing, provision.ExistingOf(&p.found.Projects[i]))
+	}
+	folders, err := p.place.Patterns.Missing(existing, filesOf(batches))
+	if err != nil {
+		return &RefusedError{err.Error()}
+	}
+	for _, folder := range folders {
+		if err := p.createProject(ctx, provision.ProjectName(p.found.Repository.Name, folder), folder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// filesOf yields the files of all results, "" for a result without one.
+func filesOf(batches []*Batch) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, b := range batches {
+			for _, results := range [][]sarif.Result{b.Results, b.Suppressed} {
+				for i := range results {
+					file := results[i].Location.Path
+					if results[i].Location.Served() {
+						file = ""
+					}
+					if !yield(file) {
+						return
+					}
+				}
+			}
+			for _, folder := range b.Scanned { // as a file in it
+				if !yield(folder + "/*") {
+					return
+				}
+			}
+		}
+	}
+}
+
+// createProject creates a project, or takes the one of that name.
+func (p *provisioner) createProject(ctx context.Context, name, folder string) error {
+	project := provision.Project(p.found.Repository, name, folder, p.place.Patterns)
+	created, err := p.create(ctx, "project", project)
+	if err != nil {
+		return err
+	}
+	if created {
+		p.found.Projects = append(p.found.Projects, *project)
+		p.found.Provisioned = append(p.found.Provisioned, Provisioned{Kind: "Project", Name: name, Of: folder})
+		return nil
+	}
+	there, err := p.lookProject(ctx, p.key(name)) // somebody else made it a moment ago
+	if err == nil && !there {
+		err = noSuch("project", p.key(name))
+	}
+	return err
+}

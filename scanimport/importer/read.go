@@ -1,0 +1,156 @@
+package importer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
+)
+
+const (
+	// pageSize of a list.
+	pageSize = 500
+	// mostExpired is how often a list that took too long is begun again.
+	mostExpired = 3
+)
+
+// List lists objects of a kind in a namespace, page by page, and returns the names of those that cannot be
+// read. Such an object costs itself only.
+func List[T any](ctx context.Context, c *Client, namespace string,
+	selector fields.Selector) (objects []T, unreadable []string, err error) {
+	kind, err := kindOf[T]()
+	if err != nil {
+		return nil, nil, err
+	}
+	source := c.reader.In(namespace, kind)
+	options := metav1.ListOptions{Limit: pageSize, FieldSelector: selector.String()}
+	for expired := 0; ; {
+		var page []T
+		var odd []string
+		var said metav1.ListMeta
+		err := Retry(ctx, func(ctx context.Context) (err error) {
+			page, odd = make([]T, 0, pageSize), nil
+			said, err = source.List(ctx, options, func(object runtime.Object) error {
+				if u, is := object.(*kube.Unreadable); is {
+					odd = append(odd, u.Name)
+				} else if object, is := any(object).(*T); is {
+					page = append(page, *object)
+				}
+				return nil
+			})
+			return err
+		})
+		switch {
+		case apierrors.IsResourceExpired(err) && expired < mostExpired:
+			// The list took longer than the API server keeps old versions: begin again.
+			objects, unreadable, options.Continue = nil, nil, ""
+			expired++
+			continue
+		case err != nil:
+			return nil, nil, err
+		}
+		objects, unreadable = append(objects, page...), append(unreadable, odd...)
+		if options.Continue = said.Continue; options.Continue == "" {
+			return objects, unreadable, nil
+		}
+	}
+}
+
+// Read reads an object into its Go type. It returns nil where there is none, and odd where it cannot be read.
+func Read[T any](ctx context.Context, c *Client, namespace, name string) (object *T, odd bool, err error) {
+	kind, err := kindOf[T]()
+	if err != nil {
+		return nil, false, err
+	}
+	var read runtime.Object
+	err = Retry(ctx, func(ctx context.Context) (err error) {
+		read, err = c.reader.Read(ctx, namespace, name, kind)
+		return err
+	})
+	if apierrors.IsNotFound(err) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	object, ok := any(read).(*T)
+	return object, !ok, nil
+}
+
+func kindOf[T any]() (kube.Kind, error) {
+	kind, ok := kube.KindOf(any(new(T)))
+	if !ok {
+		return kind, fmt.Errorf("%T is none of this project's kinds", *new(T))
+	}
+	return kind, nil
+}
+
+// PassedOver says for people that an object cannot be read.
+func PassedOver(kind, name string) string {
+	return fmt.Sprintf("%s %s cannot be read and is passed over; mend it with kubectl", kind, name)
+}
+
+// selector of what there is of a tool in the project. The API server looks at each object, field by field until one
+// differs: those that tell most apart come first.
+func (im *Importer) selector(project, tool string) fields.Selector {
+	return fields.AndSelectors(
+		fields.OneTermEqualSelector("spec.projectRef.name", project),
+		fields.OneTermEqualSelector("spec.tool", tool),
+		fields.OneTermEqualSelector("spec.repositoryRef.name", im.target.Repository),
+	)
+}
+
+// scans returns what scans the tool had in the project, under all its names.
+func (im *Importer) scans(ctx context.Context, j *job) (history, error) {
+	h := history{}
+	for _, tool := range j.names() {
+		list, unreadable, err := List[v1alpha1.Scan](ctx, im.client, im.target.Namespace, im.selector(j.project, tool))
+		if err != nil {
+			return nil, fmt.Errorf("list the scans of project %s: %w", j.project, err)
+		}
+		j.summary.warnOf("scan", unreadable)
+		h.add(list)
+	}
+	return h, nil
+}
+
+// known lists the findings of the tool in the project, under all its names, and sorts out whose they are.
+func (im *Importer) known(ctx context.Context, j *job) (*known, error) {
+	names := j.names()
+	lists, unreadable := make([][]v1alpha1.Finding, len(names)), make([][]string, len(names))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, tool := range names {
+		group.Go(func() (err error) {
+			lists[i], unreadable[i], err = List[v1alpha1.Finding](ctx, im.client, im.target.Namespace,
+				im.selector(j.project, tool))
+			// Only who writes under another name needs to know who owns which field.
+			for k := range lists[i] {
+				if tool == j.Tool {
+					lists[i][k].ManagedFields = nil
+				}
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, fmt.Errorf("list the findings of project %s: %w", j.project, err)
+	}
+	odd := slices.Concat(unreadable...)
+	j.summary.warnOf("finding", odd)
+	if given := slices.Index(names, j.GivenFormer); given > 0 && len(lists[given]) == 0 {
+		j.summary.Warnings = append(j.summary.Warnings,
+			fmt.Sprintf("no finding of the tool %q is in the project: there is nothing to take over", j.GivenFormer))
+	}
+	return j.scans.sort(j.series(), slices.Concat(lists...), odd), nil
+}
+
+// names of the tool, its own first.
+func (b *Batch) names() []string { return append([]string{b.Tool}, b.Formerly...) }

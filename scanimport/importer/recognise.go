@@ -1,0 +1,222 @@
+package importer
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/scanimport/recognition"
+)
+
+// match is the finding of a result.
+type match struct {
+	// name of the finding, or of the one to create; empty where the result's finding cannot be read.
+	name string
+	// before is nil where the result is new.
+	before *v1alpha1.Finding
+	rung   recognition.Rung
+	doubt  recognition.Doubt
+	// was and is are the evidence of before and of the result.
+	was, is recognition.Evidence
+}
+
+// known is what there is of a tool in a project, as far as a scan may touch it.
+type known struct {
+	// findings that the scan replaces or may take over.
+	findings []v1alpha1.Finding
+	// others are findings of the tool that other scans replace.
+	others []v1alpha1.Finding
+	// unreadable are the names of findings of the tool that cannot be read.
+	unreadable map[string]bool
+	// closesRest says that what is of no analysis belongs to this scan if anything.
+	closesRest bool
+	// unfinished are the scans that did not get to their end.
+	unfinished map[string]bool
+}
+
+// recognise finds for each result its finding, or the name of a new one.
+func recognise(c *scanContext, b *Batch, results []reported, k *known) []match {
+	out := pair(results, k.findings, k.unfinished, namedEarlier(c, b, results, k.findings))
+	for i := range out {
+		if out[i].before == nil && results[i].spec.Suppression == nil {
+			nameNew(&namer{scope: c.scope(), batch: b, results: results}, out, k)
+			break
+		}
+	}
+	return out
+}
+
+// pair finds for each result the finding that it is, where there is one. unfinished are the scans that did not get
+// to their end, named are pairs of findings of an earlier version.
+func pair(results []reported, there []v1alpha1.Finding, unfinished map[string]bool, named []recognition.Match) []match {
+	constant := constantsOf(results, there)
+	evidence := make([]recognition.Evidence, len(results))
+	for i := range results {
+		evidence[i] = evidenceOf(&results[i].spec, constant)
+	}
+	before := make([]recognition.Known, len(there))
+	for i := range there {
+		spec := &there[i].Spec
+		before[i] = recognition.Known{
+			Evidence: evidenceOf(spec, constant), Closed: spec.Closed != nil, Legacy: spec.Evidence == "",
+			Unfinished: unfinished[lastScan(spec)], Added: unfinished[lastScan(spec)] && addedByLast(spec),
+		}
+	}
+	for i, aliases := range aliasesOf(results, there) {
+		if i < len(results) {
+			evidence[i].Aliases = aliases
+		} else {
+			before[i-len(results)].Aliases = aliases
+		}
+	}
+	out := make([]match, len(results))
+	for _, m := range recognition.Recognise(recognition.Scan{
+		Results: evidence, Known: before, Named: named, Same: saysTheSame(results, there),
+	}) {
+		out[m.Result] = match{
+			name: there[m.Known].Name, before: &there[m.Known], rung: m.Rung, doubt: m.Doubt,
+			was: before[m.Known].Evidence, is: evidence[m.Result],
+		}
+	}
+	return out
+}
+
+// namer works out the names of results when they are asked for: a scan that found nothing new
+// needs none.
+type namer struct {
+	scope   fingerprints.Scope
+	batch   *Batch
+	results []reported
+	made    []fingerprints.Identity
+}
+
+// identities in the order of the results.
+func (n *namer) identities() []fingerprints.Identity {
+	if n.made == nil {
+		all := n.batch.identities(n.scope)
+		n.made = make([]fingerprints.Identity, len(n.results))
+		for i := range n.results {
+			n.made[i] = all[n.results[i].index]
+		}
+	}
+	return n.made
+}
+
+// namedEarlier recognises findings of an earlier version, which stored no evidence, as that version
+// did: by their names, which the name of the tool at that time is a part of, and no analysis.
+func namedEarlier(c *scanContext, b *Batch, results []reported, there []v1alpha1.Finding) (out []recognition.Match) {
+	legacy := map[string]map[string]int{}
+	for i := range there {
+		if spec := &there[i].Spec; spec.Evidence == "" {
+			if legacy[spec.Tool] == nil {
+				legacy[spec.Tool] = map[string]int{}
+			}
+			legacy[spec.Tool][there[i].Name] = i
+		}
+	}
+	for _, tool := range slices.Sorted(maps.Keys(legacy)) {
+		scope := c.scope()
+		scope.Tool, scope.Analysis = tool, ""
+		out = append(out, named(&namer{scope: scope, batch: b, results: results}, results, there, legacy[tool])...)
+	}
+	return out
+}
+
+func named(n *namer, results []reported, there []v1alpha1.Finding, legacy map[string]int) []recognition.Match {
+	identities := n.identities()
+	order := make([]int, len(identities))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(identities[a].Name, identities[b].Name) })
+	sorted := make([]fingerprints.Identity, len(order))
+	for i, at := range order {
+		sorted[i] = identities[at]
+	}
+	recorded := func(name string) bool { _, there := legacy[name]; return there }
+	by := func(same func(a, b *v1alpha1.FindingSpec) bool) func(int, string) bool {
+		return func(i int, name string) bool { return same(&results[order[i]].spec, &there[legacy[name]].Spec) }
+	}
+	var out []recognition.Match
+	for i, name := range fingerprints.Match(sorted, recorded, by(samePlace), by(sameText), by(sameLine)) {
+		if at, there := legacy[name]; there {
+			out = append(out, recognition.Match{Result: order[i], Known: at})
+		}
+	}
+	return out
+}
+
+func samePlace(a, b *v1alpha1.FindingSpec) bool { return sameLine(a, b) && sameText(a, b) }
+
+func sameText(a, b *v1alpha1.FindingSpec) bool {
+	return a.Details.Title == b.Details.Title && a.Details.Description == b.Details.Description
+}
+
+func sameLine(a, b *v1alpha1.FindingSpec) bool {
+	return a.Details.Location != nil && b.Details.Location != nil &&
+		a.Details.Location.LineNumber == b.Details.Location.LineNumber
+}
+
+// nameNew names the results that no finding was recognised for. A name is for life, so one may be
+// taken by a finding that is about something else by now: then the next free one is it, which is the
+// same one however often an import is tried. What nobody can read has its name because it was the
+// result's: under another one the result would lose what people decided.
+func nameNew(n *namer, matches []match, k *known) {
+	taken := make(map[string]bool, len(k.findings)+len(k.others)+len(matches))
+	for _, findings := range [][]v1alpha1.Finding{k.findings, k.others} {
+		for i := range findings {
+			taken[findings[i].Name] = true
+		}
+	}
+	unreadable := maps.Clone(k.unreadable)
+	for i, identity := range n.identities() {
+		if matches[i].before != nil || identity.Takes(unreadable) {
+			continue
+		}
+		if free := freeName(identity.Name, func(name string) bool { return taken[name] }); !unreadable[free] {
+			matches[i].name = free
+		}
+	}
+}
+
+// freeName is the name, or the first after it that is not taken.
+func freeName(name string, taken func(string) bool) string {
+	free := name
+	for i := 1; taken(free); i++ {
+		free = fingerprints.Next(name, i)
+	}
+	return free
+}
+
+// because says by which rung a finding was recognised, and what of it is not as it was: "moved
+// from a.go", "message changed".
+func (m *match) because() string {
+	if m.before == nil || m.rung == recognition.Unchanged {
+		return ""
+	}
+	var changed []string
+	add := func(differs bool, format string, arguments ...any) {
+		if differs {
+			changed = append(changed, fmt.Sprintf(format, arguments...))
+		}
+	}
+	was, is := &m.was, &m.is
+	add(was.Path != is.Path, "moved from %s", cmp.Or(was.Path, "no file"))
+	add(was.Line != is.Line, "line %d before", was.Line)
+	add(was.Version != is.Version, "version %s before", cmp.Or(was.Version, "unknown"))
+	add(was.Message != is.Message && was.Message != "", "message changed")
+	add(was.Snippet != is.Snippet && was.Snippet != "" && is.Snippet != "", "code changed")
+	add(was.Fingerprint != is.Fingerprint && was.Fingerprint != "" && is.Fingerprint != "", "fingerprint changed")
+	why := "recognised by " + string(m.rung)
+	if len(changed) > 0 {
+		why += ": " + strings.Join(changed, ", ")
+	}
+	if m.doubt != "" {
+		why += "; in doubt: " + string(m.doubt)
+	}
+	return why
+}

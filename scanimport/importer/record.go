@@ -1,0 +1,204 @@
+package importer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+)
+
+// EndTimeout bounds the last write of a Scan, which is made even when the import is
+// being stopped.
+const EndTimeout = 10 * time.Second
+
+// NewScanName returns a name for a Scan that no other has.
+func NewScanName() string { return "s-" + fingerprints.Hash(uuid.NewString()) }
+
+// begin records that the scan runs.
+func (im *Importer) begin(ctx context.Context, j *job) error {
+	j.context.scanID = im.options.ScanName(j.Batch)
+	if err := im.applyScan(ctx, j, im.scanSpec(j)); err != nil {
+		return fmt.Errorf("record the scan of %s: %w", j.Tool, err)
+	}
+	j.recorded = true
+	j.summary.Scan = j.context.scanID
+	im.options.OnRecorded(j.Batch, j.context.scanID)
+	return nil
+}
+
+// end writes the outcome: the last that an import writes of a scan.
+func (im *Importer) end(ctx context.Context, j *job, outcome v1alpha1.ScanOutcome, message string) error {
+	spec := im.scanSpec(j)
+	spec.CompletedAt = ptr.To(v1alpha1.NewTime(time.Now().UTC().Truncate(time.Second)))
+	spec.Outcome = outcome
+	spec.Message = message
+	spec.Counts = j.summary.Counts()
+	spec.SkippedBecause = j.summary.Skips()
+	spec.Warnings = KeptWarnings(j.summary.Said(false))
+	if err := im.applyScan(ctx, j, spec); err != nil {
+		return fmt.Errorf("record the end of scan %s: %w", j.context.scanID, err)
+	}
+	j.ended = true
+	return nil
+}
+
+// fail ends, as Failed, every scan that was recorded and has no end.
+func (im *Importer) fail(ctx context.Context, jobs []*job, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), EndTimeout)
+	defer cancel()
+	var errs []error
+	for _, j := range jobs {
+		if cause == nil || !j.recorded || j.ended {
+			continue
+		}
+		errs = append(errs, im.end(ctx, j, v1alpha1.ScanFailed, FailedMessage(cause)))
+	}
+	return errors.Join(errs...)
+}
+
+// FailedImport begins the message of a Scan whose import failed.
+const FailedImport = "the import failed: "
+
+// FailedMessage is that of a Scan whose import failed.
+func FailedMessage(cause error) string {
+	return cut(paragraph(FailedImport+cause.Error()), maxScanMessage)
+}
+
+// Refuse records a Scan of the batch that failed before it began, for that reason, and writes nothing else. Such a
+// Scan names no Lease, for there was no import.
+func (im *Importer) Refuse(ctx context.Context, b *Batch, reason error) error {
+	j := &job{Batch: b, project: im.target.of(b), summary: newSummary(b), context: scanContext{
+		scanID: im.options.ScanName(b), startedAt: b.started(),
+	}}
+	j.summary.Provisioned = im.options.Found.provisioned()
+	if err := im.end(ctx, j, v1alpha1.ScanFailed, FailedMessage(reason)); err != nil {
+		return err
+	}
+	im.options.OnRecorded(b, j.context.scanID)
+	return nil
+}
+
+// reporting calls do, and meanwhile records now and then how far the job is.
+func (im *Importer) reporting(ctx context.Context, j *job, do func() error) error {
+	return Reporting(ctx, im.options.ProgressInterval, &j.progress, do, func(ctx context.Context) error {
+		return im.applyScan(ctx, j, im.scanSpec(j))
+	})
+}
+
+// Reporting calls do, and every interval calls record if there was progress. That a record fails stops nothing: the
+// next one, or the end, says more. It returns once no such record is on its way any more, for after the end the
+// API server refuses it.
+func Reporting(ctx context.Context, interval time.Duration, progress *Progress, do func() error,
+	record func(ctx context.Context) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	reported := make(chan struct{})
+	go func() {
+		defer close(reported)
+		reportEvery(ctx, interval, progress, record)
+	}()
+	err := do()
+	stop()
+	<-reported
+	return err
+}
+
+func reportEvery(ctx context.Context, interval time.Duration, progress *Progress,
+	record func(ctx context.Context) error) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	var recorded v1alpha1.ScanProgress
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := progress.Read()
+		if now == nil || *now == recorded {
+			continue
+		}
+		attempt, cancel := context.WithTimeout(ctx, interval)
+		if record(attempt) == nil {
+			recorded = *now
+		}
+		cancel()
+	}
+}
+
+// scanSpec of a scan that runs.
+func (im *Importer) scanSpec(j *job) v1alpha1.ScanSpec {
+	spec := v1alpha1.ScanSpec{
+		RepositoryRef: v1alpha1.RepositoryReference{Name: v1alpha1.ResourceName(im.target.Repository)},
+		ProjectRef:    v1alpha1.ProjectReference{Name: v1alpha1.ResourceName(j.project)},
+		Tool:          j.Tool,
+		ToolVersion:   j.ToolVersion,
+		Category:      j.Category,
+		Analysis:      j.Analysis,
+		Commit:        j.Commit,
+		StartedAt:     j.context.startedAt,
+		Upload:        im.options.Upload,
+		ImportedBy:    im.options.ImportedBy,
+		Progress:      j.progress.Read(),
+	}
+	if j.lock != nil {
+		spec.Lease = ptr.To(j.lock.named())
+	}
+	return spec
+}
+
+func (im *Importer) applyScan(ctx context.Context, j *job, spec v1alpha1.ScanSpec) error {
+	key := client.ObjectKey{Namespace: im.target.Namespace, Name: j.context.scanID}
+	return ApplyScan(ctx, im.client, key, im.options.Importer, spec)
+}
+
+// ApplyScan writes what an import records of a scan, all of it. importer is the program that imports; empty: not said.
+func ApplyScan(ctx context.Context, c *Client, key client.ObjectKey, importer string, spec v1alpha1.ScanSpec) error {
+	meta := appliedMeta{Namespace: key.Namespace, Name: key.Name}
+	if importer != "" {
+		meta.Annotations = map[string]string{v1alpha1.ImporterAnnotation: importer}
+	}
+	_, err := apply(ctx, c, fieldManager(spec.Tool), "Scan", meta, spec)
+	return err
+}
+
+func (im *Importer) applyFinding(ctx context.Context, manager string, metadata appliedMeta,
+	spec v1alpha1.FindingSpec) (resourceVersion string, err error) {
+	metadata.Namespace = im.target.Namespace
+	return apply(ctx, im.client, manager, "Finding", metadata, spec)
+}
+
+// otherReasons stand for those that a Scan has no room for.
+const otherReasons = "other reasons"
+
+// Skips are the reasons why results were skipped, as a Scan keeps them.
+func (s *Summary) Skips() []v1alpha1.ScanSkip { return skips(s.SkippedBecause) }
+
+// skips are the reasons that a Scan keeps, the most frequent first.
+func skips(because map[string]int) []v1alpha1.ScanSkip {
+	reasons := slices.SortedFunc(maps.Keys(because), func(a, b string) int {
+		return cmp.Or(cmp.Compare(because[b], because[a]), cmp.Compare(a, b))
+	})
+	var out []v1alpha1.ScanSkip
+	for i, reason := range reasons {
+		count := int32(because[reason]) //nolint:gosec // bounded by sarif.Limits
+		switch {
+		case i < v1alpha1.MaxScanSkips-1 || len(reasons) == v1alpha1.MaxScanSkips:
+			out = append(out, v1alpha1.ScanSkip{Reason: cut(paragraph(reason), v1alpha1.MaxScanSkipReason), Count: count})
+		case i == v1alpha1.MaxScanSkips-1:
+			out = append(out, v1alpha1.ScanSkip{Reason: otherReasons, Count: count})
+		default:
+			out[len(out)-1].Count += count
+		}
+	}
+	return out
+}

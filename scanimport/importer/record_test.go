@@ -1,0 +1,37 @@
+package importer
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+func TestSkipsAreBoundedAndNoneIsLostFromTheCount(t *testing.T) {
+	if diff := cmp.Diff([]v1alpha1.ScanSkip{{Reason: "b", Count: 2}, {Reason: "a", Count: 1}, {Reason: "c", Count: 1}},
+		skips(map[string]int{"a": 1, "b": 2, "c": 1})); diff != "" {
+		t.Errorf("the most frequent first (-want +got):\n%s", diff)
+	}
+	for _, n := range []int{v1alpha1.MaxScanSkips, v1alpha1.MaxScanSkips + 1, 3 * v1alpha1.MaxScanSkips} {
+		because, want := map[string]int{}, 0
+		for i := range n {
+			because[fmt.Sprintf("%03d %s", i, strings.Repeat("ü", 200))] = i + 1
+			want += i + 1
+		}
+		got, sum := skips(because), 0
+		for _, s := range got {
+			sum += int(s.Count)
+			if utf8.RuneCountInString(s.Reason) > v1alpha1.MaxScanSkipReason {
+				t.Errorf("%d reasons: %q is too long", n, s.Reason)
+			}
+		}
+		last := got[len(got)-1].Reason
+		if len(got) != v1alpha1.MaxScanSkips || sum != want || (last == otherReasons) != (n > v1alpha1.MaxScanSkips) {
+			t.Errorf("%d reasons: %d kept, of %d results of %d, the last is %q", n, len(got), sum, want, last)
+		}
+	}
+}

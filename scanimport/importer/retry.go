@@ -1,0 +1,61 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// requestTimeout bounds one request; a page of 500 findings is a few megabytes.
+const requestTimeout = 30 * time.Second
+
+// attempts, with the pauses between them, give an API server that restarts a minute.
+const attempts = 9
+
+// Retry calls request, which must be idempotent, until it succeeds, fails for good, or has
+// been tried often enough.
+func Retry(ctx context.Context, request func(ctx context.Context) error) error {
+	backoff := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: attempts,
+		Cap: 15 * time.Second}
+	for {
+		attempt, cancel := context.WithTimeout(ctx, requestTimeout)
+		err := request(attempt)
+		cancel()
+		if err == nil || ctx.Err() != nil || backoff.Steps <= 1 || !passes(err) {
+			return err
+		}
+		pause := backoff.Step()
+		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+			pause = max(pause, time.Duration(seconds)*time.Second)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return errors.Join(context.Cause(ctx), err)
+		case <-timer.C:
+		}
+	}
+}
+
+// passes says whether an error may go away by itself.
+func passes(err error) bool {
+	var network net.Error
+	switch {
+	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
+		apierrors.IsInternalError(err), apierrors.IsServiceUnavailable(err), apierrors.IsUnexpectedServerError(err):
+		return true
+	case utilnet.IsConnectionRefused(err), utilnet.IsConnectionReset(err),
+		utilnet.IsProbableEOF(err), utilnet.IsHTTP2ConnectionLost(err):
+		return true
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, io.ErrUnexpectedEOF):
+		return true
+	}
+	return errors.As(err, &network) && network.Timeout()
+}

@@ -1,0 +1,187 @@
+package importer
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+)
+
+func TestTitleIsOneWholeSentence(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		rule   sarif.Rule
+		id     string
+		text   string
+		want   string
+	}{
+		"wrapped":           {"a line was broken for its length", sarif.Rule{ShortDescription: "If this data can be\ncontrolled by users, it is bad. Do not."}, "r", "m", "If this data can be controlled by users, it is bad."},
+		"a name":            {"a line that is full is gone on with by a name", sarif.Rule{ShortDescription: strings.Repeat("word ", 13) + "of\nJava and others"}, "r", "m", strings.Repeat("word ", 13) + "of Java and others"},
+		"several":           {"the first says it", sarif.Rule{ShortDescription: "It does not escape HTML. This can lead to harm."}, "r", "m", "It does not escape HTML."},
+		"an abbreviation":   {"its period ends nothing", sarif.Rule{ShortDescription: "Use of weak ciphers, e.g. DES or RC4, in code"}, "r", "m", "Use of weak ciphers, e.g. DES or RC4, in code"},
+		"a version":         {"nor does that of a number", sarif.Rule{ShortDescription: "Needs TLS 1.2 or later"}, "r", "m", "Needs TLS 1.2 or later"},
+		"in quotes":         {"they belong to the sentence", sarif.Rule{ShortDescription: `It says "do not." Really.`}, "r", "m", `It says "do not."`},
+		"lines of facts":    {"each stands for itself", sarif.Rule{}, "r", "Package: lodash\nInstalled Version: 1", "Package: lodash"},
+		"Semgrep":           {"a rule without a description", sarif.Rule{ShortDescription: "Semgrep Finding: r", FullDescription: "Full."}, "r", "Sink is called. Fix it.", "Sink is called."},
+		"a name for a text": {"scorecard names the check", sarif.Rule{ShortDescription: "Branch-Protection", FullDescription: "Full."}, "r", "score is 3: not maximal", "score is 3: not maximal"},
+		"nothing else":      {"a name is more than nothing", sarif.Rule{ShortDescription: "Branch-Protection"}, "r", "", "Branch-Protection"},
+		"not a word":        {"a list needs a title", sarif.Rule{}, "", "", "Finding without a description"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := title(&sarif.Result{Rule: &tc.rule, RuleID: tc.id}, tc.text); got != tc.want {
+				t.Errorf("%q, want %q: %s", got, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+func TestRemediationSaysWhatToDo(t *testing.T) {
+	const markdown = "# Overview\nBad.\n# Remediation\nUpgrade it.\n## How\nBy hand.\n# References\n- x"
+	for name, tc := range map[string]struct {
+		reason  string
+		rule    sarif.Rule
+		message string
+		fixes   []sarif.Fix
+		fixed   string
+		uri     string
+		wanted  string
+	}{
+		"advice":              {"it is all that there is", sarif.Rule{Help: "Use parameters."}, "", nil, "", "", "Use parameters."},
+		"a section":           {"the rest says what is wrong", sarif.Rule{Help: markdown}, "", nil, "", "", "Upgrade it.\n## How\nBy hand."},
+		"in bold":             {"scorecard has no headings", sarif.Rule{Help: "**Remediation (click \"more\")**:\n\n- do x\n\n**Severity**: High\n\n**Details**:\n\ny"}, "", nil, "", "", "- do x"},
+		"headings, no advice": {"a description is none", sarif.Rule{Help: "# Overview\nBad."}, "", nil, "", "", ""},
+		"the title again":     {"gosec and Checkov", sarif.Rule{ShortDescription: "SQL formatting", Help: "\"SQL formatting\nSeverity: MEDIUM\nConfidence: HIGH\""}, "", nil, "", "", ""},
+		"the description":     {"Trivy", sarif.Rule{FullDescription: "It overflows. Fixed in 2.", Help: "Vulnerability CVE-1\nPackage: other\nIt overflows. Fixed in 2."}, "", nil, "1.2", "", "Upgrade p to 1.2."},
+		"another's resource":  {"Checkov: the rule is described by its first result", sarif.Rule{ShortDescription: "Add it", Help: "\"Add it\nResource: /other.\""}, "", nil, "", "", ""},
+		"the message":         {"Semgrep", sarif.Rule{Help: "Never call it."}, "Never call it.", nil, "", "", ""},
+		"a fix of the tool":   {"it is better than ours", sarif.Rule{}, "", []sarif.Fix{{Description: "Upgrade q to 2"}}, "1.2", "", "Upgrade q to 2"},
+		"only an address":     {"it says where it is told", sarif.Rule{Help: "https://x.example/r"}, "", nil, "", "https://x.example/r", "See https://x.example/r"},
+		"the rule's page":     {"the same", sarif.Rule{HelpURI: "https://x.example/r"}, "", nil, "", "", "See https://x.example/r"},
+		"the tool's page":     {"it says nothing about the rule", sarif.Rule{HelpURI: "https://github.com/anchore/grype"}, "", nil, "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &sarif.Result{Rule: &tc.rule, Fixes: tc.fixes}
+			if tc.uri != "" {
+				r.Rule.HelpURI = tc.uri
+			}
+			if tc.fixed != "" {
+				r.Package = &sarif.Package{Name: "p", FixedVersion: tc.fixed}
+			}
+			if got := remediation(r, tc.message, false); got != tc.wanted {
+				t.Errorf("%q, want %q: %s", got, tc.wanted, tc.reason)
+			}
+		})
+	}
+}
+
+func TestRedactionLeavesProseAlone(t *testing.T) {
+	for name, tc := range map[string]struct{ reason, snippet, message, want string }{
+		"a plain value":             {"it is a word of the language", `type = "text"`, "stored as plain text", "stored as plain text"},
+		"and quoted":                {"then it may be the value", `type = "text"`, `the value "text" is stored`, `the value "[not kept]" is stored`},
+		"a password that is a word": {"the code calls it a password", `password = "hunter"`, "the password hunter is in the code, hunters too", "the password [not kept] is in the code, hunters too"},
+		"a password password":       {"the message is about passwords", `password: "password"`, "hard-coded password", "hard-coded password"},
+		"a key":                     {"no prose looks so", `x := "AKIA12345"`, "found AKIA12345 here", "found [not kept] here"},
+		"a setting":                 {"it is not quoted", "db_url=postgres://u:pw1@h", "connects to postgres://u:pw1@h", "connects to [not kept]"},
+		"a line of code":            {"it is a quotation", "open(door, 1)", "calls open(door, 1) twice", "calls [not kept] twice"},
+		"a line that is a word":     {"it is prose as well", "return", "check before you return", "check before you return"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := withoutQuotes(tc.message, tc.snippet); got != tc.want {
+				t.Errorf("%q, want %q: %s", got, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+// By its class a finding is muted with all others like it.
+func TestClassIsNeverWhatARuleIsCalled(t *testing.T) {
+	rule := &sarif.Rule{ID: "CVE-2020-1234-x", Name: "GoModuleMatcherCpeMatch"}
+	if got := class(&sarif.Result{RuleID: rule.ID, Rule: rule}); got != rule.ID {
+		t.Errorf("class %q, want the rule's id %q", got, rule.ID)
+	}
+	if got := class(&sarif.Result{RuleID: rule.ID, Rule: rule, CWEs: []string{"CWE-79", "CWE-80"}}); got != "CWE-79" {
+		t.Errorf("class %q, want the first CWE", got)
+	}
+}
+
+func TestAnAddressIsNoFile(t *testing.T) {
+	c := testContext(v1alpha1.CategoryCode)
+	details := c.details(&sarif.Result{
+		Rule: &sarif.Rule{}, Location: sarif.Location{Path: "https://shop.example/cart?token=x", Line: 1},
+		Endpoints: []sarif.Endpoint{{Method: "POST", Path: "/cart"}},
+	})
+	if details.Location != nil {
+		t.Errorf("location %+v, want none", details.Location)
+	}
+	want := []v1alpha1.EndpointLocation{{Type: v1alpha1.EndpointHTTP, Action: "POST", Path: "/cart"}}
+	if d := cmp.Diff(want, details.EndpointLocations); d != "" {
+		t.Errorf("endpoints (-want +got):\n%s", d)
+	}
+}
+
+// A finding gets the links that it could not have when it was first imported, and keeps those that
+// it has, at whatever commit.
+func TestOnlyANewLinkIsADifference(t *testing.T) {
+	of := func(url, supporting string) *v1alpha1.FindingSpec {
+		return &v1alpha1.FindingSpec{Details: v1alpha1.FindingDetails{
+			Location:        &v1alpha1.FileLocation{FilePath: "a.go", LineNumber: 1, URL: url},
+			SupportingFiles: []v1alpha1.FileLocation{{FilePath: "b.go", URL: supporting}},
+		}}
+	}
+	for name, tc := range map[string]struct {
+		reported, there *v1alpha1.FindingSpec
+		same            bool
+	}{
+		"another commit":         {of("new", "new"), of("old", "old"), true},
+		"no commit now":          {of("", ""), of("old", "old"), true},
+		"no commit then":         {of("new", "new"), of("", ""), false},
+		"a supporting file only": {of("new", "new"), of("old", ""), false},
+	} {
+		if got := sameFacts(tc.reported, tc.there); got != tc.same {
+			t.Errorf("%s: same = %v, want %v", name, got, tc.same)
+		}
+	}
+}
+
+// What another writer has added stays where the file says nothing about it.
+func TestEndpointsOfOthersAreNoDifference(t *testing.T) {
+	there := &v1alpha1.FindingSpec{Details: v1alpha1.FindingDetails{
+		EndpointLocations: []v1alpha1.EndpointLocation{{Type: v1alpha1.EndpointGRPC, Path: "x"}},
+	}}
+	if !sameFacts(&v1alpha1.FindingSpec{}, there) {
+		t.Error("an endpoint that the file does not name is a difference")
+	}
+	reported := &v1alpha1.FindingSpec{Details: v1alpha1.FindingDetails{
+		EndpointLocations: []v1alpha1.EndpointLocation{{Type: v1alpha1.EndpointHTTP, Path: "/"}},
+	}}
+	if sameFacts(reported, there) {
+		t.Error("an endpoint that the file names is no difference")
+	}
+}
+
+func TestCategoryOfResult(t *testing.T) {
+	const code, packages, secrets = v1alpha1.CategoryCode, v1alpha1.CategoryPackage, v1alpha1.CategorySecret
+	inPackage := &sarif.Package{Name: "p"}
+	for name, tc := range map[string]struct {
+		reason     string
+		tool, want v1alpha1.FindingCategory
+		result     sarif.Result
+	}{
+		"a package of Wiz":       {"it reports code and packages", code, packages, sarif.Result{Rule: &sarif.Rule{}, Package: inPackage}},
+		"code":                   {"most is", code, code, sarif.Result{Rule: &sarif.Rule{Name: "Secret"}}},
+		"IaC of Trivy":           {"the rule says so", packages, code, sarif.Result{Rule: &sarif.Rule{Name: "Misconfiguration"}}},
+		"a secret of Trivy":      {"the rule says so", packages, secrets, sarif.Result{Rule: &sarif.Rule{Tags: []string{"SECRET"}}}},
+		"a vulnerability":        {"no package is named", packages, packages, sarif.Result{Rule: &sarif.Rule{Tags: []string{"secret"}}, Vulnerability: &sarif.Vulnerability{ID: "CVE-1"}}},
+		"a package and a secret": {"a scanner of secrets finds nothing else", secrets, secrets, sarif.Result{Rule: &sarif.Rule{}, Package: inPackage}},
+	} {
+		if got := CategoryOfResult(&tc.result, tc.tool); got != tc.want {
+			t.Errorf("%s: %s, want %s: %s", name, got, tc.want, tc.reason)
+		}
+	}
+	if got := CategoryOf("Snyk Secrets"); got != secrets {
+		t.Errorf("Snyk Secrets is a scanner of %s", got)
+	}
+}

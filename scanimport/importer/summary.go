@@ -1,0 +1,245 @@
+package importer
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/scanimport/recognition"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+)
+
+// Summary says what an import did, or with DryRun would do, with the results of a Batch:
+// Results = Created + Updated + Reopened + Unchanged + Skipped.
+type Summary struct {
+	// Scan that was recorded; empty in a dry run.
+	Scan     string                   `json:"scan,omitempty"`
+	Tool     string                   `json:"tool"`
+	Category v1alpha1.FindingCategory `json:"category"`
+	// Analysis that the scan is of; empty: none.
+	Analysis string `json:"analysis,omitempty"`
+	Commit   string `json:"commit,omitempty"`
+	// Results that were read.
+	Results   int `json:"results"`
+	Created   int `json:"created"`
+	Updated   int `json:"updated"`
+	Reopened  int `json:"reopened"`
+	Unchanged int `json:"unchanged"`
+	Closed    int `json:"closed"`
+	Skipped   int `json:"skipped"`
+	// SkippedBecause counts the skipped ones by reason.
+	SkippedBecause map[string]int `json:"skippedBecause,omitempty"`
+	// SkippedExamples name some of them.
+	SkippedExamples []string `json:"skippedExamples,omitempty"`
+	// Notes count what was put right while reading.
+	Notes map[string]int `json:"notes,omitempty"`
+	// Recognised counts, by the evidence that did it, the results whose finding was not the same in
+	// everything: "code", "moved", "nearest line", ...
+	Recognised map[recognition.Rung]int `json:"recognised,omitempty"`
+	// InDoubt of them may be another problem of the same kind.
+	InDoubt int `json:"inDoubt,omitempty"`
+	// Suppressed findings are reported and suppressed in the source: they stay, open_muted.
+	Suppressed int `json:"suppressed,omitempty"`
+	// Renamed counts, by a former name of the tool, the findings that came under its name.
+	Renamed map[string]int `json:"renamed,omitempty"`
+	// Adopted findings were of no analysis and are of this one now. NotAdopted are open, of none, and neither
+	// reported nor closed.
+	Adopted    int `json:"adopted,omitempty"`
+	NotAdopted int `json:"notAdopted,omitempty"`
+	// Provisioned did not exist and were created for the import; in a dry run they would be.
+	Provisioned []Provisioned `json:"provisioned,omitempty"`
+	// Warnings say what somebody should see to.
+	Warnings []string `json:"warnings,omitempty"`
+	// LeftOpen findings were to be closed, and somebody changed them at that moment.
+	LeftOpen int `json:"leftOpen,omitempty"`
+	// NotReported findings are open, not in the results, and not closed because of
+	// Incomplete.
+	NotReported int      `json:"notReported,omitempty"`
+	Incomplete  []string `json:"incomplete,omitempty"`
+	// Changes in a dry run, at most MostChanges of each action.
+	Changes []Change `json:"changes,omitempty"`
+	// Unlisted changes of a dry run are not among them.
+	Unlisted int `json:"unlisted,omitempty"`
+}
+
+// Change is a line of a dry run.
+type Change struct {
+	Action   Action         `json:"action"`
+	Name     string         `json:"name"`
+	Severity v1alpha1.Level `json:"severity"`
+	Title    string         `json:"title"`
+	// Place is the file and the line.
+	Place string `json:"place,omitempty"`
+	// Because says how the finding was recognised, where not by everything.
+	Because string `json:"because,omitempty"`
+}
+
+// MostChanges bounds how many changes of each action a dry run lists.
+const MostChanges = 100
+
+func newSummary(b *Batch) *Summary {
+	s := &Summary{
+		Tool: b.Tool, Category: b.Category, Analysis: b.Analysis, Commit: b.Commit,
+		Results:        len(b.Results) + len(b.Suppressed),
+		SkippedBecause: maps.Clone(b.Skipped), SkippedExamples: slices.Clone(b.Examples),
+		Notes: b.Notes, Incomplete: b.Incomplete,
+	}
+	for _, n := range b.Skipped {
+		s.Skipped += n
+	}
+	s.Results += s.Skipped
+	s.Warnings = slices.Clone(b.Warnings)
+	if !b.ChosenAnalysis && looksVolatile(b.Analysis) {
+		s.Warnings = append(s.Warnings,
+			fmt.Sprintf("the analysis %q, from automationDetails.id, looks as if it changes with each run: then name it with --analysis, the same at each import", b.Analysis))
+	}
+	return s
+}
+
+// Said are the warnings, and what was created, as the Scan keeps them and an upload shows them.
+func (s *Summary) Said(dryRun bool) []string {
+	var said []string
+	for _, object := range s.Provisioned {
+		said = append(said, object.Warning(dryRun))
+	}
+	for _, warning := range s.Warnings {
+		said = append(said, s.Name()+": "+warning)
+	}
+	return said
+}
+
+// KeptWarnings are as many of the warnings as a Scan has room for.
+func KeptWarnings(all []string) []string {
+	var kept []string
+	for i, warning := range all {
+		if more := len(all) - i; i == v1alpha1.MaxScanWarnings-1 && more > 1 {
+			return append(kept, fmt.Sprintf("%d more warnings", more))
+		}
+		kept = append(kept, OneLine(warning, v1alpha1.MaxScanWarning))
+	}
+	return kept
+}
+
+// SkipSuppressed is why a result is passed over that the source suppresses and that is no finding yet.
+const SkipSuppressed = "suppressed in the source"
+
+// Name of the scan for people.
+func (s *Summary) Name() string { return scanName(s.Tool, s.Category, s.Analysis) }
+
+const (
+	skipDuplicate  = "the same in everything as another result"
+	skipRefused    = "refused by the API server"
+	skipUnreadable = "its finding cannot be read"
+	skipTaken      = "its finding was taken over by another import meanwhile: the next import sees to it"
+	skipCrossed    = "its finding was changed again and again meanwhile: the next import sees to it"
+)
+
+// mostWarnings bounds how many objects that cannot be read are named.
+const mostWarnings = 100
+
+// warnOf warns of objects that cannot be read.
+func (s *Summary) warnOf(kind string, names []string) {
+	for i, name := range names {
+		if i == mostWarnings {
+			s.Warnings = append(s.Warnings, fmt.Sprintf("%d more objects of kind %s cannot be read", len(names)-i, kind))
+			return
+		}
+		s.Warnings = append(s.Warnings, PassedOver(kind, name))
+	}
+}
+
+// skipResults counts results that are not written.
+func (s *Summary) skipResults(reason string, results []*sarif.Result) {
+	for _, r := range results {
+		s.skip(reason, fmt.Sprintf("result %d (rule %q)", r.Index, cut(r.RuleID, 64)))
+	}
+}
+
+// skip counts an entry that is not a finding, or no other than one counted already.
+func (s *Summary) skip(reason, example string) {
+	s.Skipped++
+	s.SkippedBecause[reason]++
+	if len(s.SkippedExamples) < mostExamples {
+		s.SkippedExamples = append(s.SkippedExamples, example+": "+reason)
+	}
+}
+
+// planned records what a plan says of the findings that were known.
+func (s *Summary) planned(p *plan) {
+	if len(p.recognised) > 0 {
+		s.Recognised, s.InDoubt = p.recognised, p.doubtful
+	}
+	s.Suppressed = p.suppressed
+	if len(p.renamed) > 0 {
+		s.Renamed = p.renamed
+	}
+	s.Unchanged, s.Adopted, s.NotAdopted = p.unchanged, p.adopted, p.notAdopted
+}
+
+func (s *Summary) add(action Action) {
+	switch action {
+	case ActionCreate:
+		s.Created++
+	case ActionUpdate:
+		s.Updated++
+	case ActionReopen:
+		s.Reopened++
+	case ActionClose:
+		s.Closed++
+	case ActionKeep:
+		s.Unchanged++
+	}
+}
+
+// Counts are those that the Scan keeps.
+func (s *Summary) Counts() *v1alpha1.ScanCounts {
+	return &v1alpha1.ScanCounts{
+		Created: int32(s.Created), Updated: int32(s.Updated), Closed: int32(s.Closed), //nolint:gosec // bounded by sarif.Limits
+		Reopened: int32(s.Reopened), Unchanged: int32(s.Unchanged), Skipped: int32(s.Skipped), //nolint:gosec // as above
+	}
+}
+
+// Message of a Scan that succeeded: what was passed over.
+func (s *Summary) Message() string {
+	var parts []string
+	for _, reason := range slices.Sorted(maps.Keys(s.SkippedBecause)) {
+		parts = append(parts, fmt.Sprintf("%d skipped: %s", s.SkippedBecause[reason], reason))
+	}
+	if s.LeftOpen > 0 {
+		parts = append(parts, fmt.Sprintf("%d left open: changed while they were to be closed", s.LeftOpen))
+	}
+	if len(s.Incomplete) > 0 {
+		parts = append(parts, "nothing was closed: "+strings.Join(s.Incomplete, "; "))
+	}
+	return cut(paragraph(strings.Join(parts, "; ")), maxScanMessage)
+}
+
+// list records the changes of a dry run and counts them as if they were done.
+func (s *Summary) list(p *plan) {
+	listed := map[Action]int{}
+	for i := range p.changes {
+		ch := &p.changes[i]
+		s.add(ch.action)
+		if listed[ch.action]++; listed[ch.action] > MostChanges {
+			s.Unlisted++
+			continue
+		}
+		change := shown(ch.action, ch.name, &ch.spec.Details)
+		change.Because = ch.because
+		s.Changes = append(s.Changes, change)
+	}
+}
+
+// shown is a finding as a line.
+func shown(action Action, name string, d *v1alpha1.FindingDetails) Change {
+	change := Change{Action: action, Name: name, Severity: d.Severity, Title: d.Title}
+	if l := d.Location; l != nil {
+		change.Place = l.FilePath
+		if l.LineNumber > 0 {
+			change.Place += fmt.Sprintf(":%d", l.LineNumber)
+		}
+	}
+	return change
+}

@@ -1,0 +1,108 @@
+package importer
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// The bounds of the CRDs, in characters as the API server counts them: code points.
+const (
+	maxTool            = 128
+	maxToolVersion     = 128
+	maxCommit          = 128
+	maxRuleID          = 512
+	maxClass           = 256
+	maxVulnerabilityID = 128
+	maxAliases         = 8
+	maxPURL            = 512
+	maxPackageName     = 256
+	maxPackageVersion  = 128
+	maxFixedVersion    = 256
+	maxToolSeverity    = 64
+	maxAgentName       = 128
+	maxSecretType      = 128
+	maxFingerprints    = 8
+	maxFingerprintName = 128
+	maxFingerprint     = 256
+	maxTitle           = 512
+	maxDescription     = 16000
+	maxCode            = 9000
+	maxRemediation     = 9000
+	maxFilePath        = 1024
+	maxURL             = 1536
+	maxSupportingFiles = 10
+	maxEndpoints       = 10
+	maxEndpointAction  = 128
+	maxScanMessage     = 4096
+	maxJustification   = 256
+	maxAnalysis        = 256
+)
+
+// cutMark ends a text that was cut.
+const cutMark = " ... [cut]"
+
+// cut shortens s to at most limit characters, the mark included.
+func cut(s string, limit int) string {
+	if len(s) <= limit || utf8.RuneCountInString(s) <= limit {
+		return s
+	}
+	keep := limit - len(cutMark)
+	for i := range s {
+		if keep == 0 {
+			return s[:i] + cutMark
+		}
+		keep--
+	}
+	return s
+}
+
+// clean makes a text that is stored exactly as it is sent. An apply request is read as
+// YAML, which refuses most control characters and folds some line ends into blanks; a
+// text that came back changed would look new at every import.
+func clean(s string) string {
+	if isPlain(s) {
+		return s
+	}
+	s = lineEnds.Replace(strings.ToValidUTF8(s, "\uFFFD"))
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t', r == '\n', r >= 0x20 && r <= 0x7e, r >= 0xa0 && r <= 0xd7ff,
+			r >= 0xe000 && r <= 0xfffd && r != 0xfeff, r >= 0x10000:
+			return r
+		}
+		return utf8.RuneError
+	}, s)
+}
+
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+
+// isPlain reports whether a text is printable ASCII, tabs and line feeds, as most are: there is nothing to clean.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 && c != '\t' && c != '\n' || c > 0x7e {
+			return false
+		}
+	}
+	return true
+}
+
+// paragraph is a clean text without blanks around it.
+func paragraph(s string) string { return strings.TrimSpace(clean(s)) }
+
+// block is a clean text that keeps the indentation of its first line.
+func block(s string) string {
+	return strings.TrimRight(strings.TrimLeft(clean(s), "\n"), " \t\n")
+}
+
+// line is the first line of a text that says anything, with single blanks.
+func line(s string) string {
+	for l := range strings.Lines(clean(s)) {
+		if fields := strings.Fields(l); len(fields) > 0 {
+			return strings.Join(fields, " ")
+		}
+	}
+	return ""
+}
+
+// OneLine is the first line of a text that says anything, cut to the limit.
+func OneLine(s string, limit int) string { return cut(line(s), limit) }

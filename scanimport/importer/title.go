@@ -1,0 +1,95 @@
+package importer
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+)
+
+// title is one whole sentence: of the rule's short description, where that is one, else of the
+// message, else of what the rule says at length.
+func title(r *sarif.Result, message string) string {
+	short := sentence(r.Rule.ShortDescription)
+	if !describes(short) {
+		short = ""
+	}
+	return firstOf(short, sentence(message), sentence(r.Rule.FullDescription), line(r.Rule.ShortDescription),
+		line(r.Rule.Name), line(r.RuleID), "Finding without a description")
+}
+
+// describes tells a description from the rule's name in its place: "Branch-Protection", and what
+// Semgrep writes for a rule that has none.
+func describes(short string) bool {
+	return strings.ContainsRune(short, ' ') && !strings.HasPrefix(short, "Semgrep Finding: ")
+}
+
+const (
+	// wrapped is from how many characters on a line counts as one that was broken for its length.
+	wrapped = 60
+	// mostSentence bounds how much of a text is looked at, in bytes.
+	mostSentence = 4 * maxTitle
+	// shortestSentence keeps "No." and "1." from being one.
+	shortestSentence = 12
+)
+
+// sentence is the first sentence of a text, on one line with single blanks; a text may break it
+// anywhere.
+func sentence(s string) string {
+	if len(s) > mostSentence {
+		s = strings.ToValidUTF8(s[:mostSentence], "")
+	}
+	joined := ""
+	for l := range strings.Lines(clean(s)) {
+		l = strings.Join(strings.Fields(l), " ")
+		if joined != "" && (l == "" || !continues(joined, l)) {
+			break
+		}
+		joined = strings.TrimSpace(joined + " " + l)
+		if end := sentenceEnd(joined); end > 0 {
+			return joined[:end]
+		}
+	}
+	return joined
+}
+
+// continues reports whether a line goes on with what the lines before it have begun: "Package: x" is
+// not gone on with by "Version: 1".
+func continues(before, l string) bool {
+	first, _ := utf8.DecodeRuneInString(l)
+	return unicode.IsLower(first) || utf8.RuneCountInString(before) >= wrapped && unicode.IsLetter(first)
+}
+
+// notAnEnd are the words whose period ends no sentence.
+var notAnEnd = regexp.MustCompile(`(?i)(?:^|[\s("'])(?:e\.g|i\.e|etc|vs|cf|resp|approx|no|incl|esp|ca|dr|mr|mrs|st)\.$`)
+
+// longestNotAnEnd is more than the longest match has, the character before it included.
+const longestNotAnEnd = 16
+
+// abbreviates reports whether a period at the end of s ends no sentence.
+func abbreviates(s string) bool { return notAnEnd.MatchString(s[max(0, len(s)-longestNotAnEnd):]) }
+
+// sentenceEnd returns where the first sentence ends, or 0 where it does not.
+func sentenceEnd(s string) int {
+	for i := shortestSentence; i < len(s); i++ {
+		if s[i] != '.' && s[i] != '!' && s[i] != '?' {
+			continue
+		}
+		end := i + 1
+		for end < len(s) && strings.IndexByte(`"')]`, s[end]) >= 0 {
+			end++
+		}
+		switch {
+		case end < len(s) && s[end] != ' ' || abbreviates(s[:i+1]):
+		case end == len(s):
+			return end
+		default:
+			if next, _ := utf8.DecodeRuneInString(s[end+1:]); !unicode.IsLower(next) {
+				return end
+			}
+		}
+	}
+	return 0
+}

@@ -1,0 +1,267 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+)
+
+// write sends the changes of a plan in the order of its stages. It returns at the first error that is not
+// about one finding alone, with what is done by then counted in the summary.
+func (im *Importer) write(ctx context.Context, j *job) error {
+	j.progress.Begin(len(j.plan.changes))
+	im.options.OnProgress(0, len(j.plan.changes))
+	w := &writer{im: im, lock: j.lock, manager: fieldManager(j.Tool), scan: &j.context, summary: j.summary,
+		progress: &j.progress}
+	for _, changes := range j.plan.stages() {
+		if err := w.all(ctx, changes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stages are the changes in the order in which they are written. First what was recognised: an import that is cut off
+// later has moved every finding that moves, so that done again it need not guess which of the new ones it was. Closings
+// last: until everything that is still there has been seen to, nothing is said to be gone.
+func (p *plan) stages() [3][]change {
+	var known, added, gone []change
+	for _, ch := range p.changes {
+		switch ch.action {
+		case ActionCreate:
+			added = append(added, ch)
+		case ActionClose:
+			gone = append(gone, ch)
+		default:
+			known = append(known, ch)
+		}
+	}
+	return [...][]change{known, added, gone}
+}
+
+type writer struct {
+	im      *Importer
+	lock    *lock
+	manager string
+	scan    *scanContext
+
+	mu       sync.Mutex
+	summary  *Summary
+	progress *Progress
+}
+
+func (w *writer) all(ctx context.Context, changes []change) error {
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(w.im.options.Concurrency)
+	for _, ch := range changes {
+		if groupCtx.Err() != nil {
+			break
+		}
+		group.Go(func() error { return w.one(groupCtx, ch) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+func (w *writer) one(ctx context.Context, ch change) error {
+	err := w.lock.sure(ctx)
+	if err != nil {
+		return err
+	}
+	if ch.action == ActionCreate {
+		err = w.create(ctx, &ch)
+	} else {
+		err = w.change(ctx, &ch)
+	}
+	if apierrors.IsInvalid(err) && ch.action != ActionClose {
+		w.count(func(s *Summary) { s.skip(skipRefused, fmt.Sprintf("finding %s (%v)", ch.name, err)) })
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s finding %s: %w", ch.action, ch.name, err)
+	}
+	return nil
+}
+
+// mostNames bounds how many names are tried for a finding.
+const mostNames = 16
+
+// create makes the finding, and never touches an object that is there: where one has the name, it
+// is another's, which the list did not show, and the next name is tried.
+func (w *writer) create(ctx context.Context, ch *change) error {
+	name := ch.name
+	for i := 1; ; i++ {
+		_, err := w.im.applyFinding(ctx, w.manager, appliedMeta{Name: ch.name, ResourceVersion: notThere}, ch.spec)
+		if err == nil {
+			w.changed(ch, "")
+			return nil
+		}
+		if !apierrors.IsConflict(err) && !apierrors.IsInternalError(err) {
+			return err
+		}
+		now, odd, getErr := w.read(ctx, ch.name)
+		switch {
+		case getErr != nil:
+			return errors.Join(err, getErr)
+		case odd: // the API server itself may be unable to apply to it
+			w.leave(ch, skipUnreadable)
+			return nil
+		case apierrors.IsInternalError(err):
+			return err
+		case now != nil && w.wrote(ch, &now.Spec):
+			w.changed(ch, "")
+			return nil // the answer to an earlier try was lost on the way
+		case i == mostNames:
+			return fmt.Errorf("%d names are taken by other objects: %w", mostNames, err)
+		case now != nil:
+			// Was it another import that made it, while this process was stopped? Then it is this finding.
+			if err := Retry(ctx, w.lock.renewOnce); err != nil {
+				return err
+			}
+			ch.name = fingerprints.Next(name, i)
+		}
+	}
+}
+
+// mostConflicts bounds how often a change is decided anew.
+const mostConflicts = 5
+
+// change writes what is decided about a finding that is there, as it was read. What somebody decides, or another
+// import writes, meanwhile is a conflict: then it is decided anew.
+func (w *writer) change(ctx context.Context, ch *change) error {
+	for i := 1; ; i++ {
+		version, err := w.send(ctx, ch)
+		if err == nil {
+			w.changed(ch, version)
+			return nil
+		}
+		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			return err
+		}
+		now, odd, getErr := w.read(ctx, ch.name)
+		if getErr != nil {
+			return errors.Join(err, getErr)
+		}
+		if odd {
+			w.leave(ch, skipUnreadable)
+			return nil
+		}
+		if now == nil || now.UID != ch.before.UID {
+			return w.deleted(ctx, ch)
+		}
+		if w.wrote(ch, &now.Spec) {
+			w.changed(ch, "") // the answer to an earlier try was lost on the way
+			return nil
+		}
+		if reason := w.crossed(ch, &now.Spec, i == mostConflicts); reason != "" {
+			w.leave(ch, reason)
+			return nil
+		}
+		w.again(ch, now)
+	}
+}
+
+// send applies a change. Where the finding is of a former name of the tool, what that owned is its own first:
+// what is left out now would stay otherwise.
+func (w *writer) send(ctx context.Context, ch *change) (version string, err error) {
+	metadata := appliedMeta{Name: ch.name, UID: ch.before.UID, ResourceVersion: ch.before.ResourceVersion}
+	if was := ch.before.Spec.Tool; was != ch.spec.Tool {
+		if metadata.ResourceVersion, err = w.im.passOn(ctx, ch.before, fieldManager(was), w.manager); err != nil {
+			return "", err
+		}
+	}
+	return w.im.applyFinding(ctx, w.manager, metadata, ch.spec)
+}
+
+// changed counts a change that is written; version is the one that the finding has now, if that is known.
+func (w *writer) changed(ch *change, version string) {
+	w.count(func(s *Summary) {
+		if ch.action == ActionUpdate && version == ch.before.ResourceVersion {
+			s.Unchanged++ // somebody else had brought it there
+			return
+		}
+		s.add(ch.action)
+	})
+}
+
+// deleted sees to a finding that is gone from the API server: one that is reported is made anew.
+func (w *writer) deleted(ctx context.Context, ch *change) error {
+	if ch.action == ActionClose || ch.action == ActionRename {
+		w.count(func(*Summary) {}) // gone is gone
+		return nil
+	}
+	ch.action, ch.spec.Doubt = ActionCreate, nil
+	return w.create(ctx, ch)
+}
+
+// wrote reports whether a finding is as this change makes it.
+func (w *writer) wrote(ch *change, now *v1alpha1.FindingSpec) bool {
+	switch {
+	case ch.action == ActionClose:
+		return now.Closed != nil && now.Closed.ScanID == w.scan.scanID
+	case ch.action == ActionRename || now.Scan == nil || now.Closed != nil:
+		return false
+	}
+	return now.Scan.ScanID == w.scan.scanID && now.Evidence == ch.spec.Evidence
+}
+
+// crossed says why a change is not made of a finding as it is now; empty: it is. Only what the decision to close
+// rests on is a reason to leave one open: a fact, or what a person decided. A status that was written meanwhile is
+// none.
+func (w *writer) crossed(ch *change, now *v1alpha1.FindingSpec, last bool) (reason string) {
+	before := &ch.before.Spec
+	switch {
+	case now.Tool != before.Tool && now.Tool != ch.spec.Tool, now.Analysis != before.Analysis &&
+		now.Analysis != ch.spec.Analysis:
+		return skipTaken
+	case last, ch.action == ActionClose && !sameSpec(now, before):
+		return skipCrossed
+	}
+	return ""
+}
+
+// leave counts a change that is not made. A finding left open is seen to by the next scan.
+func (w *writer) leave(ch *change, reason string) {
+	w.count(func(s *Summary) {
+		switch ch.action {
+		case ActionClose:
+			s.LeftOpen++
+		case ActionRename:
+		default:
+			s.skip(reason, "finding "+ch.name)
+		}
+	})
+}
+
+// again makes the change one of the finding as it is now.
+func (w *writer) again(ch *change, now *v1alpha1.Finding) {
+	switch ch.action {
+	case ActionClose:
+		ch.before = now
+	case ActionRename:
+		*ch = renaming(w.scan, now)
+	default:
+		ch.replaces(now, w.scan.scanID)
+	}
+}
+
+// read returns the finding, or nil where there is none. odd says that it cannot be read.
+func (w *writer) read(ctx context.Context, name string) (now *v1alpha1.Finding, odd bool, err error) {
+	return Read[v1alpha1.Finding](ctx, w.im.client, w.im.target.Namespace, name)
+}
+
+func (w *writer) count(add func(*Summary)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	add(w.summary)
+	w.im.options.OnProgress(w.progress.Add())
+}

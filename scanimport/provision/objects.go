@@ -1,0 +1,122 @@
+package provision
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+)
+
+const (
+	// slugLength is how much of a name a reader is shown, hashLength how much keeps names apart.
+	slugLength = 40
+	hashLength = 10
+	// maxDisplayName is the schema's.
+	maxDisplayName = 200
+)
+
+// RepositoryName is the name of the Repository that an import creates: the same for the same site and full name,
+// whatever their case, and another for every other.
+func RepositoryName(site, fullName string) string {
+	return named(fullName, "repository", Fold(site), Fold(fullName))
+}
+
+// ProjectName is the name of the Project that an import creates for a folder of a repository: that of the repository
+// for all of it.
+func ProjectName(repository, folder string) string {
+	if folder == "" {
+		return repository
+	}
+	return named(folder, "project", repository, folder)
+}
+
+// named is a DNS label that begins with what can be read of a text, and ends with a hash of what it stands for.
+func named(text, otherwise string, identity ...string) string {
+	slug := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, Fold(text))
+	words := strings.FieldsFunc(slug, func(r rune) bool { return r == '-' })
+	slug = strings.Join(words, "-")
+	slug = strings.TrimRight(slug[:min(len(slug), slugLength)], "-")
+	return cmp.Or(slug, otherwise) + "-" + fingerprints.Hash(identity...)[:hashLength]
+}
+
+// Repository that an import creates under the name.
+func Repository(namespace, name string, facts Facts) *v1alpha1.Repository {
+	repository := &v1alpha1.Repository{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: v1alpha1.RepositorySpec{
+			Provider: facts.Provider, URL: facts.URL, CloneURL: facts.CloneURL, FullName: facts.FullName,
+			ScanBranch: facts.Branch, ScanEnabled: true,
+		},
+	}
+	if facts.Commit != "" {
+		repository.Spec.LastCommit = &v1alpha1.Commit{Hash: facts.Commit}
+	}
+	return repository
+}
+
+// Project that an import creates under the name for a folder of the repository, "" for all of it, while the patterns
+// are in force.
+func Project(repository *v1alpha1.Repository, name, folder string, beside Patterns) *v1alpha1.Project {
+	shown := []rune(cmp.Or(folder, path.Base(cmp.Or(repository.Spec.FullName, name))))
+	project := &v1alpha1.Project{
+		ObjectMeta: metav1.ObjectMeta{Namespace: repository.Namespace, Name: name},
+		Spec: v1alpha1.ProjectSpec{
+			RepositoryRef: v1alpha1.RepositoryReference{Name: v1alpha1.ResourceName(repository.Name)},
+			RelativePath:  folder, DisplayName: string(shown[:min(len(shown), maxDisplayName)]),
+		},
+	}
+	if len(beside) > 0 {
+		project.Annotations = map[string]string{v1alpha1.BesideAnnotation: strings.Join(beside, "\n")}
+	}
+	return project
+}
+
+// ExistingOf returns what Missing needs to know of a project.
+func ExistingOf(project *v1alpha1.Project) Existing {
+	existing := Existing{Folder: project.Spec.RelativePath}
+	if beside := project.Annotations[v1alpha1.BesideAnnotation]; beside != "" {
+		existing.Beside = strings.Split(beside, "\n")
+	}
+	return existing
+}
+
+// elsewhere reports whether the repository is known to be on another site than the facts say.
+func elsewhere(r *v1alpha1.RepositorySpec, facts Facts) bool {
+	here, told := hostOf(r.URL), hostOf(facts.URL)
+	if here != "" && told != "" {
+		return here != told
+	}
+	return facts.Provider != "" && r.Provider != "" && Fold(facts.Provider) != Fold(r.Provider)
+}
+
+// Find returns which of an organization's repositories the facts are of, nil where none is. Where both have an address,
+// the hosts tell them apart, else the providers; what is not known may be any. The error says, for people, that
+// several are.
+func Find(repositories []v1alpha1.Repository, facts Facts) (*v1alpha1.Repository, error) {
+	var found *v1alpha1.Repository
+	var names []string
+	for i := range repositories {
+		r := &repositories[i]
+		if !SameName(r.Spec.FullName, facts.FullName) || elsewhere(&r.Spec, facts) {
+			continue
+		}
+		found, names = r, append(names, r.Name)
+	}
+	if len(names) > 1 {
+		slices.Sort(names)
+		return nil, fmt.Errorf("several repositories have the full name %s: %s", quote(facts.FullName),
+			strings.Join(names[:min(len(names), 5)], ", "))
+	}
+	return found, nil
+}

@@ -1,0 +1,304 @@
+package provision
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// hostile is any text, most of it like what it should be.
+func hostile() *rapid.Generator[string] {
+	part := rapid.OneOf(rapid.StringMatching(`[A-Za-z0-9._-]{1,8}`), rapid.SampledFrom([]string{
+		"", ".", "..", "..git", "org-globex", "аcme", "acme\u200b", "a b", "%2e%2e", "\x00", "é", "~", "*", "$(id)", "acme.git",
+	}), rapid.String())
+	return rapid.Custom(func(t *rapid.T) string {
+		return strings.Join(rapid.SliceOfN(part, 1, 5).Draw(t, "parts"), rapid.SampledFrom([]string{"/", "//", `\`, ":"}).Draw(t, "between"))
+	})
+}
+
+func fullName() *rapid.Generator[string] {
+	return rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,60}(/[A-Za-z0-9][A-Za-z0-9._-]{0,60}){1,3}`)
+}
+
+func address() *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		scheme := rapid.SampledFrom([]string{"https://", "http://", "ssh://git@", "git@", "file:///", "javascript:", "https://user:secret@"}).Draw(t, "scheme")
+		host := rapid.SampledFrom([]string{"github.com", "git.example.com:8443", "gitlab.example.org", "", "evil host", "[::1]"}).Draw(t, "host")
+		path := rapid.OneOf(fullName(), hostile()).Draw(t, "path")
+		end := rapid.SampledFrom([]string{"", ".git", "/", "?token=secret", "#secret"}).Draw(t, "end")
+		return scheme + host + rapid.SampledFrom([]string{"/", ":"}).Draw(t, "separator") + path + end
+	})
+}
+
+func TestNamesAreLabelsOfTheirOwn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		provider, name := hostile().Draw(t, "provider"), hostile().Draw(t, "name")
+		repository := RepositoryName(provider, name)
+		for _, made := range []string{repository, ProjectName(repository, ""), ProjectName(repository, name)} {
+			if wrong := validation.IsDNS1123Label(made); len(wrong) > 0 {
+				t.Fatalf("%q: %v", made, wrong)
+			}
+		}
+		if other := RepositoryName(strings.ToUpper(provider), flip(name)); Fold(flip(name)) == Fold(name) && Fold(strings.ToUpper(provider)) == Fold(provider) && other != repository {
+			t.Fatalf("%s and %s: another case of letters is another name", repository, other)
+		}
+		if another := hostile().Draw(t, "another"); Fold(another) != Fold(name) && RepositoryName(provider, another) == repository {
+			t.Fatalf("%q and %q have one name", another, name)
+		}
+	})
+}
+
+// flip turns the case of ASCII letters.
+func flip(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return r - 'a' + 'A'
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		}
+		return r
+	}, s)
+}
+
+func TestNamesCanBeRead(t *testing.T) {
+	for fullName, begins := range map[string]string{
+		"acme/payments": "acme-payments-", "Acme/Pay.Ments": "acme-pay-ments-", "a/" + strings.Repeat("long", 30): "a-longlong",
+		"___/~~~": "repository-",
+	} {
+		if name := RepositoryName("github", fullName); !strings.HasPrefix(name, begins) {
+			t.Errorf("%s becomes %s, want %s...", fullName, name, begins)
+		}
+	}
+	if a, b := RepositoryName("github", "acme/pay-ments"), RepositoryName("github", "acme-pay/ments"); a == b {
+		t.Errorf("both are %s", a)
+	}
+}
+
+// What becomes a fact is bounded, plain, and of the repository that was asked for, whatever is told.
+func TestFactsAreOfWhatWasAskedFor(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		told := Told{
+			FullName: rapid.OneOf(rapid.Just(""), fullName(), hostile()).Draw(t, "full name"),
+			URLs:     rapid.SliceOfN(address(), 0, 3).Draw(t, "urls"),
+			Branch:   rapid.OneOf(rapid.SampledFrom([]string{"refs/heads/main", "main", "refs/pull/3/merge", "refs/tags/v1"}), rapid.String()).Draw(t, "branch"),
+			Commit:   rapid.OneOf(rapid.StringMatching(`[0-9a-f]{40}`), rapid.String()).Draw(t, "commit"),
+		}
+		facts, err := told.Facts()
+		if err != nil {
+			if facts != (Facts{}) || CheckFullName(strings.TrimSuffix(told.FullName, ".git")) == nil {
+				t.Fatalf("refused with %v, and has %+v", err, facts)
+			}
+			return
+		}
+		if told.FullName != "" && !SameName(facts.FullName, strings.TrimSuffix(told.FullName, ".git")) {
+			t.Fatalf("%q became %q", told.FullName, facts.FullName)
+		}
+		for _, url := range []string{facts.URL, facts.CloneURL} {
+			if strings.ContainsAny(url, "@?#") || strings.Contains(url, "secret") && !strings.Contains(Fold(facts.FullName), "secret") {
+				t.Fatalf("%q holds what is nobody's business", url)
+			}
+			if url != "" && !strings.HasSuffix(strings.TrimSuffix(Fold(url), ".git"), "/"+Fold(facts.FullName)) {
+				t.Fatalf("%q is not the page of %q", url, facts.FullName)
+			}
+		}
+		if strings.HasPrefix(facts.Branch, "refs/") || !isPlain(facts.Branch+facts.Commit) {
+			t.Fatalf("branch %q, commit %q", facts.Branch, facts.Commit)
+		}
+		if len(facts.FullName) > 512 || len(facts.CloneURL) > 2048 || len(facts.Provider) > 63 || len(facts.Branch) > 255 || len(facts.Commit) > 128 {
+			t.Fatalf("too long: %+v", facts)
+		}
+	})
+}
+
+func TestFacts(t *testing.T) {
+	const page = "https://github.com/acme/payments"
+	whole := Facts{FullName: "acme/payments", Provider: "github", URL: page, CloneURL: page + ".git", Branch: "main", Commit: "8f3e1c2d"}
+	bare := Facts{FullName: "acme/payments", Branch: "main", Commit: "8f3e1c2d"}
+	for _, tc := range []struct {
+		reason, fullName string
+		urls             []string
+		want             Facts
+	}{
+		{"a page", "", []string{page}, whole},
+		{"what git clones", "", []string{"git@github.com:acme/payments.git"}, whole},
+		{"ssh, with its port", "", []string{"ssh://git@github.com:22/acme/payments"}, whole},
+		{"credentials are dropped", "", []string{"https://x-access-token:ghs_secret@github.com/acme/payments.git?a=b#c"}, whole},
+		{"the first that is one", "", []string{"file:///home/runner/work/payments", page}, whole},
+		{"the page of another is not written down", "acme/payments", []string{"https://github.com/evil/payments"}, bare},
+		{"the page of the same in another case is", "acme/payments", []string{"https://github.com/acme/payments"}, whole},
+		{"nothing but the name", "acme/payments", nil, bare},
+		{"nothing at all", "", nil, Facts{Branch: "main", Commit: "8f3e1c2d"}},
+	} {
+		got, err := Told{FullName: tc.fullName, URLs: tc.urls, Branch: "refs/heads/main", Commit: "8f3e1c2d"}.Facts()
+		if err != nil || got != tc.want {
+			t.Errorf("%s: got %+v, %v\nwant %+v", tc.reason, got, err, tc.want)
+		}
+	}
+	for _, name := range []string{"payments", "acme/", "/payments", "acme//payments", "acme/..", "./payments", "аcme/payments", "acme/pay ments",
+		"acme/" + strings.Repeat("x", 101), strings.Repeat("a/", 20) + "a", "acme/pay%2fments", "acme/\u202epayments"} {
+		if _, err := (Told{FullName: name}).Facts(); err == nil {
+			t.Errorf("%q was taken for a full name", name)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	repositories := []v1alpha1.Repository{*repository("a", "github", "acme/payments"), *repository("b", "", "acme/web"),
+		*repository("c", "gitlab", "acme/twin"), *repository("d", "github", "acme/twin"), *repository("e", "", "")}
+	for _, tc := range []struct {
+		reason, provider, fullName, want string
+		ambiguous                        bool
+	}{
+		{"by its name", "github", "acme/payments", "a", false},
+		{"in another case", "GitHub", "ACME/Payments", "a", false},
+		{"nobody says who hosts it", "", "acme/payments", "a", false},
+		{"nobody wrote down who hosts it", "gitlab", "acme/web", "b", false},
+		{"hosted elsewhere", "gitlab", "acme/payments", "", false},
+		{"one of two", "gitlab", "acme/twin", "c", false},
+		{"either of two", "", "acme/twin", "", true},
+		{"no name is no name", "", "", "", false},
+	} {
+		found, err := Find(repositories, Facts{Provider: tc.provider, FullName: tc.fullName})
+		name := ""
+		if found != nil {
+			name = found.Name
+		}
+		if (err != nil) != tc.ambiguous || name != tc.want {
+			t.Errorf("%s: got %q, %v, want %q", tc.reason, name, err, tc.want)
+		}
+	}
+}
+
+// A provider has installations of its own, and one of them is not another.
+func TestFindTellsSitesApart(t *testing.T) {
+	at := func(address string) Facts {
+		facts, err := Told{URLs: []string{address}}.Facts()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return facts
+	}
+	public, own, other := at("https://gitlab.com/acme/web"), at("git@gitlab.corp.example:acme/web.git"), at("https://git.corp.example/acme/web")
+	for _, a := range []Facts{public, own, other} {
+		there := []v1alpha1.Repository{*Repository("org-acme", "there", a)}
+		for _, b := range []Facts{public, own, other} {
+			if found, err := Find(there, b); err != nil || (found != nil) != (a == b) {
+				t.Errorf("%s is taken for %s: %v, %v", b.URL, a.URL, found, err)
+			}
+			if (RepositoryName(a.Site(), a.FullName) == RepositoryName(b.Site(), b.FullName)) != (a == b) {
+				t.Errorf("%s and %s get one name", a.URL, b.URL)
+			}
+		}
+	}
+	if a, b := RepositoryName(public.Site(), "acme/web"), RepositoryName("gitlab", "acme/web"); a != b {
+		t.Errorf("%s and %s: the provider's name stands for its own site", a, b)
+	}
+}
+
+func repository(name, provider, fullName string) *v1alpha1.Repository {
+	return Repository("org-acme", name, Facts{Provider: provider, FullName: fullName})
+}
+
+func TestFolder(t *testing.T) {
+	patterns := Patterns{"services/*", "services/*/plugins/*", "web", "lib-*"}
+	for file, want := range map[string]string{
+		"services/api/main.go":         "services/api",
+		"services/api/plugins/a/x.go":  "services/api/plugins/a",
+		"services/api/plugins/README":  "services/api",
+		"services/README.md":           "",
+		"web/index.js":                 "web",
+		"webshop/index.js":             "",
+		"lib-go/a.go":                  "lib-go",
+		"":                             "",
+		"/services/./x/../api/main.go": "services/api",
+		`services\api\main.go`:         "services/api",
+		"../../services/api/main.go":   "services/api",
+		"services/" + strings.Repeat("x", 1100) + "/a": "",
+		"services/\x01/a": "",
+	} {
+		if got := patterns.Folder(file); got != want {
+			t.Errorf("%q is in %q, want %q", file, got, want)
+		}
+	}
+}
+
+// beside are projects of these folders that came beside the patterns.
+func beside(patterns Patterns, folders []string) (out []Existing) {
+	for _, folder := range folders {
+		out = append(out, Existing{folder, patterns})
+	}
+	return out
+}
+
+func TestMissing(t *testing.T) {
+	monorepo := Patterns{"services/*"}
+	for _, tc := range []struct {
+		reason          string
+		patterns        Patterns
+		existing, files []string
+		want            []string
+		beside          Patterns // of all that exist
+	}{
+		{"a repository is one project", nil, nil, []string{"a/b.go", "c.go"}, []string{""}, nil},
+		{"nothing was found in a new one", monorepo, nil, nil, []string{""}, nil},
+		{"the only project has everything", nil, []string{"app"}, []string{"lib/x.go"}, nil, nil},
+		{"each folder one", monorepo, nil, []string{"services/a/x", "services/b/x"}, []string{"services/a", "services/b"}, nil},
+		{"and the rest of it one", monorepo, nil, []string{"services/a/x", "README"}, []string{"", "services/a"}, nil},
+		{"what is there stays", monorepo, []string{"services/a", ""}, []string{"services/a/x", "README"}, nil, nil},
+		{"a wider one from before the patterns has the folder's findings", monorepo, []string{""}, []string{"services/a/x"}, nil, nil},
+		{"a wider one that came with the patterns has none", monorepo, []string{""}, []string{"services/a/x"}, []string{"services/a"}, monorepo},
+		{"a wider one that came with other patterns may have some", monorepo, []string{""}, []string{"services/a/x"}, nil, Patterns{"libs/*"}},
+		{"a wider one that came with wider patterns has none", Patterns{"services/*/cmd"}, []string{""}, []string{"services/a/cmd/x"}, []string{"services/a/cmd"}, monorepo},
+		{"a narrower one has it", monorepo, []string{"services/a/cmd"}, []string{"services/a/cmd/x"}, nil, nil},
+		{"the only one does not have what a pattern sorts", monorepo, []string{"services/a"}, []string{"README"}, []string{""}, nil},
+		{"several, and none that holds it", nil, []string{"a", "b"}, []string{"c/x"}, []string{""}, nil},
+		{"several, and one that does", nil, []string{"a", "b"}, []string{"a/x"}, nil, nil},
+	} {
+		got, err := tc.patterns.Missing(beside(tc.beside, tc.existing), slices.Values(tc.files))
+		if err != nil || !slices.Equal(got, tc.want) {
+			t.Errorf("%s: got %q, %v, want %q", tc.reason, got, err, tc.want)
+		}
+	}
+	var files []string
+	for i := range MostProjects + 1 {
+		files = append(files, fmt.Sprintf("services/%d/x", i))
+	}
+	if _, err := monorepo.Missing(nil, slices.Values(files)); err == nil {
+		t.Error("one import creates any number of projects")
+	}
+}
+
+// Once what is missing is created, nothing is missing, in whatever order the files come.
+func TestNothingIsMissingTwice(t *testing.T) {
+	file := rapid.StringMatching(`([ab]/){0,3}[xy]`)
+	rapid.Check(t, func(t *rapid.T) {
+		patterns := Patterns(rapid.SliceOfNDistinct(rapid.StringMatching(`[ab*](/[ab*]){0,2}`), 0, 3, rapid.ID).Draw(t, "patterns"))
+		existing := rapid.SliceOfNDistinct(rapid.StringMatching(`|[ab](/[ab]){0,2}`), 0, 3, rapid.ID).Draw(t, "existing")
+		files := rapid.SliceOf(file).Draw(t, "files")
+		before := beside(nil, existing)
+		missing, err := patterns.Missing(before, slices.Values(files))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := slices.Concat(before, beside(patterns, missing))
+		if more, err := patterns.Missing(all, slices.Values(files)); err != nil || len(more) > 0 {
+			t.Fatalf("with %q there is still %q missing, %v", all, more, err)
+		}
+		slices.Reverse(files)
+		if again, err := patterns.Missing(before, slices.Values(files)); err != nil || !slices.Equal(again, missing) {
+			t.Fatalf("another order misses %q, not %q, %v", again, missing, err)
+		}
+		for _, folder := range missing {
+			if slices.Contains(existing, folder) {
+				t.Fatalf("%q is there", folder)
+			}
+		}
+	})
+}

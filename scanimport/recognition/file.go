@@ -1,0 +1,185 @@
+package recognition
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// fileMoved pairs the results of a file that is new with the findings of one that is gone, where
+// rule, line, message and code of all of them agree. Where several files agree with several
+// others, what most of the files were renamed by decides: a root, a folder, a prefix.
+func fileMoved(m *matcher) {
+	candidates := possibleMoves(m.goneFiles(), m.newFiles())
+	renames := map[rename]int{}
+	for _, c := range candidates {
+		renames[c.by]++
+	}
+	for _, c := range candidates {
+		c.votes = renames[c.by]
+	}
+	slices.SortStableFunc(candidates, func(a, b *move) int { return b.votes - a.votes })
+	for _, c := range candidates {
+		if !c.to.held && !c.from.paired && !c.to.paired && (c.alone || c.votes > 1 && !c.rivalled()) {
+			c.from.paired, c.to.paired = true, true
+			m.pairFiles(c)
+		}
+	}
+}
+
+// mostMoves is how many moves are looked at of each file, beyond mostPairs of all: memory and time grow with the
+// number of files, not with its square.
+const mostMoves = 16
+
+// possibleMoves are the files that may have become another one, fewest alike first. Where there are too many alike
+// to look at each with each, those at the same position in the order of their paths are: a root, a folder or a prefix
+// changes no order.
+func possibleMoves(gone, come map[string][]*file) []*move {
+	left := mostPairs
+	signatures := slices.Sorted(maps.Keys(come))
+	for signature, files := range gone {
+		left += mostMoves * (len(files) + len(come[signature]))
+	}
+	each := func(signature string) int { return len(come[signature]) * len(gone[signature]) }
+	slices.SortStableFunc(signatures, func(a, b string) int { return each(a) - each(b) })
+	var out []*move
+	add := func(from, to *file, alone bool) {
+		c := &move{from: from, to: to, by: renamed(from.path, to.path), alone: alone}
+		from.moves, to.moves = append(from.moves, c), append(to.moves, c)
+		out = append(out, c)
+	}
+	for _, signature := range signatures {
+		tos, froms := come[signature], gone[signature]
+		if left -= each(signature); left < 0 {
+			for i := range min(len(tos), len(froms)) {
+				add(froms[i], tos[i], false)
+			}
+			continue
+		}
+		for _, to := range tos {
+			for _, from := range froms {
+				add(from, to, each(signature) == 1)
+			}
+		}
+	}
+	return out
+}
+
+// move is a file that may have become another one.
+type move struct {
+	from, to *file
+	by       rename
+	// votes is how many moves are by the same rename; alone says that no other has this signature.
+	votes int
+	alone bool
+}
+
+// rivalled says whether another move of one of the two files is as good.
+func (c *move) rivalled() bool {
+	for _, o := range slices.Concat(c.from.moves, c.to.moves) {
+		if o != c && o.votes == c.votes && !o.from.paired && !o.to.paired {
+			return true
+		}
+	}
+	return false
+}
+
+// rename holds the part of a path that was removed, and what replaced it.
+type rename struct{ from, to string }
+
+// renamed takes off the folders and the name that the paths end in alike, then those that they
+// begin with; and of a single one that is left, what it has in common with its new form.
+func renamed(from, to string) rename {
+	old, now := strings.Split(from, "/"), strings.Split(to, "/")
+	for len(old) > 0 && len(now) > 0 && old[len(old)-1] == now[len(now)-1] {
+		old, now = old[:len(old)-1], now[:len(now)-1]
+	}
+	for len(old) > 0 && len(now) > 0 && old[0] == now[0] {
+		old, now = old[1:], now[1:]
+	}
+	from, to = strings.Join(old, "/"), strings.Join(now, "/")
+	if len(old) != 1 || len(now) != 1 {
+		return rename{from, to}
+	}
+	for from != "" && to != "" && from[len(from)-1] == to[len(to)-1] {
+		from, to = from[:len(from)-1], to[:len(to)-1]
+	}
+	for from != "" && to != "" && from[0] == to[0] {
+		from, to = from[1:], to[1:]
+	}
+	return rename{from, to}
+}
+
+// file is a path with its results, or its findings, sorted.
+type file struct {
+	path    string
+	indexes []int
+	paired  bool
+	// held: an unfinished scan added its findings, so that it rivals others and is none's new path itself.
+	held  bool
+	moves []*move
+}
+
+// newFiles are the paths with results and without an open finding, by signature. What an unfinished scan added was new.
+func (m *matcher) newFiles() map[string][]*file {
+	files, old := map[string]*file{}, map[string]bool{"": true}
+	for i := range m.known {
+		if k := &m.known[i]; !k.Closed && (m.taken[i] == none || !k.Added) {
+			old[k.Path] = true
+		}
+	}
+	for i := range m.results {
+		path := m.results[i].Path
+		old[path] = old[path] || !m.free(i) && !m.held(i)
+		addTo(files, &m.results[i], i)
+		files[path].held = files[path].held || m.held(i)
+	}
+	return bySignature(files, old, func(i int) *Evidence { return &m.results[i] })
+}
+
+// goneFiles are the paths with open findings and without a result, by signature.
+func (m *matcher) goneFiles() map[string][]*file {
+	files, there := map[string]*file{}, maps.Clone(m.reported)
+	there[""] = true
+	for i := range m.known {
+		if !m.known[i].Closed {
+			there[m.known[i].Path] = there[m.known[i].Path] || m.taken[i] != none
+			addTo(files, &m.known[i].Evidence, i)
+		}
+	}
+	return bySignature(files, there, func(i int) *Evidence { return &m.known[i].Evidence })
+}
+
+func addTo(files map[string]*file, e *Evidence, index int) {
+	f := files[e.Path]
+	if f == nil {
+		f = &file{path: e.Path}
+		files[e.Path] = f
+	}
+	f.indexes = append(f.indexes, index)
+}
+
+func bySignature(files map[string]*file, without map[string]bool, of func(int) *Evidence) map[string][]*file {
+	out := map[string][]*file{}
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		if without[path] {
+			continue
+		}
+		f := files[path]
+		slices.SortStableFunc(f.indexes, func(a, b int) int { return of(a).compare(of(b)) })
+		var b strings.Builder
+		for _, i := range f.indexes {
+			e := of(i)
+			fmt.Fprintf(&b, "%q %d %q %q %q\n", e.Rule, e.Line, e.Message, e.Snippet, e.Version)
+		}
+		out[b.String()] = append(out[b.String()], f)
+	}
+	return out
+}
+
+func (m *matcher) pairFiles(c *move) {
+	for i := range c.from.indexes {
+		m.pair(c.to.indexes[i], c.from.indexes[i], "")
+	}
+}

@@ -1,0 +1,249 @@
+package recognition
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// group holds what agrees in a key: indexes of results, of open and of closed findings.
+type group struct{ results, open, closed []int }
+
+// groups sorts everything that is not paired yet by a key. Groups that lack one side are left out.
+func (m *matcher) groups(k key) []*group {
+	byKey := make(map[Evidence]*group, m.left)
+	var keys []Evidence
+	for i := range m.results {
+		if !m.free(i) {
+			continue
+		}
+		part, ok := k(&m.results[i])
+		if !ok {
+			continue
+		}
+		g := byKey[part]
+		if g == nil {
+			g = &group{}
+			byKey[part] = g
+			keys = append(keys, part)
+		}
+		g.results = append(g.results, i)
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	for i := range m.known {
+		if m.taken[i] != none {
+			continue
+		}
+		part, ok := k(&m.known[i].Evidence)
+		if !ok {
+			continue
+		}
+		if g := byKey[part]; g == nil {
+			continue
+		} else if m.known[i].Closed {
+			g.closed = append(g.closed, i)
+		} else {
+			g.open = append(g.open, i)
+		}
+	}
+	out := make([]*group, 0, len(keys))
+	for _, part := range keys {
+		if g := byKey[part]; len(g.open)+len(g.closed) > 0 {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// rivals returns, by a key, the results that are findings which an unfinished scan added.
+func (m *matcher) rivals(k key) map[Evidence][]int {
+	out := map[Evidence][]int{}
+	for i := range m.results {
+		if part, ok := k(&m.results[i]); ok && m.held(i) {
+			out[part] = append(out[part], i)
+		}
+	}
+	return out
+}
+
+// sort orders both sides by place, so that nothing depends on the order of the file.
+func (m *matcher) sort(results, known []int) {
+	slices.SortStableFunc(results, func(a, b int) int { return m.results[a].compare(&m.results[b]) })
+	slices.SortStableFunc(known, func(a, b int) int { return m.known[a].compare(&m.known[b].Evidence) })
+}
+
+func (m *matcher) freeOf(results []int) []int {
+	return slices.DeleteFunc(slices.Clone(results), func(i int) bool { return !m.free(i) })
+}
+
+func (m *matcher) untaken(known []int) []int {
+	return slices.DeleteFunc(slices.Clone(known), func(i int) bool { return m.taken[i] != none })
+}
+
+// ties are what tells apart, best first, results that agree in the evidence of a rung.
+var ties = []key{
+	func(e *Evidence) (Evidence, bool) {
+		return Evidence{Version: e.Version, Fingerprint: e.Fingerprint, Snippet: e.Snippet, Message: e.Message}, true
+	},
+	func(e *Evidence) (Evidence, bool) { return Evidence{Version: e.Version, Message: e.Message}, true },
+	func(e *Evidence) (Evidence, bool) { return Evidence{Snippet: e.Snippet}, true },
+	func(*Evidence) (Evidence, bool) { return Evidence{}, true },
+}
+
+// settle pairs the two sides of a group that agree in strong evidence: what else agrees tells
+// them apart, and in the end their lines.
+func (m *matcher) settle(results, known []int) {
+	for _, tie := range ties {
+		if results, known = m.freeOf(results), m.untaken(known); len(results) == 0 || len(known) == 0 {
+			return
+		}
+		m.split(tie, results, known, func(r, k []int) {
+			m.align(r, k, func(p aligned) Doubt {
+				return m.settledDoubt(p, r, k)
+			})
+		})
+	}
+}
+
+// settledDoubt: of several at one place that no longer say the same, their order says nothing; nor
+// does the place alone where it is no file.
+func (m *matcher) settledDoubt(p aligned, results, known []int) Doubt {
+	r, k := &m.results[p.result], &m.known[p.known]
+	switch {
+	case len(results)+len(known) > 2 && !m.apart(results) && m.mixed(results, known):
+		return DoubtPlace
+	case m.rung == Resource && r.Path == "" && r.Message != k.Message && !r.hasCode():
+		return DoubtMessage
+	case len(results) == len(known) || p.shift == 0 || p.votes > 1:
+		return ""
+	default:
+		return DoubtCount
+	}
+}
+
+// mixed says whether some differ in what tells them apart.
+func (m *matcher) mixed(results, known []int) bool {
+	first, _ := ties[0](&m.results[results[0]])
+	differs := func(e *Evidence) bool {
+		part, _ := ties[0](e)
+		return part != first
+	}
+	return slices.ContainsFunc(results, func(i int) bool { return differs(&m.results[i]) }) ||
+		slices.ContainsFunc(known, func(i int) bool { return differs(&m.known[i].Evidence) })
+}
+
+// split calls do for each part of a group that agrees in a tie, in a fixed order.
+func (m *matcher) split(tie key, results, known []int, do func(results, known []int)) {
+	if len(results) == 1 && len(known) == 1 {
+		r, _ := tie(&m.results[results[0]])
+		if k, _ := tie(&m.known[known[0]].Evidence); k == r {
+			do(results, known)
+		}
+		return
+	}
+	parts := map[Evidence]*group{}
+	for _, i := range results {
+		part, _ := tie(&m.results[i])
+		if parts[part] == nil {
+			parts[part] = &group{}
+		}
+		parts[part].results = append(parts[part].results, i)
+	}
+	for _, i := range known {
+		part, _ := tie(&m.known[i].Evidence)
+		if g := parts[part]; g != nil {
+			g.open = append(g.open, i)
+		}
+	}
+	for _, part := range slices.SortedFunc(maps.Keys(parts), func(a, b Evidence) int { return a.compare(&b) }) {
+		if g := parts[part]; len(g.open) > 0 {
+			do(g.results, g.open)
+		}
+	}
+}
+
+// aligned is a pair that lines have made: how many lines apart, and how many pairs of the
+// group are as many lines apart.
+type aligned struct {
+	result, known, shift, votes int
+}
+
+// mostPairs bounds the pairs of lines that are looked at in one group.
+const mostPairs = 250_000
+
+// align pairs results and findings that nothing but their lines tells apart: first those that
+// have all moved by the same number of lines, or not at all, then in order where there are as
+// many of both, then the nearest. It pairs as many as there are of the fewer.
+func (m *matcher) align(results, known []int, doubt func(aligned) Doubt) {
+	pair := func(p aligned) { m.pair(p.result, p.known, doubt(p)) }
+	for len(results) > 0 && len(known) > 0 {
+		m.sort(results, known)
+		if len(results) == 1 && len(known) == 1 || len(results)*len(known) > mostPairs {
+			m.inOrder(results, known, pair)
+			return
+		}
+		best, votes := m.bestShift(results, known)
+		switch {
+		case best == 0 || votes > 1:
+			m.shifted(results, known, best, votes, pair)
+		case len(results) == len(known):
+			m.inOrder(results, known, pair)
+		default:
+			m.shifted(results, known, best, votes, pair)
+		}
+		results, known = m.freeOf(results), m.untaken(known)
+	}
+}
+
+func (m *matcher) shift(result, known int) int {
+	return int(m.results[result].Line) - int(m.known[known].Line)
+}
+
+// bestShift is the number of lines by which most pairs are apart; of several the smallest.
+func (m *matcher) bestShift(results, known []int) (best, votes int) {
+	tally := map[int]int{}
+	for _, r := range results {
+		for _, k := range known {
+			tally[m.shift(r, k)]++
+		}
+	}
+	for shift, n := range tally {
+		if n > votes || n == votes && cmp.Or(cmp.Compare(abs(shift), abs(best)), cmp.Compare(shift, best)) < 0 {
+			best, votes = shift, n
+		}
+	}
+	return best, votes
+}
+
+// shifted pairs what is that many lines apart, by the nearest columns.
+func (m *matcher) shifted(results, known []int, shift, votes int, pair func(aligned)) {
+	byLine := map[int][]int{}
+	for _, k := range known {
+		line := int(m.known[k].Line) + shift
+		byLine[line] = append(byLine[line], k)
+	}
+	for _, r := range results {
+		line := int(m.results[r].Line)
+		if ks := byLine[line]; len(ks) > 0 {
+			at := 0
+			for i, k := range ks {
+				if m.known[k].Column == m.results[r].Column {
+					at = i
+					break
+				}
+			}
+			pair(aligned{r, ks[at], shift, votes})
+			byLine[line] = slices.Delete(slices.Clone(ks), at, at+1)
+		}
+	}
+}
+
+func (m *matcher) inOrder(results, known []int, pair func(aligned)) {
+	for i := range min(len(results), len(known)) {
+		pair(aligned{results[i], known[i], m.shift(results[i], known[i]), 1})
+	}
+}
+
+func abs(n int) int { return max(n, -n) }

@@ -1,0 +1,163 @@
+package recognition
+
+// Rung names the evidence by which a result was recognised.
+type Rung string
+
+// The rungs, strongest first.
+const (
+	// Unchanged: the result agrees in everything, the line included.
+	Unchanged Rung = "unchanged"
+	// Earlier: the finding's name, for findings of versions that stored no evidence.
+	Earlier Rung = "name"
+	// Fingerprint that the scanner computed, in the same file.
+	Fingerprint Rung = "fingerprint"
+	// Package with the vulnerability, in the same file.
+	Package Rung = "package"
+	// Resource of the rule, in the same file.
+	Resource Rung = "resource"
+	// Snippet of the rule, in the same file.
+	Snippet Rung = "code"
+	// File: all results of a file agree with all findings of another one.
+	File Rung = "file moved"
+	// Moved: the same fingerprint, package, resource or code, once in another file.
+	Moved Rung = "moved"
+	// Shift: several results of a file are the same number of lines away from findings alike.
+	Shift Rung = "lines shifted"
+	// Message of the rule, in the same file, where no code tells results apart.
+	Message Rung = "message"
+	// Line of the rule, the nearest in the same file.
+	Line Rung = "nearest line"
+)
+
+// Doubt says why it is not certain that the result is the finding; empty: it is certain.
+type Doubt string
+
+// The doubts.
+const (
+	// DoubtCount: there are more, or fewer, results alike than before, and this one moved.
+	DoubtCount Doubt = "several results alike, and not as many as before"
+	// DoubtLine: the line is another, and neither code nor another pair confirms it.
+	DoubtLine Doubt = "line moved, and no code to compare"
+	// DoubtPlace: several are at one place, and what told them apart has changed.
+	DoubtPlace Doubt = "several results at one place, and what told them apart has changed"
+	// DoubtMessage: the place is the same, and what is said, the code or the resource is another.
+	DoubtMessage Doubt = "message or code changed, and only the place is the same"
+	// DoubtElsewhere: the like was found in another file while the old file still has results.
+	DoubtElsewhere Doubt = "found in another file, and the old one is still there"
+	// DoubtFile: another file, and neither a fingerprint nor a second move confirms it.
+	DoubtFile Doubt = "found in another file, and nothing confirms the move"
+)
+
+// Match pairs a result with the finding that it is, by their indexes.
+type Match struct {
+	Result, Known int
+	Rung          Rung
+	Doubt         Doubt
+}
+
+type rung struct {
+	name Rung
+	find func(m *matcher)
+}
+
+// ladder is the order in which evidence counts.
+var ladder = []rung{
+	{Unchanged, unchanged},
+	{Earlier, earlier},
+	{Fingerprint, here(byFingerprint)},
+	{Package, here(byPURL, byPackage, byAlias)},
+	{Resource, here(byResource)},
+	{Snippet, here(bySnippet)},
+	{File, fileMoved},
+	{Moved, elsewhere(byFingerprint, byPURL, byPackage, byAlias, byResource, bySnippet)},
+	{Shift, linesShifted},
+	{Message, sameMessage},
+	{Line, nearestLine},
+}
+
+// Scan is what a scan reported and what is known.
+type Scan struct {
+	Results []Evidence
+	Known   []Known
+	// Named are pairs by name, for findings whose evidence was not stored.
+	Named []Match
+	// Same tells whether a result and a finding agree in what is no evidence too: so that of several
+	// that agree in all evidence each keeps its own. nil: nothing tells them apart.
+	Same func(result, known int) bool
+}
+
+// Recognise returns the pairs, at most one for each result and each finding, in the order of
+// the results.
+func Recognise(s Scan) []Match { return recognise(ladder, s) }
+
+func recognise(ladder []rung, s Scan) []Match {
+	m := newMatcher(s)
+	for _, r := range ladder {
+		if m.left == 0 {
+			break
+		}
+		m.rung = r.name
+		r.find(m)
+	}
+	m.settleDoubts()
+	var out []Match
+	for i := range m.ofResult {
+		if m.ofResult[i].Rung != "" {
+			out = append(out, m.ofResult[i])
+		}
+	}
+	return out
+}
+
+// matcher is the state of one climb.
+type matcher struct {
+	results []Evidence
+	known   []Known
+	named   []Match
+	same    func(result, known int) bool
+	rung    Rung
+	// ofResult is the pair of each result; its rung is empty where there is none yet.
+	ofResult []Match
+	// taken says which findings are paired, and with which result.
+	taken []int
+	// left is the number of results without a pair.
+	left int
+	// reported are the paths that have a result.
+	reported map[string]bool
+	// unfinished says that some of the findings were written by a scan that did not get to its end.
+	unfinished bool
+}
+
+const none = -1
+
+func newMatcher(s Scan) *matcher {
+	m := &matcher{
+		results: s.Results, known: s.Known, named: s.Named, same: s.Same,
+		ofResult: make([]Match, len(s.Results)), taken: make([]int, len(s.Known)), left: len(s.Results),
+		reported: make(map[string]bool),
+	}
+	for i := range m.taken {
+		m.taken[i] = none
+		m.unfinished = m.unfinished || s.Known[i].Unfinished
+	}
+	for i := range s.Results {
+		m.reported[s.Results[i].Path] = true
+	}
+	return m
+}
+
+func (m *matcher) free(result int) bool { return m.ofResult[result].Rung == "" }
+
+// held reports whether the result is a finding that an unfinished scan added.
+func (m *matcher) held(result int) bool {
+	return !m.free(result) && m.known[m.ofResult[result].Known].Added
+}
+
+func (m *matcher) pair(result, known int, doubt Doubt) {
+	if !m.free(result) || m.taken[known] != none {
+		return
+	}
+	m.ofResult[result] = Match{Result: result, Known: known, Rung: m.rung, Doubt: doubt}
+	m.taken[known] = result
+	m.left--
+}

@@ -1,0 +1,326 @@
+package recognition
+
+import (
+	"fmt"
+	"math/rand"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// ev is evidence at a place; the options say what else is known.
+func ev(rule, path string, line int32, options ...func(*Evidence)) Evidence {
+	e := Evidence{Rule: rule, Path: path, Line: line}
+	for _, o := range options {
+		o(&e)
+	}
+	return e
+}
+
+func hash(s string) func(*Evidence)    { return func(e *Evidence) { e.Fingerprint = s } }
+func code(s string) func(*Evidence)    { return func(e *Evidence) { e.Snippet = s } }
+func message(s string) func(*Evidence) { return func(e *Evidence) { e.Message = s } }
+func in(s string) func(*Evidence)      { return func(e *Evidence) { e.Resource = s } }
+func pkg(name, version string) func(*Evidence) {
+	return func(e *Evidence) { e.Vulnerability, e.Package, e.Version = "CVE-1", name, version }
+}
+
+func open(list ...Evidence) []Known {
+	var out []Known
+	for _, e := range list {
+		out = append(out, Known{Evidence: e})
+	}
+	return out
+}
+
+func closed(list ...Evidence) []Known {
+	out := open(list...)
+	for i := range out {
+		out[i].Closed = true
+	}
+	return out
+}
+
+// added are findings that a scan made which did not get to its end.
+func added(list ...Evidence) []Known {
+	out := open(list...)
+	for i := range out {
+		out[i].Unfinished, out[i].Added = true, true
+	}
+	return out
+}
+
+func legacy(list ...Evidence) []Known {
+	out := open(list...)
+	for i := range out {
+		out[i].Legacy = true
+	}
+	return out
+}
+
+// one is a case: want holds for each result the index of its finding, or -1.
+type one struct {
+	reason string
+	// rung without which the case fails; empty: the case is about what is not paired.
+	rung    Rung
+	known   []Known
+	results []Evidence
+	named   []Match
+	want    []int
+	doubts  int
+}
+
+var cases = map[string]one{
+	"nothing changed": {"the usual case, next to a closed one that was at another line", Unchanged,
+		append(closed(ev("R", "a", 9, message("m"))), open(ev("R", "a", 5, message("m")))...), []Evidence{ev("R", "a", 5, message("m"))}, nil, []int{1}, 0},
+	"back again": {"a closed finding is reopened, without code too", Unchanged,
+		closed(ev("R", "", 0)), []Evidence{ev("R", "", 0)}, nil, []int{0}, 0},
+	"earlier version": {"it stored nothing but the name", Earlier,
+		open(ev("R", "a", 5)), []Evidence{ev("R", "a", 90, message("m"))}, []Match{{Result: 0, Known: 0}}, []int{0}, 0},
+	"scanner's fingerprint": {"code and message are others, and far away", Fingerprint,
+		open(ev("R", "a", 5, hash("h"), code("x"), message("m"))), []Evidence{ev("R", "a", 500, hash("h"), code("y"), message("n"))}, nil, []int{0}, 0},
+	"package raised": {"two packages with one vulnerability in one file; versions and messages are others", Package,
+		open(ev("R", "lock", 0, pkg("ssl", "1"), message("a")), ev("R", "lock", 0, pkg("crypto", "1"), message("b"))),
+		[]Evidence{ev("R2", "lock", 0, pkg("crypto", "2"), message("c")), ev("R2", "lock", 0, pkg("ssl", "2"), message("d"))}, nil, []int{1, 0}, 0},
+	"resource": {"the resources are further down, one at the place of the other", Resource,
+		open(ev("R", "main.tf", 5, in("s3.a"), message("m")), ev("R", "main.tf", 50, in("s3.b"), message("m"))),
+		[]Evidence{ev("R", "main.tf", 50, in("s3.a"), message("m")), ev("R", "main.tf", 80, in("s3.b"), message("m"))}, nil, []int{0, 1}, 0},
+	"same code": {"reworded, and the code has moved over another's line", Snippet,
+		open(ev("R", "a", 5, code("x"), message("m")), ev("R", "a", 9, code("y"), message("m"))),
+		[]Evidence{ev("R", "a", 9, code("x"), message("n")), ev("R", "a", 13, code("y"), message("n"))}, nil, []int{0, 1}, 0},
+	"file renamed": {"no code, but rule, line and message of all results agree", File,
+		open(ev("R", "a", 5, message("m")), ev("S", "a", 9, message("n"))),
+		[]Evidence{ev("S", "b", 9, message("n")), ev("R", "b", 5, message("m"))}, nil, []int{1, 0}, 0},
+	"root renamed": {"every file is like every other; the folders tell which is which", File,
+		open(ev("R", "old/a", 1, message("m")), ev("R", "old/b", 1, message("m"))),
+		[]Evidence{ev("R", "new/b", 1, message("m")), ev("R", "new/a", 1, message("m"))}, nil, []int{1, 0}, 0},
+	"moved and reworded": {"code once here and once there", Moved,
+		open(ev("R", "a", 5, code("x"), message("m"))), []Evidence{ev("R", "b", 70, code("x"), message("n"))}, nil, []int{0}, 1},
+	"moved between files that both stay": {"the code may have been copied, and the first repaired", Moved,
+		open(ev("R", "a", 5, code("x")), ev("S", "a", 6, code("s"))), []Evidence{ev("R", "b", 70, code("x")), ev("S", "a", 6, code("s"))}, nil, []int{0, 1}, 1},
+	"swapped": {"two files have changed names", Moved,
+		open(ev("R", "a", 5, code("x"), message("m")), ev("R", "b", 5, code("y"), message("m"))),
+		[]Evidence{ev("R", "a", 6, code("y"), message("m")), ev("R", "b", 6, code("x"), message("m"))}, nil, []int{1, 0}, 2},
+	"lines shifted": {"no code; two of different rules moved by the same 4 lines and confirm each other", Shift,
+		open(ev("R", "a", 5, message("m")), ev("S", "a", 20, message("n"))),
+		[]Evidence{ev("R", "a", 9, message("m")), ev("S", "a", 24, message("n")), ev("R", "a", 300, message("m"))}, nil, []int{0, 1, -1}, 0},
+	"message": {"no code, and the line moved far alone: the like of it may have come", Message,
+		open(ev("R", "a", 5, message("m"))), []Evidence{ev("R", "a", 90, message("m"))}, nil, []int{0}, 1},
+	"reworded": {"nothing but the line is left, and the nearest is the one", Line,
+		open(ev("R", "a", 5, message("m")), ev("R", "a", 40, message("m"))),
+		[]Evidence{ev("R", "a", 40, message("n")), ev("R", "a", 5, message("n"))}, nil, []int{1, 0}, 2},
+	"code changed at its line": {"it is the finding still, and what changed is the code", Line,
+		open(ev("R", "a", 5, code("x"), message("m"))), []Evidence{ev("R", "a", 7, code("y"), message("m"))}, nil, []int{0}, 1},
+
+	"other code at the line": {"a secret was repaired, and another put in its place", "",
+		open(ev("R", "a", 5, code("x"), message("m"))), []Evidence{ev("R", "a", 5, code("y"), message("m"))}, nil, []int{0}, 1},
+	"other fingerprint near": {"the fingerprint is all that is known of the code", "",
+		open(ev("R", "a", 5, hash("h"), message("m"))), []Evidence{ev("R", "a", 7, hash("i"), message("m"))}, nil, []int{0}, 1},
+	"file moved with another fingerprint": {"what is new there is other code", "",
+		open(ev("R", "a", 5, hash("h"), message("m"))), []Evidence{ev("R", "b", 5, hash("i"), message("m"))}, nil, []int{0}, 1},
+	"resource reworded and moved": {"another problem of the resource may have come", "",
+		open(ev("R", "main.tf", 5, in("s3"), message("m"))), []Evidence{ev("R", "main.tf", 90, in("s3"), message("n"))}, nil, []int{0}, 1},
+	"other endpoint says the same": {"the first was repaired", "",
+		open(ev("R", "", 0, in("GET /a"), message("m"))), []Evidence{ev("R", "", 0, in("GET /b"), message("m"))}, nil, []int{0}, 1},
+	"first of alike by name goes": {"the ordinal of the second is now the first's", "",
+		legacy(ev("R", "a", 10), ev("R", "a", 20)), []Evidence{ev("R", "a", 30, message("m"))}, []Match{{Result: 0, Known: 0}}, []int{0}, 1},
+	"earlier version without the name": {"what it stored is not enough", "",
+		legacy(ev("R", "a", 10, code("x"))), []Evidence{ev("R", "a", 10, code("x"), message("m"))}, nil, []int{0}, 1},
+	"package in another file": {"repaired in one, and come in the other", "",
+		open(ev("CVE-1", "a/lock", 0, pkg("ssl", "1"), message("m"))), []Evidence{ev("CVE-1", "b/lock", 0, pkg("ssl", "1"), message("m"))}, nil, []int{0}, 1},
+	"reworded alone at its line": {"no code, and other words", "",
+		open(ev("R", "a", 5, message("m"))), []Evidence{ev("R", "a", 5, message("n"))}, nil, []int{0}, 1},
+	"first of one hash goes": {"fingerprint without ordinal, and the rest has moved", "",
+		open(ev("R", "a", 10, hash("h"), message("m")), ev("R", "a", 20, hash("h"), message("m"))),
+		[]Evidence{ev("R", "a", 12, hash("h"), message("m"))}, nil, []int{0}, 1},
+
+	"copied": {"the copy is new", "",
+		open(ev("R", "a", 5, code("x"))), []Evidence{ev("R", "b", 5, code("x")), ev("R", "a", 5, code("x"))}, nil, []int{-1, 0}, 0},
+	"goes, and another comes far away": {"other code is another problem", "",
+		open(ev("R", "a", 5, code("x"))), []Evidence{ev("R", "a", 500, code("y"))}, nil, []int{-1}, 0},
+	"goes, and another comes elsewhere": {"other code in another file", "",
+		open(ev("R", "a", 5, code("x"), message("m"))), []Evidence{ev("R", "b", 90, code("y"), message("m"))}, nil, []int{-1}, 0},
+	"one of three goes and another comes": {"those that stayed are not taken for their neighbours", "",
+		open(ev("R", "a", 5, message("m")), ev("R", "a", 9, message("m")), ev("R", "a", 30, message("m"))),
+		[]Evidence{ev("R", "a", 9, message("m")), ev("R", "a", 30, message("m")), ev("R", "a", 1030, message("m"))}, nil, []int{1, 2, 0}, 1},
+	"ambiguous elsewhere": {"the code is there twice in new files", "",
+		open(ev("R", "a", 5, code("x"), message("m")), ev("S", "a", 6)),
+		[]Evidence{ev("R", "b", 5, code("x"), message("m")), ev("R", "c", 5, code("x"), message("m"))}, nil, []int{-1, -1}, 0},
+	"ambiguous lines": {"two are as near", "",
+		open(ev("R", "a", 10, message("k"))), []Evidence{ev("R", "a", 8, message("m")), ev("R", "a", 12, message("n"))}, nil, []int{-1, -1}, 0},
+	"ambiguous lines, and one was added": {"two are as near, as they were before the scan was cut off", "",
+		append(open(ev("R", "a", 10, message("k"))), added(ev("R", "a", 12, message("n")))...),
+		[]Evidence{ev("R", "a", 8, message("m")), ev("R", "a", 12, message("n"))}, nil, []int{-1, 1}, 0},
+	"ambiguous file, and one was added": {"either may be the file that is gone, as before the scan was cut off", "",
+		append(open(ev("R", "a", 5, message("m"))), added(ev("R", "c", 5, message("m")))...),
+		[]Evidence{ev("R", "b", 5, message("m")), ev("R", "c", 5, message("m"))}, nil, []int{-1, 1}, 0},
+	"file that an unfinished scan began": {"it was there beside the one that is gone", "",
+		append(open(ev("R", "a", 5, message("m")), ev("S", "a", 9, message("n"))), added(ev("R", "c", 5, message("m")))...),
+		[]Evidence{ev("R", "c", 5, message("m")), ev("S", "c", 9, message("n"))}, nil, []int{2, -1}, 0},
+	"alike by count": {"nothing but their order tells them apart", "",
+		open(ev("R", "a", 5, code("x")), ev("R", "a", 9, code("x"))),
+		[]Evidence{ev("R", "a", 13, code("x")), ev("R", "a", 7, code("x"))}, nil, []int{1, 0}, 0},
+	"one of alike goes": {"the lines tell which", "",
+		open(ev("R", "a", 5, code("x")), ev("R", "a", 9, code("x")), ev("R", "a", 12, code("x"))),
+		[]Evidence{ev("R", "a", 7, code("x")), ev("R", "a", 14, code("x"))}, nil, []int{0, 2}, 0},
+	"closed far away": {"a finding that was repaired is not the neighbour that came", "",
+		closed(ev("R", "a", 5, code("x"))), []Evidence{ev("R", "a", 6, code("y"))}, nil, []int{-1}, 0},
+	"name is taken": {"its finding has moved to another file; the same comes again in the first", "",
+		open(ev("R", "b", 5, code("x"), message("m"))), []Evidence{ev("R", "a", 5, code("x"), message("m")), ev("R", "b", 5, code("x"), message("m"))},
+		nil, []int{-1, 0}, 0},
+}
+
+func paired(n int, matches []Match) (out []int, doubts int) {
+	out = slices.Repeat([]int{-1}, n)
+	for _, m := range matches {
+		out[m.Result] = m.Known
+		if m.Doubt != "" {
+			doubts++
+		}
+	}
+	return out, doubts
+}
+
+func TestLadder(t *testing.T) {
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			matches := Recognise(Scan{Results: c.results, Known: c.known, Named: c.named})
+			got, doubts := paired(len(c.results), matches)
+			if d := cmp.Diff(c.want, got); d != "" || doubts != c.doubts {
+				t.Errorf("%s: findings of the results (-want +got):\n%s%d doubts, want %d; %+v", c.reason, d, doubts, c.doubts, matches)
+			}
+		})
+	}
+}
+
+// Every rung is needed: without it, a case that names it does not hold.
+func TestEveryRungIsNeeded(t *testing.T) {
+	needed := map[Rung]bool{}
+	for name, c := range cases {
+		if c.rung == "" {
+			continue
+		}
+		shortened := slices.DeleteFunc(slices.Clone(ladder), func(r rung) bool { return r.name == c.rung })
+		got, doubts := paired(len(c.results), recognise(shortened, Scan{Results: c.results, Known: c.known, Named: c.named}))
+		if !cmp.Equal(c.want, got) || doubts != c.doubts {
+			needed[c.rung] = true
+			continue
+		}
+		t.Logf("case %q holds without the rung %q", name, c.rung)
+	}
+	for _, r := range ladder {
+		if !needed[r.name] {
+			t.Errorf("no case fails without the rung %q", r.name)
+		}
+	}
+}
+
+// evidenceGen draws from few values, so that everything repeats.
+func evidenceGen() *rapid.Generator[Evidence] {
+	pick := func(t *rapid.T, name string, values ...string) string { return rapid.SampledFrom(values).Draw(t, name) }
+	return rapid.Custom(func(t *rapid.T) Evidence {
+		return Evidence{
+			Rule: pick(t, "rule", "R", "S"), Path: pick(t, "path", "", "a/x", "b/x", "b/y"),
+			Line: rapid.Int32Range(0, 6).Draw(t, "line"), Column: rapid.Int32Range(0, 1).Draw(t, "column"),
+			Fingerprint: pick(t, "fingerprint", "", "", "h", "i"), Vulnerability: "v", Package: pick(t, "package", "", "", "p", "q"),
+			Version: pick(t, "version", "", "1", "2"), Resource: pick(t, "resource", "", "", "r"),
+			Snippet: pick(t, "snippet", "", "", "x", "y"), Message: pick(t, "message", "m", "n"),
+		}
+	})
+}
+
+func knownGen() *rapid.Generator[Known] {
+	return rapid.Custom(func(t *rapid.T) Known {
+		return Known{Evidence: evidenceGen().Draw(t, "evidence"), Closed: rapid.Bool().Draw(t, "closed")}
+	})
+}
+
+func TestPairsAreOneToOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		results := rapid.SliceOfN(evidenceGen(), 0, 12).Draw(t, "results")
+		known := rapid.SliceOfN(knownGen(), 0, 12).Draw(t, "known")
+		taken, seen := map[int]bool{}, map[int]bool{}
+		for _, m := range Recognise(Scan{Results: results, Known: known}) {
+			if taken[m.Known] || seen[m.Result] || m.Rung == "" {
+				t.Fatalf("%+v: a finding or a result is in two pairs, or in one without a rung", m)
+			}
+			taken[m.Known], seen[m.Result] = true, true
+		}
+	})
+}
+
+func TestPairsDoNotDependOnTheOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		results := rapid.SliceOfN(evidenceGen(), 0, 10).Draw(t, "results")
+		known := rapid.SliceOfN(knownGen(), 0, 10).Draw(t, "known")
+		random := rand.New(rand.NewSource(rapid.Int64().Draw(t, "seed"))) //nolint:gosec // a test's order
+		describe := func(results []Evidence, known []Known) []string {
+			var out []string
+			for _, m := range Recognise(Scan{Results: results, Known: known}) {
+				out = append(out, fmt.Sprintf("%+v = %+v by %s %s", results[m.Result], known[m.Known], m.Rung, m.Doubt))
+			}
+			slices.Sort(out)
+			return out
+		}
+		want := describe(results, known)
+		random.Shuffle(len(results), func(i, j int) { results[i], results[j] = results[j], results[i] })
+		random.Shuffle(len(known), func(i, j int) { known[i], known[j] = known[j], known[i] })
+		if d := cmp.Diff(want, describe(results, known)); d != "" {
+			t.Fatalf("pairs in another order (-before +after):\n%s", d)
+		}
+	})
+}
+
+// What nothing has happened to is recognised, whatever else is reported.
+func TestTheSameScanIsRecognisedWhole(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		results := rapid.SliceOfN(evidenceGen(), 0, 15).Draw(t, "results")
+		for _, m := range Recognise(Scan{Results: results, Known: open(results...)}) {
+			if m.Rung != Unchanged || results[m.Result] != results[m.Known] {
+				t.Fatalf("%+v pairs %+v with %+v", m, results[m.Result], results[m.Known])
+			}
+		}
+		if n := len(Recognise(Scan{Results: results, Known: open(results...)})); n != len(results) {
+			t.Fatalf("%d of %d recognised", n, len(results))
+		}
+	})
+}
+
+// Many files alike moved to another root: each is found again, at a cost that grows with their number alone.
+func TestManyFilesAlikeThatMovedAreRecognised(t *testing.T) {
+	const kinds, files = 4, 1000
+	var before, after []Evidence
+	for kind := range kinds {
+		for i := range files {
+			path := fmt.Sprintf("kind%d/file%04d.go", kind, i)
+			before = append(before, ev(fmt.Sprintf("R%d", kind), path, 1, message("no licence")))
+			after = append(after, ev(fmt.Sprintf("R%d", kind), "src/"+path, 1, message("no licence")))
+		}
+	}
+	m := newMatcher(Scan{Results: after, Known: open(before...)})
+	if moves := len(possibleMoves(m.goneFiles(), m.newFiles())); moves > mostPairs+2*mostMoves*kinds*files {
+		t.Errorf("%d moves of %d files are looked at", moves, kinds*files)
+	}
+	for _, p := range Recognise(Scan{Results: after, Known: open(before...)}) {
+		if "src/"+before[p.Known].Path != after[p.Result].Path {
+			t.Fatalf("%s became %s", before[p.Known].Path, after[p.Result].Path)
+		}
+	}
+	if pairs := Recognise(Scan{Results: after, Known: open(before...)}); len(pairs) != kinds*files {
+		t.Errorf("%d of %d are recognised", len(pairs), kinds*files)
+	}
+}
+
+// A vulnerability may go by another of its ids.
+func TestAVulnerabilityIsKnownByItsAliases(t *testing.T) {
+	by := func(id, name string) Evidence {
+		return Evidence{Rule: id, Path: "go.sum", Vulnerability: id, Aliases: "CVE-1", Package: name, Message: id}
+	}
+	got := Recognise(Scan{Results: []Evidence{by("CVE-1", "ssl"), by("CVE-1", "crypto")}, Known: open(by("GHSA-1", "crypto"), by("GHSA-1", "ssl"))})
+	want := []Match{{Result: 0, Known: 1, Rung: Package}, {Result: 1, Known: 0, Rung: Package}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}

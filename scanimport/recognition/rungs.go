@@ -1,0 +1,323 @@
+package recognition
+
+import "slices"
+
+// unchanged pairs what agrees in everything, first with findings that an unfinished scan wrote. Results that only their
+// lines tell apart may be at each other's lines by chance: there the lines count only where none is left over on one
+// side.
+func unchanged(m *matcher) {
+	for _, g := range m.groups(alike) {
+		if m.unfinished {
+			m.asWritten(g)
+		}
+		pairs := m.samePlaces(g.results, g.open)
+		if len(pairs) < min(len(g.results), len(g.open)) {
+			continue
+		}
+		for _, p := range append(pairs, m.samePlaces(without(g.results, pairs), g.closed)...) {
+			m.pair(p[0], p[1], "")
+		}
+	}
+}
+
+// asWritten pairs results with the findings that an unfinished scan made of the like of them.
+func (m *matcher) asWritten(g *group) {
+	written := slices.DeleteFunc(slices.Clone(g.open), func(k int) bool { return !m.known[k].Unfinished })
+	for _, p := range m.samePlaces(g.results, written) {
+		m.pair(p[0], p[1], "")
+	}
+	g.results, g.open = m.freeOf(g.results), m.untaken(g.open)
+}
+
+// samePlaces returns the pairs of results and findings at the same line and column.
+func (m *matcher) samePlaces(results, known []int) [][2]int {
+	if len(known) == 0 {
+		return nil
+	}
+	places := make(map[[2]int32][]int, len(known))
+	for _, k := range known {
+		place := [2]int32{m.known[k].Line, m.known[k].Column}
+		places[place] = append(places[place], k)
+	}
+	pairs := make([][2]int, 0, len(results))
+	for _, r := range results {
+		place := [2]int32{m.results[r].Line, m.results[r].Column}
+		if ks := places[place]; len(ks) > 0 {
+			at := m.own(r, ks)
+			pairs = append(pairs, [2]int{r, ks[at]})
+			places[place] = slices.Delete(slices.Clone(ks), at, at+1)
+		}
+	}
+	return pairs
+}
+
+// mostSame bounds how many findings that agree in all evidence are looked at for one result.
+const mostSame = 64
+
+// own returns the position of the finding that agrees with the result in all else too, or 0.
+func (m *matcher) own(result int, known []int) int {
+	if len(known) == 1 || m.same == nil {
+		return 0
+	}
+	at := slices.IndexFunc(known[:min(len(known), mostSame)], func(k int) bool { return m.same(result, k) })
+	return max(at, 0)
+}
+
+// without returns the results that are in no pair; pairs are in the order of the results.
+func without(results []int, pairs [][2]int) []int {
+	var out []int
+	for _, r := range results {
+		if len(pairs) > 0 && pairs[0][0] == r {
+			pairs = pairs[1:]
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// earlier takes the pairs by name, for findings whose evidence was not stored.
+func earlier(m *matcher) {
+	for _, p := range m.named {
+		m.pair(p.Result, p.Known, "")
+	}
+}
+
+// here pairs what agrees in strong evidence in the same file.
+func here(keys ...key) func(*matcher) {
+	return func(m *matcher) {
+		for _, k := range keys {
+			for _, g := range m.groups(at(k)) {
+				m.settle(g.results, g.open)
+				m.settle(m.freeOf(g.results), g.closed)
+			}
+		}
+	}
+}
+
+// elsewhere pairs what agrees in strong evidence in another file, where it is there once
+// among all results and once among all findings that are open, or among the closed ones.
+func elsewhere(keys ...key) func(*matcher) {
+	return func(m *matcher) {
+		for _, k := range keys {
+			reported, open, closed := tally{}, tally{}, tally{}
+			for i := range m.results {
+				reported.add(k, &m.results[i], i)
+			}
+			for i := range m.known {
+				if m.known[i].Closed {
+					closed.add(k, &m.known[i].Evidence, i)
+				} else {
+					open.add(k, &m.known[i].Evidence, i)
+				}
+			}
+			for part, r := range reported {
+				f, there := open[part]
+				if !there {
+					f, there = closed[part]
+				}
+				if there && f.once && r.once {
+					m.pair(r.index, f.index, m.movedDoubt(f.index))
+				}
+			}
+		}
+	}
+}
+
+// movedDoubt: a file that is still reported on has not moved; only its code may have.
+func (m *matcher) movedDoubt(known int) Doubt {
+	if m.reported[m.known[known].Path] {
+		return DoubtElsewhere
+	}
+	return ""
+}
+
+// tally knows of each key whether it is there once, and where.
+type tally map[Evidence]single
+
+type single struct {
+	index int
+	once  bool
+}
+
+func (t tally) add(k key, e *Evidence, index int) {
+	part, ok := k(e)
+	if !ok {
+		return
+	}
+	_, there := t[part]
+	t[part] = single{index, !there}
+}
+
+// linesShifted pairs, file by file, what agrees in everything but the line where two or more
+// are the same number of lines away, each from the finding alike: they confirm each other.
+func linesShifted(m *matcher) {
+	byFile := func(e *Evidence) (Evidence, bool) { return Evidence{Path: e.Path}, e.Path != "" }
+	for _, g := range m.groups(byFile) {
+		results, known := g.results, g.open
+		for len(results)*len(known) <= mostPairs {
+			pairs := m.commonShift(results, known)
+			if len(pairs) < 2 {
+				break
+			}
+			for _, p := range pairs {
+				m.pair(p[0], p[1], "")
+			}
+			results, known = m.freeOf(results), m.untaken(known)
+		}
+	}
+}
+
+// commonShift returns the pairs alike of the shift that most of them have, 0 before others.
+func (m *matcher) commonShift(results, known []int) [][2]int {
+	m.sort(results, known)
+	alikes := map[Evidence][]int{}
+	for _, k := range known {
+		part, _ := alike(&m.known[k].Evidence)
+		alikes[part] = append(alikes[part], k)
+	}
+	type mark struct {
+		shift int
+		known int
+	}
+	shifts := map[int][][2]int{}
+	used := map[mark]bool{}
+	best := 0
+	for _, r := range results {
+		part, _ := alike(&m.results[r])
+		here := map[int]bool{}
+		for _, k := range alikes[part] {
+			shift := m.shift(r, k)
+			if used[mark{shift, k}] || here[shift] {
+				continue
+			}
+			used[mark{shift, k}], here[shift] = true, true
+			shifts[shift] = append(shifts[shift], [2]int{r, k})
+			if n, b := len(shifts[shift]), len(shifts[best]); n > b || n == b &&
+				(abs(shift) < abs(best) || abs(shift) == abs(best) && shift < best) {
+				best = shift
+			}
+		}
+	}
+	return shifts[best]
+}
+
+// sameMessage pairs what says the same about the same file where no code tells it apart.
+func sameMessage(m *matcher) {
+	for _, g := range m.groups(at(byMessage)) {
+		for _, known := range [][]int{g.open, g.closed} {
+			m.align(m.freeOf(g.results), known, lineDoubt)
+		}
+	}
+}
+
+// lineDoubt: without code, a line that moved alone may be another problem of the same kind.
+func lineDoubt(p aligned) Doubt {
+	if p.shift == 0 || p.votes > 1 {
+		return ""
+	}
+	return DoubtLine
+}
+
+// window is how many lines a result of changed code may be away from its finding.
+const window = 20
+
+// nearestLine pairs, per rule and file, a result and a finding that are each other's nearest,
+// and no other is as near. Of those that say the same, first.
+func nearestLine(m *matcher) {
+	sayTheSame := func(e *Evidence) (Evidence, bool) {
+		return Evidence{Rule: e.Rule, Path: e.Path, Package: e.Package, Message: e.Message}, true
+	}
+	for _, tie := range []key{sayTheSame, at(byRule)} {
+		rivals := m.rivals(tie)
+		for _, g := range m.groups(tie) {
+			part, _ := tie(&m.results[g.results[0]])
+			m.nearest(g.results, g.open, rivals[part])
+		}
+	}
+}
+
+// mostPasses bounds how often nearest looks again once nearer ones are paired.
+const mostPasses = 8
+
+func (m *matcher) nearest(results, known, rivals []int) {
+	for range mostPasses {
+		m.sort(results, known)
+		if len(results) == 0 || len(known) == 0 || len(results)*len(known) > mostPairs {
+			return
+		}
+		if len(rivals) == 0 && m.uniform(results, known) {
+			m.inOrder(results, known, m.pairByLine)
+			return
+		}
+		before := m.left
+		for _, r := range results {
+			k, ok := only(known, func(k int) int { return m.distance(r, k) })
+			if !ok || m.taken[k] != none {
+				continue
+			}
+			nearer := func(r int) int { return m.distance(r, k) }
+			if back, ok := only(slices.Concat(results, rivals), nearer); ok && back == r {
+				m.pairByLine(aligned{r, k, m.shift(r, k), 1})
+			}
+		}
+		if m.left == before {
+			return
+		}
+		results, known = m.freeOf(results), m.untaken(known)
+	}
+}
+
+// uniform: as many results as findings, all the same number of lines away.
+func (m *matcher) uniform(results, known []int) bool {
+	if len(results) != len(known) || len(results) < 2 || !m.apart(results) {
+		return false
+	}
+	for i := range results {
+		if m.shift(results[i], known[i]) != m.shift(results[0], known[0]) {
+			return false
+		}
+	}
+	return abs(m.shift(results[0], known[0])) <= window
+}
+
+// apart: no two sorted results are at the same line and column, so that their order says something.
+func (m *matcher) apart(results []int) bool {
+	for i := 1; i < len(results); i++ {
+		a, b := &m.results[results[i-1]], &m.results[results[i]]
+		if a.Line == b.Line && a.Column == b.Column {
+			return false
+		}
+	}
+	return true
+}
+
+// pairByLine leaves the doubt to settleDoubts: the line alone is never certain.
+func (m *matcher) pairByLine(p aligned) { m.pair(p.result, p.known, "") }
+
+// tooFar is a distance beyond the window.
+const tooFar = 1 << 40
+
+// distance in lines, and where those are the same in columns.
+func (m *matcher) distance(result, known int) int {
+	r, k := &m.results[result], &m.known[known]
+	lines := abs(int(r.Line) - int(k.Line))
+	if lines > window {
+		return tooFar
+	}
+	return lines<<20 + min(abs(int(r.Column)-int(k.Column)), 1<<20-1)
+}
+
+// only returns the index of the smallest distance, if no other is as small and it is not too far.
+func only(indexes []int, distance func(int) int) (int, bool) {
+	best, at, ties := tooFar, none, 0
+	for _, i := range indexes {
+		switch d := distance(i); {
+		case d < best:
+			best, at, ties = d, i, 1
+		case d == best:
+			ties++
+		}
+	}
+	return at, at != none && ties == 1
+}

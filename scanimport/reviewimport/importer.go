@@ -1,0 +1,219 @@
+package reviewimport
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+)
+
+// Options of an Importer.
+type Options struct {
+	// DryRun works out the difference and writes nothing.
+	DryRun bool
+	// Concurrency is how many issues are written at the same time; 0: importer.DefaultConcurrency.
+	Concurrency int
+	// LeaseDuration, at least a second; 0: importer.DefaultLeaseDuration.
+	LeaseDuration time.Duration
+	// OnWaiting is told, once, that another import of the pull request holds the Lease.
+	OnWaiting func(holder string)
+	// OnProgress is told how many issues are written, from several goroutines but one at a time.
+	OnProgress func(done, total int)
+	// Record keeps Scans of the review; nil: none.
+	Record *Record
+}
+
+func (o *Options) setDefaults() {
+	o.Concurrency = cmp.Or(max(o.Concurrency, 0), importer.DefaultConcurrency)
+	o.LeaseDuration = max(cmp.Or(o.LeaseDuration, importer.DefaultLeaseDuration), time.Second)
+	if o.OnWaiting == nil {
+		o.OnWaiting = func(string) {}
+	}
+	if o.OnProgress == nil {
+		o.OnProgress = func(int, int) {}
+	}
+	if o.Record != nil && o.Record.OnRecorded == nil {
+		o.Record.OnRecorded = func() {}
+	}
+}
+
+// Importer records a review of one pull request.
+type Importer struct {
+	client   *importer.Client
+	pr       PullRequest
+	options  Options
+	progress importer.Progress
+}
+
+// New returns an Importer; the client is one of importer.NewClient.
+func New(c *importer.Client, pr PullRequest, options Options) *Importer {
+	options.setDefaults()
+	return &Importer{client: c, pr: pr, options: options}
+}
+
+// Import records the pull request and, with a commit, that it was reviewed and that the
+// batches are all that was found in it. With an error the summary says what was done until
+// then; importing again what was imported, wholly or in part, does no harm.
+func (im *Importer) Import(ctx context.Context, commit *Commit, batches []*importer.Batch) (*Summary, error) {
+	s := newSummary(im.pr, batches)
+	repository := &v1alpha1.Repository{}
+	if err := importer.Require(ctx, im.client, "repository", im.key(im.pr.Repository), repository); err != nil {
+		return s, err
+	}
+	if im.pr.Project != "" {
+		if err := importer.RequireProject(ctx, im.client, im.key(im.pr.Project), im.pr.Repository); err != nil {
+			return s, err
+		}
+	}
+	if im.options.DryRun {
+		return s, im.record(ctx, repository, commit, batches, s)
+	}
+	lease := im.key("review-" + fingerprints.Hash(im.pr.Repository, fmt.Sprint(im.pr.Number)))
+	return s, importer.WithLease(ctx, im.client, lease, im.options.LeaseDuration, im.options.OnWaiting,
+		func(held context.Context, lease v1alpha1.ScanLease) error {
+			return im.recorder(commit, batches, lease).during(held, s, func() error {
+				err := im.record(held, repository, commit, batches, s)
+				if err != nil && held.Err() != nil {
+					return fmt.Errorf("stopped before its end (%w), no issue was resolved by it: import again, what has been written will be found as it is", context.Cause(held))
+				}
+				return err
+			})
+		})
+}
+
+// complete refuses the results of a tool that did not get to its end: what it would have
+// reported would count as resolved.
+func complete(batches []*importer.Batch) error {
+	for _, b := range batches {
+		if len(b.Incomplete) > 0 {
+			return &importer.RefusedError{Reason: fmt.Sprintf("nothing was imported, for %s did not look at everything (%s): what it missed would count as resolved. Let it run to its end", b.Tool, b.Incomplete[0])}
+		}
+	}
+	return nil
+}
+
+// record does the import while the Lease is held.
+func (im *Importer) record(ctx context.Context, repository *v1alpha1.Repository, commit *Commit,
+	batches []*importer.Batch, s *Summary) error {
+	if err := complete(batches); err != nil {
+		return err
+	}
+	review, err := im.review(ctx)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	next, err := nextReview(specOf(review), im.pr, repository, commit, now)
+	if err != nil {
+		return err
+	}
+	s.PRStatus = next.PRStatus
+	if commit != nil {
+		s.Commit = commit.SHA
+		if review, err = im.recordIssues(ctx, repository, review, &next, commit, batches, s); err != nil {
+			return err
+		}
+	}
+	if im.options.DryRun {
+		return nil
+	}
+	return im.writeReview(ctx, review, func(current *v1alpha1.ReviewSpec) (v1alpha1.ReviewSpec, error) {
+		return nextReview(current, im.pr, repository, commit, now)
+	})
+}
+
+// recordIssues writes the issues, and before them the review that they belong to where it is
+// not there, yet without the commit.
+func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repository, review *v1alpha1.Review,
+	next *v1alpha1.ReviewSpec, commit *Commit, batches []*importer.Batch, s *Summary) (*v1alpha1.Review, error) {
+	there, unreadable, err := im.issues(ctx)
+	if err != nil {
+		return review, err
+	}
+	base := importer.Base{Namespace: im.pr.Namespace, Project: im.pr.Project,
+		Since: im.pr.began(review, commit, time.Now())}
+	compared, err := base.Compare(ctx, im.client, repository, batches)
+	if err != nil {
+		return review, err
+	}
+	p := &plan{
+		review: s.Review, commit: commit.SHA, page: importer.CommitPage(&repository.Spec, commit.SHA),
+		reviewed: next.ReviewedCommits,
+	}
+	if review != nil {
+		p.before = review.Spec.ReviewedCommits
+	}
+	p.match(s.readable(im.describe(repository, commit.SHA, batches, compared, s), unreadable), there)
+	s.count(p)
+	s.compare(compared, batches)
+	if im.options.DryRun {
+		s.list(p)
+		return review, nil
+	}
+	if review == nil {
+		bare := *next.DeepCopy()
+		bare.ReviewedCommits = nil
+		if review, err = im.createReview(ctx, bare); err != nil {
+			return nil, err
+		}
+	}
+	return review, im.writeIssues(ctx, p, s)
+}
+
+// describe identifies and describes the results of all batches that the base does not have, sorted by name. Names are
+// given to all of them: they do not depend on what the base has at the moment.
+func (im *Importer) describe(repository *v1alpha1.Repository, commit string, batches []*importer.Batch,
+	base *importer.Compared, s *Summary) []found {
+	var out []found
+	for i, b := range batches {
+		ofCommit := *b
+		ofCommit.Commit = commit
+		described, duplicates := importer.Describe(&ofCommit, repository, fingerprints.Scope{Prefix: "i-", Project: s.Review})
+		for _, example := range duplicates {
+			s.skip(i, skipDuplicate, example)
+		}
+		for _, f := range described {
+			if base.Known[i][f.Index] {
+				s.know(i)
+				continue
+			}
+			out = append(out, found{Described: f, batch: i})
+		}
+	}
+	slices.SortFunc(out, func(a, b found) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// review that is there, or nil.
+func (im *Importer) review(ctx context.Context) (*v1alpha1.Review, error) {
+	key, review := im.key(Name(im.pr.Repository, im.pr.Number)), &v1alpha1.Review{}
+	err := importer.Retry(ctx, func(ctx context.Context) error { return im.client.Get(ctx, key, review) })
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // no review is no error
+	case err != nil:
+		return nil, fmt.Errorf("read review %s: %w", key, err)
+	case review.DeletionTimestamp != nil:
+		return nil, &importer.RefusedError{Reason: fmt.Sprintf("review %q is being deleted: wait until it is gone, and import anew", key.Name)}
+	}
+	return review, nil
+}
+
+func specOf(review *v1alpha1.Review) *v1alpha1.ReviewSpec {
+	if review == nil {
+		return nil
+	}
+	return &review.Spec
+}
+
+func (im *Importer) key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: im.pr.Namespace, Name: name}
+}

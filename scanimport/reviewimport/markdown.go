@@ -1,0 +1,98 @@
+package reviewimport
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+)
+
+const (
+	// mostLines bounds the list of a comment: providers refuse comments of more than 65,536 characters.
+	mostLines = 20
+	// mostTitle and mostPlace bound what a line shows, in characters.
+	mostTitle = 160
+	mostPlace = 200
+)
+
+// Markdown returns the summary of a reviewed commit as a comment on its pull request.
+func (s *Summary) Markdown() []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "### Security review of pull request %d\n\n", s.PRNumber)
+	if g := s.Gate; g != nil {
+		fmt.Fprintf(&b, "**%s**: %s\n\n", map[bool]string{true: "Passed", false: "Failed"}[g.Passed], g.Because)
+	}
+	fmt.Fprint(&b, "| Open issues | high | medium | low |\n|---|---|---|---|\n")
+	fmt.Fprintf(&b, "| %d | %d | %d | %d |\n\n", s.Open, s.OpenHigh, s.OpenMedium, s.OpenLow)
+	for i := range s.Issues {
+		if i == mostLines {
+			break
+		}
+		issue := &s.Issues[i]
+		fmt.Fprintf(&b, "- **%s** %s%s", issue.Severity, code(issue.Title, mostTitle), in(issue.Place))
+		if issue.New {
+			b.WriteString(" (new in this commit)")
+		}
+		b.WriteByte('\n')
+	}
+	if more := s.Open - min(len(s.Issues), mostLines); more > 0 {
+		fmt.Fprintf(&b, "- and %d more\n", more)
+	}
+	if s.Open > 0 {
+		b.WriteByte('\n')
+	}
+	s.base(&b)
+	if s.Skipped > 0 {
+		fmt.Fprintf(&b, "Skipped: %s.\n\n", s.skips())
+	}
+	if s.Resolved > 0 {
+		fmt.Fprintf(&b, "Resolved by this commit: %s of earlier ones.\n\n", number(s.Resolved, "issue"))
+	}
+	fmt.Fprintf(&b, "Commit %s\n", code(s.Commit, mostPlace))
+	return b.Bytes()
+}
+
+func (s *Summary) base(b *bytes.Buffer) {
+	if s.Base == nil {
+		return
+	}
+	fmt.Fprintf(b, "Fixed by this pull request: %s of the base. Known from the base: %s.", number(s.Base.Fixed, "finding"),
+		number(s.Base.Known, "result"))
+	if s.Base.InDoubt > 0 {
+		fmt.Fprintf(b, " %d of them may be another problem of the same kind: their code or place changed.", s.Base.InDoubt)
+	}
+	b.WriteString("\n\n")
+	for i, scan := range s.Base.Unscanned {
+		if i == mostLines {
+			fmt.Fprintf(b, "Nor with %d more.\n\n", len(s.Base.Unscanned)-mostLines)
+			break
+		}
+		fmt.Fprintf(b, "The base was never scanned with %s: all its results count as new.\n\n", code(scan, mostTitle))
+	}
+}
+
+// skips are the results that became no issues, by reason: one that the pull request suppresses in its own source is
+// among them.
+func (s *Summary) skips() string {
+	var reasons []string
+	for _, reason := range slices.Sorted(maps.Keys(s.SkippedBecause)) {
+		reasons = append(reasons, fmt.Sprintf("%s %d", reason, s.SkippedBecause[reason]))
+	}
+	return number(s.Skipped, "result") + " (" + strings.Join(reasons, ", ") + ")"
+}
+
+func in(place string) string {
+	if place == "" {
+		return ""
+	}
+	return " in " + code(place, mostPlace)
+}
+
+// code shows a text of a file as code, which is neither a link, nor HTML, nor mentions anybody: whoever opened the
+// pull request may have written it.
+func code(text string, limit int) string {
+	return "`" + strings.ReplaceAll(importer.OneLine(text, limit), "`", "'") + "`"
+}

@@ -1,0 +1,296 @@
+package reviewimport
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/internal/reviewstate"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+)
+
+var (
+	start = time.Date(2026, 2, 1, 10, 0, 0, 0, time.UTC)
+	shop  = &v1alpha1.Repository{
+		ObjectMeta: metav1.ObjectMeta{Name: "shop"},
+		Spec:       v1alpha1.RepositorySpec{Provider: "github", URL: "https://github.com/acme/shop"},
+	}
+	pr = PullRequest{Namespace: "org-acme", Repository: "shop", Number: 7}
+)
+
+// problem k as a scan of any commit reports it.
+func problem(k int) found {
+	return found{Described: importer.Described{
+		Identity: fingerprints.Identity{Name: fmt.Sprintf("i-%d", k)},
+		Details:  v1alpha1.FindingDetails{Title: fmt.Sprintf("problem %d", k), Severity: v1alpha1.LevelHigh},
+	}}
+}
+
+// cluster is what an API server would hold.
+type cluster struct {
+	review *v1alpha1.ReviewSpec
+	issues map[string]v1alpha1.ReviewIssueSpec
+}
+
+func (c *cluster) clone() *cluster {
+	out := &cluster{review: c.review.DeepCopy(), issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	for name, spec := range c.issues {
+		out.issues[name] = *spec.DeepCopy()
+	}
+	return out
+}
+
+// imports what a commit shows. written says which issues are written before the import is
+// cut off; nil: all, and then the review.
+func (c *cluster) imports(t interface{ Fatal(...any) }, commit string, shows []int, written func(name string) bool) {
+	now := start
+	if c.review != nil {
+		now = start.Add(time.Duration(len(c.review.ReviewedCommits)) * time.Minute)
+	}
+	next, err := nextReview(c.review, pr, shop, &Commit{SHA: commit}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &plan{review: Name(pr.Repository, pr.Number), commit: commit, reviewed: next.ReviewedCommits}
+	if c.review != nil {
+		p.before = c.review.ReviewedCommits
+	}
+	var there []v1alpha1.ReviewIssue
+	for name, spec := range c.issues {
+		there = append(there, v1alpha1.ReviewIssue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec})
+	}
+	var results []found
+	for _, k := range shows {
+		results = append(results, problem(k))
+	}
+	p.match(results, there)
+	for i := range p.changes {
+		if written == nil || written(p.changes[i].name) {
+			c.issues[p.changes[i].name] = p.of(&p.changes[i])
+		}
+	}
+	if written == nil {
+		c.review = &next
+	}
+}
+
+func (c *cluster) state(name string) reviewstate.Observed {
+	spec := c.issues[name]
+	return reviewstate.Observe(&spec, c.review.ReviewedCommits)
+}
+
+// history is the naive model: what each commit has shown, in the order of the reviews.
+type history []struct {
+	commit string
+	shows  []int
+}
+
+func (h history) index(commit string) int {
+	return slices.IndexFunc(h, func(r struct {
+		commit string
+		shows  []int
+	}) bool {
+		return r.commit == commit
+	})
+}
+
+func (h *history) add(commit string, shows []int) {
+	if i := h.index(commit); i >= 0 {
+		(*h)[i].shows = append(slices.Clone((*h)[i].shows), shows...)
+		return
+	}
+	*h = append(*h, struct {
+		commit string
+		shows  []int
+	}{commit, shows})
+}
+
+// state of a problem, and whether any whole review has shown it.
+func (h history) state(k int) (open bool, resolvedBy string, kept, shown bool) {
+	for i := len(h) - 1; i >= 0; i-- {
+		if !slices.Contains(h[i].shows, k) {
+			continue
+		}
+		if i == len(h)-1 {
+			return true, "", true, true
+		}
+		return false, h[i+1].commit, i > len(h)-v1alpha1.MaxReviewedCommits, true
+	}
+	return false, "", false, false
+}
+
+const problems = 5
+
+// long is a review of almost as many commits as one keeps.
+func long(t *testing.T) (*cluster, history) {
+	c, h := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}, history{}
+	for i := range v1alpha1.MaxReviewedCommits - 3 {
+		var shows []int
+		for k := range problems {
+			if (i+1)%(k+2) == 0 && (i < 3 || k > 1) {
+				shows = append(shows, k)
+			}
+		}
+		sha := fmt.Sprintf("long-%d", i)
+		c.imports(t, sha, shows, nil)
+		h.add(sha, shows)
+	}
+	return c, h
+}
+
+// Whatever commits are reviewed, again and again or cut off in the middle, an issue is what a
+// naive reading of the history says, and a review that does not come to its end resolves nothing.
+func TestStatesAreThoseOfTheHistory(t *testing.T) {
+	longCluster, longHistory := long(t)
+	rapid.Check(t, func(t *rapid.T) {
+		c, h := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}, history{}
+		if rapid.Bool().Draw(t, "long") {
+			c, h = longCluster.clone(), slices.Clone(longHistory)
+		}
+		for step := range rapid.IntRange(1, 12).Draw(t, "steps") {
+			commit := fmt.Sprintf("c%d", step)
+			again := len(h) > 0 && rapid.IntRange(0, 4).Draw(t, "again") == 0
+			if again {
+				commit = h[len(h)-1-rapid.IntRange(0, min(len(h), 6)-1).Draw(t, "which")].commit
+			}
+			shows := rapid.SliceOfNDistinct(rapid.IntRange(0, problems-1), 0, problems, rapid.ID[int]).Draw(t, "shows")
+			slices.Sort(shows)
+			if c.review != nil && !again && rapid.IntRange(0, 3).Draw(t, "cut off") == 0 {
+				before := c.clone()
+				c.imports(t, commit, shows, func(string) bool { return rapid.Bool().Draw(t, "written") })
+				for name := range before.issues {
+					was, is := before.state(name), c.state(name)
+					// An issue that only reviews that were cut off have shown may go with the next.
+					resolved := was.State == v1alpha1.ReviewIssueOpen && is.State != was.State && was.LastSeenAt != nil
+					opened := was.State == v1alpha1.ReviewIssueResolved && is.State != was.State && was.ResolvedBy != "" && len(c.review.ReviewedCommits) < v1alpha1.MaxReviewedCommits
+					if resolved || opened {
+						t.Fatalf("step %d: a review that was cut off made %s %s, it was %+v: %+v", step, name, is.State, was, c.issues[name])
+					}
+				}
+				continue
+			}
+			c.imports(t, commit, shows, nil)
+			h.add(commit, shows)
+			check(t, step, c, h)
+
+			before := c.clone()
+			c.imports(t, commit, shows, nil)
+			if diff := cmp.Diff(before, c, cmp.AllowUnexported(cluster{})); diff != "" {
+				t.Fatalf("step %d: the same again changes (-before +after):\n%s", step, diff)
+			}
+		}
+	})
+}
+
+func check(t *rapid.T, step int, c *cluster, h history) {
+	if n := len(c.review.ReviewedCommits); n != min(len(h), v1alpha1.MaxReviewedCommits) {
+		t.Fatalf("step %d: %d commits are kept of %d", step, n, len(h))
+	}
+	for k := range problems {
+		name := problem(k).Name
+		open, resolvedBy, kept, shown := h.state(k)
+		spec, there := c.issues[name]
+		if !there {
+			if shown {
+				t.Fatalf("step %d: %s was shown and is not there", step, name)
+			}
+			continue
+		}
+		got := c.state(name)
+		if (got.State == v1alpha1.ReviewIssueOpen) != open {
+			t.Fatalf("step %d: %s is %+v, want open %t: %+v", step, name, got, open, spec)
+		}
+		if kept && got.ResolvedBy != resolvedBy || !kept && got.ResolvedBy != "" && got.ResolvedBy != resolvedBy {
+			t.Fatalf("step %d: %s is resolved by %q, want %q: %+v", step, name, got.ResolvedBy, resolvedBy, spec)
+		}
+		for _, sha := range spec.SeenInCommits {
+			if !contains(c.review.ReviewedCommits, string(sha)) {
+				t.Fatalf("step %d: %s names %s, which the review does not keep", step, name, sha)
+			}
+		}
+	}
+}
+
+func TestTheOldestCommitsMakeRoomAndTheirIssuesStayResolved(t *testing.T) {
+	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	c.imports(t, "first", []int{0, 1}, nil)
+	for i := range v1alpha1.MaxReviewedCommits + 5 {
+		c.imports(t, fmt.Sprintf("c%d", i), []int{1}, nil)
+		if got := c.state("i-0"); got.State != v1alpha1.ReviewIssueResolved {
+			t.Fatalf("after %d more commits the issue is %+v", i+1, got)
+		}
+	}
+	if got := c.issues["i-0"]; len(got.SeenInCommits) != 0 || got.CommitSHA != "first" {
+		t.Errorf("the issue that is long gone: seen in %v, first in %q", got.SeenInCommits, got.CommitSHA)
+	}
+	if got := c.issues["i-1"]; len(got.SeenInCommits) != v1alpha1.MaxReviewedCommits || got.SeenInCommits[0] != "c5" {
+		t.Errorf("the issue that stays is seen in %d commits from %s", len(got.SeenInCommits), got.SeenInCommits[0])
+	}
+	if n, last := len(c.review.ReviewedCommits), c.review.ReviewedCommits[v1alpha1.MaxReviewedCommits-1].SHA; n != v1alpha1.MaxReviewedCommits || last != "c254" {
+		t.Errorf("%d commits are kept, the last %s", n, last)
+	}
+}
+
+func TestWhenACommitWasReviewed(t *testing.T) {
+	before := []v1alpha1.ReviewedCommit{{SHA: "a", ReviewedAt: v1alpha1.NewTime(start)}}
+	for name, tc := range map[string]struct {
+		reason   string
+		given    time.Time
+		now      time.Time
+		reviewed []v1alpha1.ReviewedCommit
+		want     time.Time // zero: refused
+	}{
+		"not said":        {"now is as good as any", time.Time{}, start.Add(time.Hour), before, start.Add(time.Hour)},
+		"not said, early": {"our clock is behind another's; the order holds", time.Time{}, start.Add(-time.Minute), before, start},
+		"said":            {"people know", start.Add(time.Minute), start.Add(time.Hour), before, start.Add(time.Minute)},
+		"the same second": {"two pushes at once", start.Add(time.Millisecond), start.Add(time.Hour), before, start},
+		"before the last": {"the list is in order", start.Add(-time.Second), start.Add(time.Hour), before, time.Time{}},
+		"the first":       {"there is nothing to be before", start.Add(-time.Hour), start, nil, start.Add(-time.Hour)},
+		"a little ahead":  {"clocks differ", start.Add(4 * time.Minute), start, before, start.Add(4 * time.Minute)},
+		"in the future":   {"every later review would be refused", start.Add(6 * time.Minute), start, before, time.Time{}},
+	} {
+		got, err := reviewedAt(&Commit{SHA: "b", ReviewedAt: tc.given}, tc.reviewed, tc.now)
+		if (err != nil) != tc.want.IsZero() || err == nil && !got.Time.Equal(tc.want) {
+			t.Errorf("%s: %s, error %v, want %s: %s", name, got, err, tc.want, tc.reason)
+		}
+	}
+}
+
+func TestAPullRequestKeepsWhatIsNotSaidAnew(t *testing.T) {
+	first, err := nextReview(nil, pr, shop, nil, start)
+	if err != nil || first.Provider != "github" || first.PRStatus != v1alpha1.PullRequestOpen || first.PRNumber != 7 || first.RepositoryRef.Name != "shop" {
+		t.Fatalf("at first: %+v, %v", first, err)
+	}
+	first.PRTitle, first.PRAuthor, first.PRStatus = "title", "jo", v1alpha1.PullRequestClosed
+	same, err := nextReview(&first, pr, shop, nil, start)
+	if diff := cmp.Diff(first, same); err != nil || diff != "" {
+		t.Errorf("nothing is said anew: error %v (-before +after):\n%s", err, diff)
+	}
+	said := pr
+	said.Title, said.Author, said.Provider, said.Status = "other", "al", "gitlab", v1alpha1.PullRequestMerged
+	other, err := nextReview(&first, said, shop, nil, start)
+	if err != nil || other.PRTitle != "other" || other.PRAuthor != "al" || other.Provider != "gitlab" || other.PRStatus != v1alpha1.PullRequestMerged {
+		t.Errorf("all is said anew: %+v, %v", other, err)
+	}
+	said.Status = v1alpha1.PullRequestClosed
+	if _, err := nextReview(&other, said, shop, nil, start); err == nil {
+		t.Error("a merged pull request was closed")
+	}
+}
+
+// The names are in every cluster: with another one a pull request would begin anew.
+func TestTheNameOfAReviewIsForEver(t *testing.T) {
+	if got, want := Name("shop", 7), "r-2v5r7bbr5wgaktrqytlvgo6s3i"; got != want {
+		t.Errorf("name %s, want %s", got, want)
+	}
+	if Name("shop", 17) == Name("shop1", 7) {
+		t.Error("two pull requests have one name")
+	}
+}

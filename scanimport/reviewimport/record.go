@@ -1,0 +1,228 @@
+package reviewimport
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+)
+
+// Record makes a review keep a Scan for each batch: an upload is known by its Scans, and a Scan whose review has died
+// is said to have failed by its Lease.
+type Record struct {
+	// Upload that the Scans came with, and the key that it was authenticated by.
+	Upload     v1alpha1.ScanUpload
+	ImportedBy string
+	// Project that the Scans name, for a pull request that is compared with all of the repository.
+	Project string
+	// Importer is the program that imports.
+	Importer string
+	// Gate that is asked for; empty: none.
+	Gate Gate
+	// OnRecorded is told once all Scans exist: from then on the fate of the review can be read there.
+	OnRecorded func()
+}
+
+// recorder writes the Scans of a review. A nil one writes none.
+type recorder struct {
+	im      *Importer
+	commit  string
+	batches []*importer.Batch
+	lease   v1alpha1.ScanLease
+	// scans are the names, and startedAt the starts, of those that have been recorded, by batch.
+	scans     []string
+	startedAt []v1alpha1.Time
+}
+
+func (im *Importer) recorder(commit *Commit, batches []*importer.Batch, lease v1alpha1.ScanLease) *recorder {
+	if im.options.Record == nil || commit == nil {
+		return nil
+	}
+	return &recorder{im: im, commit: commit.SHA, batches: batches, lease: lease}
+}
+
+// during records that the scans run, calls do, and records how they ended: as Succeeded only what do has stored.
+func (r *recorder) during(ctx context.Context, s *Summary, do func() error) error {
+	if r == nil {
+		return do()
+	}
+	err := r.begin(ctx)
+	if err == nil {
+		err = importer.Reporting(ctx, importer.DefaultProgressInterval, &r.im.progress, do, r.update)
+	}
+	if err == nil {
+		err = r.end(ctx, func(i int, spec *v1alpha1.ScanSpec) {
+			spec.Outcome, spec.Message = v1alpha1.ScanSucceeded, s.shares[i].Message()
+			spec.Review.Result = s.result()
+			spec.Counts, spec.SkippedBecause = s.shares[i].Counts(), s.shares[i].Skips()
+			if i == 0 { // they are the review's
+				spec.Warnings = importer.KeptWarnings(s.Warnings)
+			}
+		})
+	}
+	if err == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), importer.EndTimeout)
+	defer cancel()
+	return errors.Join(err, r.end(ctx, func(_ int, spec *v1alpha1.ScanSpec) {
+		spec.Outcome, spec.Message = v1alpha1.ScanFailed, importer.FailedMessage(err)
+	}))
+}
+
+func (r *recorder) begin(ctx context.Context) error {
+	for i, b := range r.batches {
+		started, name := b.StartedAt, importer.NewScanName()
+		if started.IsZero() {
+			started = time.Now()
+		}
+		r.startedAt = append(r.startedAt, v1alpha1.NewTime(started.UTC().Truncate(time.Second)))
+		if err := r.apply(ctx, name, r.spec(i)); err != nil {
+			return fmt.Errorf("record the scan of %s: %w", b.Tool, err)
+		}
+		r.scans = append(r.scans, name)
+	}
+	r.im.options.Record.OnRecorded()
+	return nil
+}
+
+// update records how far the review is.
+func (r *recorder) update(ctx context.Context) error {
+	for i, name := range r.scans {
+		if err := r.apply(ctx, name, r.spec(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end writes the outcome of the scans that have none yet.
+func (r *recorder) end(ctx context.Context, outcome func(i int, spec *v1alpha1.ScanSpec)) error {
+	for i, name := range r.scans {
+		if name == "" {
+			continue // has ended
+		}
+		spec := r.spec(i)
+		spec.CompletedAt = ptr.To(v1alpha1.NewTime(time.Now().UTC().Truncate(time.Second)))
+		outcome(i, &spec)
+		if err := r.apply(ctx, name, spec); err != nil {
+			return fmt.Errorf("record the end of scan %s: %w", name, err)
+		}
+		r.scans[i] = ""
+	}
+	return nil
+}
+
+func (r *recorder) apply(ctx context.Context, name string, spec v1alpha1.ScanSpec) error {
+	return importer.ApplyScan(ctx, r.im.client, r.im.key(name), r.im.options.Record.Importer, spec)
+}
+
+// spec of the batch's scan while it runs.
+func (r *recorder) spec(i int) v1alpha1.ScanSpec {
+	b, record, pr := r.batches[i], r.im.options.Record, &r.im.pr
+	return v1alpha1.ScanSpec{
+		RepositoryRef: v1alpha1.RepositoryReference{Name: v1alpha1.ResourceName(pr.Repository)},
+		ProjectRef:    v1alpha1.ProjectReference{Name: v1alpha1.ResourceName(cmp.Or(pr.Project, record.Project))},
+		Tool:          b.Tool, ToolVersion: b.ToolVersion, Category: b.Category, Analysis: b.Analysis,
+		Commit: r.commit, StartedAt: r.startedAt[i],
+		Upload: &record.Upload, ImportedBy: record.ImportedBy, Lease: &r.lease, Progress: r.im.progress.Read(),
+		Review: &v1alpha1.ScanReview{
+			Name: Name(pr.Repository, pr.Number), PRNumber: pr.Number, FailOn: string(record.Gate),
+		},
+	}
+}
+
+// result is what the Scans keep of the summary.
+func (s *Summary) result() *v1alpha1.ScanReviewResult {
+	count := func(n int) int32 { return int32(n) } //nolint:gosec // bounded by sarif.Limits
+	r := &v1alpha1.ScanReviewResult{
+		Created: count(s.Created), Reopened: count(s.Reopened), Seen: count(s.Seen), Unchanged: count(s.Unchanged),
+		Resolved: count(s.Resolved), Skipped: count(s.Skipped),
+		OpenHigh: count(s.OpenHigh), OpenMedium: count(s.OpenMedium), OpenLow: count(s.OpenLow),
+	}
+	if base := s.Base; base != nil {
+		r.Known, r.InDoubt, r.Fixed = count(base.Known), count(base.InDoubt), count(base.Fixed)
+		for _, scan := range base.Unscanned[:min(len(base.Unscanned), v1alpha1.MaxScanReviewUnscanned)] {
+			r.Unscanned = append(r.Unscanned, importer.OneLine(scan, v1alpha1.MaxScanReviewScan))
+		}
+	}
+	for _, issue := range s.Issues[:min(len(s.Issues), v1alpha1.MaxScanReviewIssues)] {
+		r.Issues = append(r.Issues, v1alpha1.ScanReviewIssue{
+			Name: issue.Name, Severity: issue.Severity, New: issue.New,
+			Title: importer.OneLine(issue.Title, v1alpha1.MaxScanReviewTitle),
+			Place: importer.OneLine(issue.Place, v1alpha1.MaxScanReviewPlace),
+		})
+	}
+	return r
+}
+
+// Recorded is the Summary of an upload of a pull request, with the verdict of its gate, as its Scans tell it: without
+// examples, notes and warnings, and with at most v1alpha1.MaxScanReviewIssues issues. Of a review that has not come to
+// its end it has neither a result nor a verdict. There must be a scan, and all must be of the upload.
+func Recorded(scans []*v1alpha1.Scan) *Summary {
+	spec := &scans[0].Spec
+	s := &Summary{
+		Review: spec.Review.Name, Repository: string(spec.RepositoryRef.Name), PRNumber: spec.Review.PRNumber,
+		Commit: spec.Commit, SkippedBecause: map[string]int{},
+	}
+	for _, scan := range scans {
+		if scan.Spec.Outcome != v1alpha1.ScanSucceeded {
+			return s
+		}
+		for _, skip := range scan.Spec.SkippedBecause {
+			s.SkippedBecause[skip.Reason] += int(skip.Count)
+		}
+	}
+	s.restore(spec.Review.Result)
+	if spec.Review.FailOn != "" {
+		s.Gate = Gate(spec.Review.FailOn).Judge(s)
+	}
+	return s
+}
+
+// restore takes over what result has kept.
+func (s *Summary) restore(r *v1alpha1.ScanReviewResult) {
+	if r == nil {
+		return
+	}
+	s.Created, s.Reopened, s.Seen, s.Unchanged = int(r.Created), int(r.Reopened), int(r.Seen), int(r.Unchanged)
+	s.Resolved, s.Skipped = int(r.Resolved), int(r.Skipped)
+	s.OpenHigh, s.OpenMedium, s.OpenLow = int(r.OpenHigh), int(r.OpenMedium), int(r.OpenLow)
+	s.Open = s.OpenHigh + s.OpenMedium + s.OpenLow
+	s.Base = &BaseSummary{Known: int(r.Known), InDoubt: int(r.InDoubt), Fixed: int(r.Fixed), Unscanned: r.Unscanned}
+	for _, issue := range r.Issues {
+		s.Issues = append(s.Issues, Issue{
+			Name: issue.Name, Severity: issue.Severity, Title: issue.Title, Place: issue.Place, New: issue.New,
+		})
+	}
+}
+
+// Share returns what of the summary is of the batch at that place: its issues that were created, reopened, seen again
+// (updated) and unchanged, findings of the base among the latter, and what was skipped.
+func (s *Summary) Share(batch int) *importer.Summary { return s.shares[batch] }
+
+// newShares are the counts of the batches, of which only what was skipped in reading is known.
+func newShares(batches []*importer.Batch) []*importer.Summary {
+	shares := make([]*importer.Summary, len(batches))
+	for i, b := range batches {
+		share := &importer.Summary{SkippedBecause: maps.Clone(b.Skipped)}
+		if share.SkippedBecause == nil {
+			share.SkippedBecause = map[string]int{}
+		}
+		if n := len(b.Suppressed); n > 0 {
+			share.SkippedBecause[importer.SkipSuppressed] += n
+		}
+		for _, n := range share.SkippedBecause {
+			share.Skipped += n
+		}
+		shares[i] = share
+	}
+	return shares
+}

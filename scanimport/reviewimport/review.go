@@ -1,0 +1,133 @@
+package reviewimport
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+)
+
+// The bounds of the CRD, in characters.
+const (
+	maxTitle    = 512
+	maxAuthor   = 256
+	maxProvider = 63
+)
+
+// clockSkew is how far in the future a review may have been done by the reviewer's clock.
+const clockSkew = 5 * time.Minute
+
+// PullRequest is what is said of a pull request.
+type PullRequest struct {
+	Namespace, Repository string
+	// Number at the provider, from 1.
+	Number int32
+	// Empty members stay as they are; at first the provider is the repository's and the
+	// status open.
+	Title, Author, Provider string
+	Status                  v1alpha1.PullRequestStatus
+	// Project whose findings are the base that results are compared with; empty: all of the repository.
+	Project string
+	// OpenedAt is when the pull request began; zero: at its first review.
+	OpenedAt time.Time
+}
+
+// Commit that was reviewed.
+type Commit struct {
+	SHA string
+	// ReviewedAt is zero where nobody says it: then it is when the import has its turn.
+	ReviewedAt time.Time
+}
+
+// Name of the Review of a pull request.
+func Name(repository string, number int32) string {
+	return "r-" + fingerprints.Hash("review", repository, strconv.Itoa(int(number)))
+}
+
+// began is when the pull request began, as far as that is known.
+func (pr *PullRequest) began(review *v1alpha1.Review, commit *Commit, now time.Time) time.Time {
+	if !pr.OpenedAt.IsZero() {
+		return pr.OpenedAt
+	}
+	at := now
+	if !commit.ReviewedAt.IsZero() {
+		at = commit.ReviewedAt
+	}
+	if review == nil {
+		return at
+	}
+	if made := review.CreationTimestamp.Time; made.Before(at) {
+		at = made
+	}
+	if commits := review.Spec.ReviewedCommits; len(commits) > 0 && commits[0].ReviewedAt.Time.Before(at) {
+		at = commits[0].ReviewedAt.Time
+	}
+	return at
+}
+
+// nextReview is the spec that current, nil where there is none yet, becomes. A commit that
+// was reviewed before stays in its place; a new one goes to the end, and where there are too
+// many the oldest go.
+func nextReview(current *v1alpha1.ReviewSpec, pr PullRequest, repository *v1alpha1.Repository, commit *Commit,
+	now time.Time) (v1alpha1.ReviewSpec, error) {
+	next := v1alpha1.ReviewSpec{
+		RepositoryRef: v1alpha1.RepositoryReference{Name: v1alpha1.ResourceName(pr.Repository)},
+		PRNumber:      pr.Number,
+		PRStatus:      v1alpha1.PullRequestOpen,
+		Provider:      repository.Spec.Provider,
+	}
+	if current != nil {
+		next = *current.DeepCopy()
+	}
+	next.PRTitle = cmp.Or(importer.OneLine(pr.Title, maxTitle), next.PRTitle)
+	next.PRAuthor = cmp.Or(importer.OneLine(pr.Author, maxAuthor), next.PRAuthor)
+	next.Provider = cmp.Or(importer.OneLine(pr.Provider, maxProvider), next.Provider)
+	if next.PRStatus == v1alpha1.PullRequestMerged && pr.Status != "" && pr.Status != next.PRStatus {
+		return next, &importer.RefusedError{Reason: fmt.Sprintf("pull request %d of %s is merged, and a merged pull request stays merged: leave --status out", pr.Number, pr.Repository)}
+	}
+	next.PRStatus = cmp.Or(pr.Status, next.PRStatus)
+	if commit == nil || contains(next.ReviewedCommits, commit.SHA) {
+		return next, nil
+	}
+	at, err := reviewedAt(commit, next.ReviewedCommits, now)
+	if err != nil {
+		return next, err
+	}
+	next.ReviewedCommits = append(next.ReviewedCommits, v1alpha1.ReviewedCommit{SHA: commit.SHA, ReviewedAt: at})
+	if surplus := len(next.ReviewedCommits) - v1alpha1.MaxReviewedCommits; surplus > 0 {
+		next.ReviewedCommits = next.ReviewedCommits[surplus:]
+	}
+	return next, nil
+}
+
+// reviewedAt is when the commit was reviewed. The list of reviewed commits is in order, so a
+// time before the last one's is refused: every later state would follow from a wrong order.
+func reviewedAt(commit *Commit, before []v1alpha1.ReviewedCommit, now time.Time) (v1alpha1.Time, error) {
+	var last v1alpha1.ReviewedCommit
+	if len(before) > 0 {
+		last = before[len(before)-1]
+	}
+	at := commit.ReviewedAt
+	switch {
+	case at.IsZero():
+		at = now
+		if at.Before(last.ReviewedAt.Time) {
+			at = last.ReviewedAt.Time // by a clock that is ahead of ours
+		}
+	case at.After(now.Add(clockSkew)):
+		return v1alpha1.Time{}, &importer.RefusedError{Reason: fmt.Sprintf("the commit cannot have been reviewed at %s, which is in the future", at.UTC().Format(time.RFC3339))}
+	case at.UTC().Truncate(time.Second).Before(last.ReviewedAt.Time):
+		return v1alpha1.Time{}, &importer.RefusedError{Reason: fmt.Sprintf("the commit was reviewed at %s, before the last one recorded (%s at %s): record reviews in their order, or leave --reviewed-at out",
+			at.UTC().Format(time.RFC3339), last.SHA, last.ReviewedAt.UTC().Format(time.RFC3339))}
+	}
+	return v1alpha1.NewTime(at.UTC().Truncate(time.Second)), nil
+}
+
+func contains(reviewed []v1alpha1.ReviewedCommit, sha string) bool {
+	return slices.ContainsFunc(reviewed, func(c v1alpha1.ReviewedCommit) bool { return c.SHA == sha })
+}

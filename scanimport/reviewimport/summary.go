@@ -1,0 +1,281 @@
+package reviewimport
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/reviewstate"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+)
+
+// Summary says what an import did, or with DryRun would do:
+// Results = Created + Reopened + Seen + Unchanged + Skipped + Base.Known.
+type Summary struct {
+	// Review that holds the record.
+	Review     string                     `json:"review"`
+	Repository string                     `json:"repository"`
+	PRNumber   int32                      `json:"prNumber"`
+	PRStatus   v1alpha1.PullRequestStatus `json:"prStatus"`
+	Commit     string                     `json:"commit,omitempty"`
+	// Results that were read.
+	Results   int `json:"results"`
+	Created   int `json:"created"`
+	Reopened  int `json:"reopened"`
+	Seen      int `json:"seen"`
+	Unchanged int `json:"unchanged"`
+	Skipped   int `json:"skipped"`
+	// Resolved issues were open before.
+	Resolved int `json:"resolved"`
+	// Open issues of the pull request after the review, in all and by severity.
+	Open       int `json:"open"`
+	OpenHigh   int `json:"openHigh"`
+	OpenMedium int `json:"openMedium"`
+	OpenLow    int `json:"openLow"`
+	// Issues are the open ones, the most severe first; at most MostIssues.
+	Issues []Issue `json:"issues,omitempty"`
+	// Base tells how the results compare with the base branch; nil where there were none.
+	Base *BaseSummary `json:"base,omitempty"`
+	// Gate is what the pull request was judged by, if by any.
+	Gate *GateResult `json:"gate,omitempty"`
+	// SkippedBecause counts the skipped ones by reason.
+	SkippedBecause map[string]int `json:"skippedBecause,omitempty"`
+	// SkippedExamples name some of them.
+	SkippedExamples []string `json:"skippedExamples,omitempty"`
+	// Notes count what was put right while reading.
+	Notes map[string]int `json:"notes,omitempty"`
+	// Warnings say what somebody should see to.
+	Warnings []string `json:"warnings,omitempty"`
+	// Changes in a dry run, at most importer.MostChanges of each action.
+	Changes []Change `json:"changes,omitempty"`
+
+	// known counts the results that the base has.
+	known int
+	// shares are what of this is of each batch, as a Scan counts it: an issue that is seen again is updated.
+	shares []*importer.Summary
+}
+
+// MostIssues bounds how many open issues a Summary names.
+const MostIssues = 50
+
+// Issue is an open issue of the pull request.
+type Issue struct {
+	Name     string         `json:"name"`
+	Severity v1alpha1.Level `json:"severity"`
+	Title    string         `json:"title"`
+	// Place is the file and the line.
+	Place string `json:"place,omitempty"`
+	// New says that the commit before this one did not show it.
+	New bool `json:"new,omitempty"`
+}
+
+// BaseSummary tells how the results of a commit compare with the findings of the base branch.
+type BaseSummary struct {
+	// Known results are findings of the base; InDoubt of them may be another problem of the same kind.
+	Known   int `json:"known"`
+	InDoubt int `json:"inDoubt,omitempty"`
+	// Fixed findings of the base are not among the results; FixedExamples are at most importer.MostChanges of them.
+	Fixed         int               `json:"fixed"`
+	FixedExamples []importer.Change `json:"fixedExamples,omitempty"`
+	// Unscanned names the scans that the base never had: all their results count as new.
+	Unscanned []string `json:"unscanned,omitempty"`
+}
+
+// Change is a line of a dry run.
+type Change struct {
+	Action   Action         `json:"action"`
+	Name     string         `json:"name"`
+	Severity v1alpha1.Level `json:"severity"`
+	Title    string         `json:"title"`
+	// Place is the file and the line.
+	Place string `json:"place,omitempty"`
+}
+
+// mostExamples bounds how many skipped results are named.
+const mostExamples = 10
+
+const (
+	skipDuplicate = "the same in everything as another result"
+	skipRefused   = "refused by the API server"
+	skipUnread    = "its issue cannot be read"
+)
+
+// readable leaves out the results whose issue cannot be read, and warns of those issues.
+func (s *Summary) readable(results []found, unreadable []string) []found {
+	odd := map[string]bool{}
+	for _, name := range unreadable {
+		odd[name] = true
+		s.Warnings = append(s.Warnings, importer.PassedOver("issue", name))
+	}
+	return slices.DeleteFunc(results, func(f found) bool {
+		taken := f.Takes(odd)
+		if taken {
+			s.skip(f.batch, skipUnread, fmt.Sprintf("issue %s: %s", f.Name, skipUnread))
+		}
+		return taken
+	})
+}
+
+// read counts what a batch holds besides results.
+func (s *Summary) read(b *importer.Batch) {
+	s.Results += len(b.Results) + len(b.Suppressed)
+	for range b.Suppressed {
+		s.Skipped++
+		s.SkippedBecause[importer.SkipSuppressed]++
+	}
+	for reason, n := range b.Skipped {
+		s.Results += n
+		s.Skipped += n
+		s.SkippedBecause[reason] += n
+	}
+	for _, example := range b.Examples {
+		s.example(example)
+	}
+	for note, n := range b.Notes {
+		s.Notes[note] += n
+	}
+}
+
+// skip counts a result of a batch that becomes no issue.
+func (s *Summary) skip(batch int, reason, example string) {
+	s.Skipped++
+	s.SkippedBecause[reason]++
+	s.shares[batch].Skipped++
+	s.shares[batch].SkippedBecause[reason]++
+	s.example(example)
+}
+
+// refused counts an issue that the API server does not take.
+func (s *Summary) refused(ch *change, err error) {
+	example := fmt.Sprintf("issue %s: %s (%v)", ch.name, skipRefused, err)
+	if ch.found != nil {
+		s.skip(ch.found.batch, skipRefused, example)
+		return
+	}
+	s.Skipped++
+	s.SkippedBecause[skipRefused]++
+	s.example(example)
+}
+
+// know counts a result of a batch that the base has.
+func (s *Summary) know(batch int) {
+	s.known++
+	s.shares[batch].Unchanged++
+}
+
+func (s *Summary) example(example string) {
+	if len(s.SkippedExamples) < mostExamples {
+		s.SkippedExamples = append(s.SkippedExamples, example)
+	}
+}
+
+// add counts what became of an issue; f is the result that shows it, nil where there is none.
+func (s *Summary) add(action Action, f *found) {
+	share := &importer.Summary{} // of nobody
+	if f != nil {
+		share = s.shares[f.batch]
+	}
+	switch action {
+	case ActionCreate:
+		s.Created++
+		share.Created++
+	case ActionReopen:
+		s.Reopened++
+		share.Reopened++
+	case ActionSee:
+		s.Seen++
+		share.Updated++
+	case ActionResolve:
+		s.Resolved++
+	case ActionKeep:
+		if f != nil {
+			s.Unchanged++
+			share.Unchanged++
+		}
+	}
+}
+
+// list counts a plan as if it were carried out, and says what it comes to.
+func (s *Summary) list(p *plan) {
+	listed := map[Action]int{}
+	for i := range p.changes {
+		ch := &p.changes[i]
+		next := p.of(ch)
+		action := p.action(ch, &next)
+		s.add(action, ch.found)
+		if listed[action]++; action == ActionKeep || listed[action] > importer.MostChanges {
+			continue
+		}
+		s.Changes = append(s.Changes, Change{
+			Action: action, Name: ch.name, Severity: next.Severity, Title: next.Title, Place: placeOf(&next),
+		})
+	}
+}
+
+func placeOf(issue *v1alpha1.ReviewIssueSpec) string {
+	if issue.File == "" || issue.Line <= 0 {
+		return issue.File
+	}
+	return fmt.Sprintf("%s:%d", issue.File, issue.Line)
+}
+
+// count says how many issues are open once the plan is carried out, and names the worst of them.
+func (s *Summary) count(p *plan) {
+	var counts reviewstate.Counts
+	for i := range p.changes {
+		ch := &p.changes[i]
+		next := p.of(ch)
+		counts.Add(&next, p.reviewed)
+		if reviewstate.Observe(&next, p.reviewed).State != v1alpha1.ReviewIssueOpen {
+			continue
+		}
+		action := p.action(ch, &next)
+		s.Issues = append(s.Issues, Issue{
+			Name: ch.name, Severity: next.Severity, Title: next.Title, Place: placeOf(&next),
+			New: action == ActionCreate || action == ActionReopen,
+		})
+	}
+	s.Open, s.OpenHigh = int(counts.Open), int(counts.OpenHigh)
+	s.OpenMedium, s.OpenLow = int(counts.OpenMedium), int(counts.OpenLow)
+	slices.SortFunc(s.Issues, func(a, b Issue) int {
+		return cmp.Or(cmp.Compare(rank(a.Severity), rank(b.Severity)), cmp.Compare(a.Place, b.Place),
+			cmp.Compare(a.Name, b.Name))
+	})
+	s.Issues = s.Issues[:min(len(s.Issues), MostIssues)]
+}
+
+// rank of a severity, the highest first.
+func rank(l v1alpha1.Level) int {
+	return slices.Index([]v1alpha1.Level{v1alpha1.LevelHigh, v1alpha1.LevelMedium, v1alpha1.LevelLow}, l)
+}
+
+// compare records how the results compare with the base.
+func (s *Summary) compare(base *importer.Compared, batches []*importer.Batch) {
+	s.Warnings = append(s.Warnings, base.Warnings...)
+	if len(batches) == 0 {
+		return // without a tool nothing is known of what it would have said
+	}
+	s.Base = &BaseSummary{
+		Known: s.known, InDoubt: base.InDoubt, Fixed: base.Fixed, FixedExamples: base.Examples, Unscanned: base.Unscanned,
+	}
+}
+
+func newSummary(pr PullRequest, batches []*importer.Batch) *Summary {
+	s := &Summary{
+		Review: Name(pr.Repository, pr.Number), Repository: pr.Repository, PRNumber: pr.Number,
+		SkippedBecause: map[string]int{}, Notes: map[string]int{}, shares: newShares(batches),
+	}
+	for _, b := range batches {
+		s.read(b)
+	}
+	return s
+}
+
+// of is what the change makes of its issue as it was read.
+func (p *plan) of(ch *change) v1alpha1.ReviewIssueSpec {
+	if ch.before == nil {
+		return p.next(nil, ch.found)
+	}
+	return p.next(&ch.before.Spec, ch.found)
+}

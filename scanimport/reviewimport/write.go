@@ -1,0 +1,206 @@
+package reviewimport
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+)
+
+const (
+	// fieldManager of all that is written: not a tool's, for the tools of a review change and
+	// its record stays.
+	fieldManager = v1alpha1.ScannerFieldManagerPrefix + "review"
+	// mostConflicts is how often a write is decided anew because somebody else was faster.
+	mostConflicts = 5
+)
+
+// issues of the review as they are, and the names of those that cannot be read. They may outlive it for a moment, so
+// they are asked for where it is not there too.
+func (im *Importer) issues(ctx context.Context) (there []v1alpha1.ReviewIssue, unreadable []string, err error) {
+	name := Name(im.pr.Repository, im.pr.Number)
+	there, unreadable, err = importer.List[v1alpha1.ReviewIssue](ctx, im.client, im.pr.Namespace,
+		fields.OneTermEqualSelector("spec.reviewRef.name", name))
+	if err != nil {
+		return nil, nil, fmt.Errorf("list the issues of review %s: %w", name, err)
+	}
+	return there, unreadable, nil
+}
+
+// patchSpec writes after over before as object's spec, by a merge patch that carries the
+// resource version of before, and nothing where nothing differs. An apply would leave what
+// another manager has put into a list.
+func (im *Importer) patchSpec(ctx context.Context, object client.Object, before, after any) error {
+	from, err := json.Marshal(before)
+	if err != nil {
+		return err
+	}
+	to, err := json.Marshal(after)
+	if err != nil {
+		return err
+	}
+	spec, err := jsonpatch.CreateMergePatch(from, to)
+	if err != nil || bytes.Equal(spec, []byte("{}")) {
+		return err
+	}
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": object.GetResourceVersion()},
+		"spec":     json.RawMessage(spec),
+	})
+	if err != nil {
+		return err
+	}
+	return importer.Retry(ctx, func(ctx context.Context) error {
+		return im.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, body), client.FieldOwner(fieldManager))
+	})
+}
+
+func (im *Importer) create(ctx context.Context, object client.Object) error {
+	return importer.Retry(ctx, func(ctx context.Context) error {
+		return im.client.Create(ctx, object, client.FieldOwner(fieldManager))
+	})
+}
+
+// crossed says that the object is not as it was read: read it again and decide anew. It may
+// also be our own write, whose answer was lost.
+func crossed(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
+}
+
+func (im *Importer) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: im.pr.Namespace, Name: name}
+}
+
+// createReview makes the review, or returns the one that is there by now.
+func (im *Importer) createReview(ctx context.Context, spec v1alpha1.ReviewSpec) (*v1alpha1.Review, error) {
+	review := &v1alpha1.Review{ObjectMeta: im.meta(Name(im.pr.Repository, im.pr.Number)), Spec: spec}
+	err := im.create(ctx, review)
+	if apierrors.IsAlreadyExists(err) {
+		return im.review(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create review %s: %w", review.Name, err)
+	}
+	return review, nil
+}
+
+// writeReview brings the review to what next makes of it: the last that an import writes.
+func (im *Importer) writeReview(ctx context.Context, review *v1alpha1.Review,
+	next func(*v1alpha1.ReviewSpec) (v1alpha1.ReviewSpec, error)) error {
+	for conflicts := 0; ; conflicts++ {
+		spec, err := next(specOf(review))
+		if err != nil {
+			return err
+		}
+		if review == nil {
+			review = &v1alpha1.Review{ObjectMeta: im.meta(Name(im.pr.Repository, im.pr.Number)), Spec: spec}
+			err = im.create(ctx, review)
+		} else {
+			err = im.patchSpec(ctx, review, review.Spec, spec)
+		}
+		switch {
+		case err == nil:
+			return nil
+		case !crossed(err) || conflicts == mostConflicts:
+			return fmt.Errorf("write the review: %w", err)
+		}
+		if review, err = im.review(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// writeIssues carries out a plan. It returns at the first error that is not about one issue
+// alone, with what is done by then counted in the summary.
+func (im *Importer) writeIssues(ctx context.Context, p *plan, s *Summary) error {
+	w := &writer{im: im, plan: p, summary: s}
+	im.progress.Begin(len(p.changes))
+	im.options.OnProgress(0, len(p.changes))
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(im.options.Concurrency)
+	for i := range p.changes {
+		if groupCtx.Err() != nil {
+			break
+		}
+		group.Go(func() error { return w.one(groupCtx, &p.changes[i]) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+type writer struct {
+	im   *Importer
+	plan *plan
+
+	mu      sync.Mutex
+	summary *Summary
+}
+
+// one brings one issue to what the plan says of it.
+func (w *writer) one(ctx context.Context, ch *change) error {
+	current := ch.before
+	for conflicts := 0; ; conflicts++ {
+		if current == nil && ch.found == nil {
+			return nil // gone meanwhile, and not reported
+		}
+		next, err := w.write(ctx, ch, current)
+		switch {
+		case err == nil:
+			action := w.plan.action(ch, &next)
+			w.count(func(s *Summary) { s.add(action, ch.found) })
+			return nil
+		case apierrors.IsInvalid(err):
+			w.count(func(s *Summary) { s.refused(ch, err) })
+			return nil
+		case !crossed(err) || conflicts == mostConflicts:
+			return fmt.Errorf("write issue %s: %w", ch.name, err)
+		}
+		if current, err = w.im.issue(ctx, ch.name); err != nil {
+			return err
+		}
+	}
+}
+
+func (w *writer) write(ctx context.Context, ch *change,
+	current *v1alpha1.ReviewIssue) (v1alpha1.ReviewIssueSpec, error) {
+	if current == nil {
+		spec := w.plan.next(nil, ch.found)
+		return spec, w.im.create(ctx, &v1alpha1.ReviewIssue{ObjectMeta: w.im.meta(ch.name), Spec: spec})
+	}
+	spec := w.plan.next(&current.Spec, ch.found)
+	return spec, w.im.patchSpec(ctx, current.DeepCopy(), current.Spec, spec)
+}
+
+// issue of that name, or nil.
+func (im *Importer) issue(ctx context.Context, name string) (*v1alpha1.ReviewIssue, error) {
+	issue, odd, err := importer.Read[v1alpha1.ReviewIssue](ctx, im.client, im.pr.Namespace, name)
+	if odd {
+		err = errors.New(importer.PassedOver("issue", name))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read issue %s: %w", name, err)
+	}
+	return issue, nil
+}
+
+func (w *writer) count(add func(*Summary)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	add(w.summary)
+	w.im.options.OnProgress(w.im.progress.Add())
+}

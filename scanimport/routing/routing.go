@@ -1,0 +1,89 @@
+// Package routing finds out which projects of a repository the results of a file are about: a project is a folder, and
+// a result belongs to the project whose folder holds its file.
+package routing
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/appsec-dev/findings-operator/scanimport/provision"
+)
+
+// Project is a folder of a repository.
+type Project struct {
+	// Name is the project's id.
+	Name string
+	// Path is the folder from the root of the repository, as somebody wrote it; empty for the whole repository.
+	Path string
+}
+
+// Table holds the projects of one repository.
+type Table struct {
+	// projects in the order in which they are asked: the longest path first.
+	projects []Project
+	// growing is what NewTable was told.
+	growing bool
+}
+
+// NewTable returns the table of a repository's projects. growing says that imports create projects of folders, so that
+// there may be folders that are no projects yet.
+func NewTable(projects []Project, growing bool) *Table {
+	t := &Table{growing: growing}
+	for _, p := range projects {
+		t.projects = append(t.projects, Project{Name: p.Name, Path: provision.Clean(p.Path)})
+	}
+	slices.SortFunc(t.projects, func(a, b Project) int {
+		return cmp.Or(cmp.Compare(len(b.Path), len(a.Path)), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Name, b.Name))
+	})
+	return t
+}
+
+// Projects of the repository, the longest path first.
+func (t *Table) Projects() []Project { return t.projects }
+
+// Only returns the project of a repository that has just one. In one that is growing a folder is not all there is:
+// a scan of another folder that found nothing would close the findings of this one.
+func (t *Table) Only() (project string, is bool) {
+	if len(t.projects) != 1 || t.growing && t.projects[0].Path != "" {
+		return "", false
+	}
+	return t.projects[0].Name, true
+}
+
+// Holding returns the names of the projects whose folder is the longest one that holds the file. There is none if the
+// file is in no project's folder, and several if projects have the same folder. A result without a file is only in a
+// project that is the whole repository.
+func (t *Table) Holding(file string) []string {
+	file = provision.Clean(file)
+	for i, p := range t.projects {
+		if !holds(p.Path, file) {
+			continue
+		}
+		var names []string
+		for _, same := range t.projects[i:] {
+			if same.Path == p.Path {
+				names = append(names, same.Name)
+			}
+		}
+		return names
+	}
+	return nil
+}
+
+// Of returns the project that a file belongs to: the one that holds it, else the only one of the repository. It reports
+// false where that is none, or more than one.
+func (t *Table) Of(file string) (project string, ok bool) {
+	if only, is := t.Only(); is {
+		return only, true
+	}
+	if holding := t.Holding(file); len(holding) == 1 {
+		return holding[0], true
+	}
+	return "", false
+}
+
+func holds(folder, file string) bool {
+	rest, under := strings.CutPrefix(file, folder)
+	return under && (folder == "" || rest == "" || rest[0] == '/')
+}

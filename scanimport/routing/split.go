@@ -1,0 +1,178 @@
+package routing
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+)
+
+// Split gives each result to the project that it belongs to: a batch becomes one for each project in which it has
+// results, or of which the tool says that it looked at files. Only these are scanned. What is open in any other project
+// stays as it is, for nothing says that the tool looked there.
+//
+// In a repository of one project everything is that project's, and the batches stay as they are. In any other, a batch
+// that names no place is left out, unless it is incomplete or nothing else is left. The error says, for people, why the
+// batches cannot be given to projects.
+func (t *Table) Split(batches []*importer.Batch) ([]*importer.Batch, error) {
+	if _, is := t.Only(); is {
+		return batches, nil
+	}
+	if len(t.projects) == 0 {
+		return nil, errors.New("the repository has no project: have one created")
+	}
+	lost := &lost{table: t}
+	var out, idle []*importer.Batch
+	for _, b := range batches {
+		parts := t.split(b, lost)
+		if len(parts) == 0 {
+			idle = append(idle, b)
+			if len(b.Incomplete) > 0 {
+				lost.incomplete = append(lost.incomplete, b.Name())
+			}
+		}
+		out = append(out, parts...)
+	}
+	if err := lost.err(); err != nil {
+		return nil, err
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s: no result and no scanned file (an artifact with the role analysisTarget) says which of the projects %s was scanned: "+
+			"name the project, by POST /v2/repos/{id}/projects/{project_id}/scans", namesOf(idle), t)
+	}
+	slices.SortFunc(out, (*importer.Batch).Compare)
+	tell(out[0], idle)
+	return out, nil
+}
+
+func namesOf(batches []*importer.Batch) string {
+	names := make([]string, len(batches))
+	for i, b := range batches {
+		names[i] = b.Name()
+	}
+	return strings.Join(names, ", ")
+}
+
+// tell has a batch warn of those that are left out, and count what was skipped of them.
+func tell(b *importer.Batch, left []*importer.Batch) {
+	b.Skipped, b.Warnings = maps.Clone(b.Skipped), slices.Clone(b.Warnings)
+	for _, other := range left {
+		b.Warnings = append(b.Warnings, fmt.Sprintf("left out of this upload: %s, which reports nothing and names no scanned file. "+
+			"Which project it looked at is not known, so nothing was closed for it", other.Name()))
+		for reason, n := range other.Skipped {
+			if b.Skipped == nil {
+				b.Skipped = map[string]int{}
+			}
+			b.Skipped[other.Name()+", left out: "+reason] += n
+		}
+	}
+}
+
+// split returns the parts of a batch by the name of their project.
+func (t *Table) split(b *importer.Batch, lost *lost) []*importer.Batch {
+	parts := map[string]*importer.Batch{}
+	part := func(project string) *importer.Batch {
+		if parts[project] == nil {
+			one := *b
+			one.Project, one.Results, one.Suppressed, one.Scanned = project, nil, nil, nil
+			one.Skipped, one.Examples, one.Notes = map[string]int{}, nil, map[string]int{}
+			parts[project] = &one
+		}
+		return parts[project]
+	}
+	for i := range b.Results {
+		if project, ok := lost.place(&b.Results[i]); ok {
+			one := part(project)
+			one.Results = append(one.Results, b.Results[i])
+		}
+	}
+	for i := range b.Suppressed {
+		if project, ok := lost.place(&b.Suppressed[i]); ok {
+			one := part(project)
+			one.Suppressed = append(one.Suppressed, b.Suppressed[i])
+		}
+	}
+	for _, folder := range b.Scanned {
+		if project, ok := t.Of(folder); ok {
+			part(project)
+		}
+	}
+	var out []*importer.Batch
+	for _, project := range slices.Sorted(maps.Keys(parts)) {
+		out = append(out, parts[project])
+	}
+	if len(out) > 0 { // What is of no place is counted once.
+		out[0].Skipped, out[0].Examples, out[0].Notes = b.Skipped, b.Examples, b.Notes
+	}
+	return out
+}
+
+// lost are the results that belong to no project.
+type lost struct {
+	table *Table
+	// count of them, and the files of some.
+	count int
+	files []string
+	// several are projects of one folder that holds a file.
+	several []string
+	// incomplete are batches of tools that failed without a result.
+	incomplete []string
+}
+
+// mostNamed bounds how many files or projects a message names.
+const mostNamed = 5
+
+func (l *lost) place(r *sarif.Result) (project string, ok bool) {
+	file := r.Location.Path
+	if r.Location.Served() {
+		file = ""
+	}
+	if project, ok = l.table.Of(file); ok {
+		return project, true
+	}
+	l.count++
+	if holding := l.table.Holding(file); len(holding) > 1 && l.several == nil {
+		l.several = holding
+	}
+	if file == "" {
+		file = "a result without a file"
+	}
+	if len(l.files) < mostNamed && !slices.Contains(l.files, file) {
+		l.files = append(l.files, file)
+	}
+	return "", false
+}
+
+func (l *lost) err() error {
+	switch {
+	case l.several != nil:
+		return fmt.Errorf("the projects %s have the same spec.relativePath: give each its own", strings.Join(l.several, ", "))
+	case l.count > 0:
+		return fmt.Errorf("%d results belong to no project (%s): the repository has the projects %s; set spec.relativePath of the one that holds them",
+			l.count, strings.Join(l.files, ", "), l.table)
+	case len(l.incomplete) > 0:
+		return fmt.Errorf("%s did not run to its end and reports nothing", strings.Join(l.incomplete, ", "))
+	}
+	return nil
+}
+
+// String names the projects with their folders, as far as there is room.
+func (t *Table) String() string {
+	var names []string
+	for i, p := range t.projects {
+		if i == mostNamed {
+			names = append(names, fmt.Sprintf("and %d more", len(t.projects)-i))
+			break
+		}
+		folder := p.Path
+		if folder == "" {
+			folder = "the whole repository"
+		}
+		names = append(names, fmt.Sprintf("%s (%s)", p.Name, folder))
+	}
+	return strings.Join(names, ", ")
+}

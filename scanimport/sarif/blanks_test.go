@@ -1,0 +1,49 @@
+package sarif
+
+import (
+	"io"
+	"strings"
+	"testing"
+)
+
+// passed is what the decoder gets to see.
+func passed(t *testing.T, content string) string {
+	t.Helper()
+	all, err := io.ReadAll(&boundedReader{source: strings.NewReader(content), limits: DefaultLimits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(all)
+}
+
+// The decoder looks at blanks again with each piece that it reads: 48 MiB of them would take it minutes.
+func TestManyBlanksAreLeftOut(t *testing.T) {
+	t.Parallel()
+	blanks := strings.Repeat(" \n\t\r", 3*mostBlanks)
+	for name, content := range map[string]string{
+		"nothing else":  blanks,
+		"before":        blanks + file(`"results":[]`),
+		"between":       strings.Replace(file(`"results":[]`), `"results"`, blanks+`"results"`, 1),
+		"behind a name": strings.Replace(file(`"results":[]`), `"results"`, `"results"`+blanks, 1),
+		"in a list":     file(`"results":[` + blanks + `]`),
+		"behind":        file(`"results":[]`) + blanks,
+	} {
+		if got, want := len(passed(t, content)), len(content)-len(blanks)+mostBlanks; got != want {
+			t.Errorf("%s: %d bytes of %d are passed on, want %d", name, got, len(content), want)
+		}
+		_, err := Parse(strings.NewReader(content), Options{})
+		if empty := err != nil && strings.Contains(err.Error(), "empty"); empty != (name == "nothing else") || err != nil && !empty {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestBlanksInATextAndFewElsewhereStay(t *testing.T) {
+	t.Parallel()
+	few := strings.Repeat(" ", mostBlanks)
+	for _, content := range []string{`{"a":"x` + few + few + `\"` + few + `y"}`, "[" + few + "1," + few + "2" + few + "]"} {
+		if passed(t, content) != content {
+			t.Errorf("%.20q... is not passed on as it is", content)
+		}
+	}
+}

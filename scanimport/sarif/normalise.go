@@ -1,0 +1,312 @@
+package sarif
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Sentences of Run.Notes.
+const (
+	NoteRuleIndex    = "rule index out of range or of another rule: looked up by id"
+	NoteRuleConflict = "ruleId and rule.id differ: ruleId was taken"
+	NoteUnknownRule  = "the file does not describe the rule"
+	NoteNoLocation   = "no location in a file"
+)
+
+func normalise(run *wireRun, sourceRoot string, unfolded *budget) Run {
+	n := &normaliser{
+		wire:     run,
+		rules:    newRuleBook(run),
+		paths:    newPathBook(run, sourceRoot, unfolded),
+		notes:    map[string]int{},
+		ratings:  ratingsOf(string(run.tool.Driver.Name)),
+		unfolded: unfolded,
+	}
+	out := Run{
+		Tool:         strings.TrimSpace(string(run.tool.Driver.Name)),
+		ToolVersion:  firstOf(string(run.tool.Driver.SemanticVersion), string(run.tool.Driver.Version)),
+		AutomationID: strings.TrimSpace(string(run.automation.ID)),
+		StartedAt:    startedAt(run.invocations),
+		Incomplete:   incomplete(run),
+		Scanned:      n.paths.scanned(),
+		Total:        len(run.results),
+		Notes:        n.notes,
+	}
+	for _, p := range run.provenance {
+		out.Commit = firstOf(out.Commit, string(p.RevisionID))
+		out.Repository = firstOf(out.Repository, string(p.RepositoryURI))
+		out.Branch = firstOf(out.Branch, string(p.Branch))
+	}
+	for i := range run.results {
+		if !unfolded.spend(0) {
+			break // the file is refused
+		}
+		result, reason := n.result(i)
+		if reason != "" {
+			out.Skipped = append(out.Skipped, Skip{Index: i, RuleID: result.RuleID, Reason: reason})
+			continue
+		}
+		out.Results = append(out.Results, result)
+	}
+	return out
+}
+
+func incomplete(run *wireRun) string {
+	if !run.resultsGiven {
+		return "`results` is absent or null, so the tool did not get as far as to report"
+	}
+	for _, invocation := range run.invocations {
+		if invocation.ExecutionSuccessful != nil && !*invocation.ExecutionSuccessful {
+			return "the tool says that it failed (executionSuccessful is false)"
+		}
+	}
+	return ""
+}
+
+func startedAt(invocations []wireInvocation) time.Time {
+	var first time.Time
+	for _, invocation := range invocations {
+		t, err := time.Parse(time.RFC3339, string(invocation.StartTimeUTC))
+		if err == nil && (first.IsZero() || t.Before(first)) {
+			first = t.UTC()
+		}
+	}
+	return first
+}
+
+type normaliser struct {
+	wire  *wireRun
+	rules *ruleBook
+	paths *pathBook
+	notes map[string]int
+	// ratings are how the tool's levels are read.
+	ratings ratings
+	// unfolded bounds what paths and messages grow to.
+	unfolded *budget
+}
+
+func (n *normaliser) result(index int) (Result, SkipReason) {
+	wire := n.wire.results[index]
+	out := Result{Index: index}
+	if wire.notAnObject {
+		return out, SkipNotAnObject
+	}
+	if wire.tooLarge {
+		return out, SkipTooLarge
+	}
+	rule, id, notes, ok := n.rules.of(wire)
+	out.Rule, out.RuleID = rule, id
+	if reason := notAFinding(wire); reason != "" {
+		return out, reason
+	}
+	if !ok {
+		return out, SkipRuleIndex
+	}
+	out.Message = n.message(wire.Message, rule.messages)
+	if id == "" && strings.TrimSpace(out.Message) == "" {
+		return out, SkipEmpty
+	}
+	for _, note := range notes {
+		n.notes[note]++
+	}
+	out.Level = n.rules.level(wire, rule, id)
+	out.Location, out.Related = n.places(wire)
+	if out.Location.Path == "" {
+		n.notes[NoteNoLocation]++
+	}
+	out.Fingerprints = fingerprints(wire)
+	out.Fixes = fixes(wire.Fixes)
+	out.CWEs = resultCWEs(wire, rule)
+	out.Suppression = suppression(wire.Suppressions)
+	n.said(&out, wire)
+	return out, ""
+}
+
+// said adds what the tool says beyond the rule and the place: how bad it is in its own words, and
+// which vulnerability of which package it means.
+func (n *normaliser) said(out *Result, wire *wireResult) {
+	rule := out.Rule
+	out.Score = score(slices.Concat([]string{string(wire.Properties.SecuritySeverity), rule.securitySeverity},
+		rule.cvss)...)
+	word, given := toolSeverity(wire, rule, out.Message), n.rules.given(wire, rule, out.RuleID)
+	out.ToolSeverity = firstOf(word, given)
+	out.Severity = n.ratings.severity(rated{
+		securitySeverities: []string{string(wire.Properties.SecuritySeverity), rule.securitySeverity},
+		word:               word, score: out.Score, given: given, level: out.Level,
+	})
+	out.Endpoints = n.endpoints(wire, out.Message)
+	out.Package = packageOf(wire, rule, out.RuleID, out.Message)
+	out.Vulnerability = vulnerabilityOf(rule, out.RuleID, out.Message, out.Package)
+	if len(wire.Locations) > 0 {
+		for _, l := range wire.Locations[0].LogicalLocations {
+			out.Logical = append(out.Logical, Logical{string(l.Name), string(l.FullyQualifiedName), string(l.Kind)})
+		}
+	}
+}
+
+// notAFinding decides on what the result says of itself.
+func notAFinding(wire *wireResult) SkipReason {
+	switch {
+	case wire.Kind == "pass":
+		return SkipPass
+	case wire.Kind == "notApplicable":
+		return SkipNotApplicable
+	case wire.BaselineState == "absent":
+		return SkipAbsentInBaseline
+	}
+	return ""
+}
+
+// suppression is nil unless there is one, and none of them is rejected or not yet decided. An
+// empty list means that suppressions were looked for and none was found. Of several the first
+// that says why counts.
+func suppression(list []wireSuppression) *Suppression {
+	var out *Suppression
+	for _, s := range list {
+		if s.Status == "rejected" || s.Status == "underReview" {
+			return nil
+		}
+		why := strings.TrimSpace(string(s.Justification))
+		if out == nil || out.Justification == "" && why != "" {
+			out = &Suppression{InSource: s.Kind == "inSource", Justification: why}
+		}
+	}
+	return out
+}
+
+// mostPlaces bounds how many locations of one result are looked at: a code flow can have
+// thousands of steps.
+const mostPlaces = 64
+
+func (n *normaliser) places(wire *wireResult) (Location, []Location) {
+	var first Location
+	var related []Location
+	type place struct {
+		path string
+		line int32
+	}
+	seen := map[place]bool{}
+	looked := 0
+	add := func(w wireLocation, primary bool) {
+		if looked++; looked > mostPlaces {
+			return
+		}
+		location := n.location(w.PhysicalLocation)
+		key := place{location.Path, location.Line}
+		if location.Path == "" || seen[key] {
+			return
+		}
+		seen[key] = true
+		if primary && first.Path == "" {
+			first = location
+			return
+		}
+		related = append(related, location)
+	}
+	for _, l := range wire.Locations {
+		add(l, true)
+	}
+	for _, l := range wire.RelatedLocations {
+		add(l, false)
+	}
+	for _, flow := range wire.CodeFlows {
+		for _, thread := range flow.ThreadFlows {
+			for _, step := range thread.Locations {
+				add(step.Location, false)
+			}
+		}
+	}
+	if first.Path == "" && len(wire.Locations) > 0 {
+		// A region without a file still says where to look.
+		first = n.location(wire.Locations[0].PhysicalLocation)
+	}
+	return first, related
+}
+
+func (n *normaliser) location(w wirePhysicalLocation) Location {
+	return Location{
+		Path:    n.paths.path(w.ArtifactLocation),
+		Line:    int32(w.Region.StartLine.value(0)),   //nolint:gosec // integer is an int32
+		Column:  int32(w.Region.StartColumn.value(0)), //nolint:gosec // integer is an int32
+		Snippet: string(w.Region.Snippet.Text),
+		Context: string(w.ContextRegion.Snippet.Text),
+	}
+}
+
+func fingerprints(wire *wireResult) map[string]string {
+	if len(wire.Fingerprints)+len(wire.PartialFingerprints) == 0 {
+		return nil
+	}
+	out := make(map[string]string, len(wire.Fingerprints)+len(wire.PartialFingerprints))
+	for name, value := range wire.PartialFingerprints {
+		out[name] = string(value)
+	}
+	for name, value := range wire.Fingerprints {
+		out[name] = string(value)
+	}
+	return out
+}
+
+func fixes(list []wireFix) []Fix {
+	var out []Fix
+	for _, f := range list {
+		fix := Fix{Description: firstOf(string(f.Description.Text), string(f.Description.Markdown))}
+		for _, change := range f.ArtifactChanges {
+			for _, replacement := range change.Replacements {
+				fix.Inserted = append(fix.Inserted, string(replacement.InsertedContent.Text))
+			}
+		}
+		out = append(out, fix)
+	}
+	return out
+}
+
+// message puts the arguments in. Tools that give no arguments write braces as they are,
+// against the standard, so they are left alone then.
+func (n *normaliser) message(m wireMessage, strs map[string]string) string {
+	out := firstOf(string(m.Text), string(m.Markdown))
+	if out == "" && m.ID != "" {
+		out = strs[string(m.ID)]
+	}
+	if len(m.Arguments) == 0 {
+		return out
+	}
+	pairs := make([]string, 0, 2*len(m.Arguments)+4)
+	pairs = append(pairs, "{{", "{", "}}", "}")
+	for i, argument := range m.Arguments {
+		pairs = append(pairs, fmt.Sprintf("{%d}", i), string(argument))
+	}
+	filled := &filledText{}
+	// It fails where the text is full, and what is in it is kept.
+	_, _ = strings.NewReplacer(pairs...).WriteString(filled, out)
+	n.unfolded.spend(filled.Len())
+	return strings.ToValidUTF8(filled.String(), "")
+}
+
+// filledText takes mostText and no more.
+type filledText struct{ strings.Builder }
+
+var errFull = errors.New("the text is full")
+
+func (t *filledText) Write(p []byte) (int, error) { return t.WriteString(string(p)) }
+
+func (t *filledText) WriteString(s string) (int, error) {
+	room := mostText - t.Len()
+	if len(s) > room {
+		t.Builder.WriteString(s[:room])
+		return room, errFull
+	}
+	return t.Builder.WriteString(s)
+}
+
+func firstOf(values ...string) string {
+	for _, v := range values {
+		if strings.TrimSpace(v) != "" {
+			return v
+		}
+	}
+	return ""
+}

@@ -1,0 +1,218 @@
+package sarif
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Package is what a result says of the package that it is about.
+type Package struct {
+	// PURL is the package URL with its version. Empty: the file does not give it, and the
+	// ecosystem is not one whose package URLs need nothing but name and version.
+	PURL string
+	// Ecosystem is the package URL's type, for example "npm", or the tool's own word for it in lower
+	// case, for example "go-module". Empty: not known.
+	Ecosystem string
+	// Name as the tool writes it; never empty.
+	Name string
+	// Version that is installed or declared; empty where the file does not name it.
+	Version string
+	// FixedVersion as the tool writes it; empty where there is none, or the file does not name it.
+	FixedVersion string
+}
+
+// Logical is a logical location: a function, a resource, a package.
+type Logical struct {
+	Name, FullyQualifiedName, Kind string
+}
+
+var (
+	// grypePackage reads grype's message; osvPackage that of osv-scanner.
+	grypePackage = regexp.MustCompile(`\bin (\S{1,64}) package: (\S{1,256}), version (\S{1,256}) was found\b`)
+	osvPackage   = regexp.MustCompile(`\bPackage '(@?[^'@\s]{1,256})(?:@([^'\s]{1,256}))?' is vulnerable to\b`)
+	// nameAtVersion is how Snyk names a package in a logical location and a fix.
+	nameAtVersion = regexp.MustCompile(`^(@?[^@\s]{1,256})@(\S{1,256})$`)
+	upgradeTo     = regexp.MustCompile(`^Upgrade to (@?[^@\s]{1,256})@(\S{1,256})$`)
+)
+
+// packageOf returns the package that a result is about, or nil. What the result itself says comes
+// before what its rule says: a rule is often described by the first of its results alone.
+func packageOf(wire *wireResult, rule *Rule, ruleID, message string) *Package {
+	help := rule.labelled()
+	for _, read := range []func() *Package{
+		func() *Package { return labelledPackage(labelsOf(message)) },
+		func() *Package { return packageInMessage(message) },
+		func() *Package { return packageInLocation(wire, rule, ruleID, help) },
+		func() *Package { return labelledPackage(help) },
+	} {
+		if found := read(); found != nil {
+			found.complete(rule, help)
+			return found
+		}
+	}
+	return nil
+}
+
+func labelledPackage(labels map[string]string) *Package {
+	name := firstOf(labels["package"], labels["package name"], labels["vulnerable module"], labels["component"])
+	if name == "" {
+		return nil
+	}
+	found := &Package{
+		Ecosystem: strings.ToLower(firstOf(labels["package manager"], labels["package type"])),
+		Name:      name,
+		Version:   firstOf(labels["installed version"], labels["version"], labels["current version"]),
+		FixedVersion: firstOf(labels["fixed version"], labels["fix version"], labels["fixed in"],
+			labels["recommended version"]),
+	}
+	if found.Ecosystem == "" && labels["vulnerability"] != "" {
+		found.Ecosystem = strings.ToLower(labels["type"])
+	}
+	if purl := parsePURL(name); purl != nil {
+		purl.FixedVersion = found.FixedVersion
+		return purl
+	}
+	return found
+}
+
+func packageInMessage(message string) *Package {
+	if m := grypePackage.FindStringSubmatch(message); m != nil {
+		return &Package{Ecosystem: strings.ToLower(m[1]), Name: m[2], Version: m[3]}
+	}
+	if m := osvPackage.FindStringSubmatch(message); m != nil {
+		return &Package{Name: m[1], Version: m[2]}
+	}
+	return nil
+}
+
+// packageInLocation reads a logical location that is a package URL, or a name with a version where
+// the rule is about a package.
+func packageInLocation(wire *wireResult, rule *Rule, ruleID string, help map[string]string) *Package {
+	aboutPackage := help["vulnerable module"] != "" || help["package manager"] != "" || vulnerabilityID.MatchString(ruleID)
+	for _, location := range wire.Locations {
+		for _, logical := range location.LogicalLocations {
+			name := firstOf(string(logical.FullyQualifiedName), string(logical.Name))
+			if purl := parsePURL(name); purl != nil {
+				return purl
+			}
+			m := nameAtVersion.FindStringSubmatch(name)
+			if m == nil || !aboutPackage {
+				continue
+			}
+			return &Package{
+				Ecosystem: strings.ToLower(help["package manager"]), Name: m[1], Version: m[2], FixedVersion: fixedByUpgrade(wire,
+					rule, m[1]),
+			}
+		}
+	}
+	return nil
+}
+
+// fixedByUpgrade reads the fix that upgrades the package itself, by its name or by that with which the
+// rule describes it; an upgrade of what depends on the package is no version of it.
+func fixedByUpgrade(wire *wireResult, rule *Rule, name string) string {
+	for _, fix := range wire.Fixes {
+		m := upgradeTo.FindStringSubmatch(string(fix.Description.Text))
+		if m != nil && (m[1] == name || strings.HasPrefix(m[1], name+"/") &&
+			strings.Contains(rule.FullDescription, m[1]+"@")) {
+			return m[2]
+		}
+	}
+	return ""
+}
+
+// complete takes from the rule what it says of the same package in the same version.
+func (p *Package) complete(rule *Rule, help map[string]string) {
+	if described := labelledPackage(help); described != nil && described.Name == p.Name &&
+		(p.Version == "" || described.Version == "" || p.Version == described.Version) {
+		p.Version = firstOf(p.Version, described.Version)
+		p.FixedVersion = firstOf(p.FixedVersion, described.FixedVersion)
+		p.Ecosystem = firstOf(p.Ecosystem, described.Ecosystem)
+	}
+	p.FixedVersion = firstOf(p.FixedVersion, help[fixedLabel(p.Name)])
+	if p.PURL == "" {
+		p.PURL = p.among(rule.purls)
+	}
+	if p.PURL == "" {
+		p.PURL = p.derived()
+	}
+	if purl := parsePURL(p.PURL); purl != nil {
+		p.Ecosystem = purl.Ecosystem
+	}
+	for _, value := range []*string{&p.Name, &p.Version, &p.FixedVersion} {
+		*value = strings.Join(strings.Fields(*value), " ")
+	}
+}
+
+// among returns the package URL of the same version and name, however the tool shortens the name.
+func (p *Package) among(purls []string) string {
+	for _, candidate := range purls {
+		purl := parsePURL(candidate)
+		if purl == nil || p.Version != "" && purl.Version != p.Version {
+			continue
+		}
+		if purl.Name == p.Name || strings.HasSuffix(purl.Name, "/"+p.Name) || strings.HasSuffix(purl.Name, ":"+p.Name) {
+			return candidate
+		}
+	}
+	return ""
+}
+
+// purlTypes are the ecosystems, by the tools' words, whose package URLs follow from a name and a version. Those
+// of operating systems do not: they name the distribution.
+var purlTypes = map[string]string{
+	"npm": "npm", "yarn": "npm", "pnpm": "npm", "pip": "pypi", "pypi": "pypi", "poetry": "pypi", "nuget": "nuget",
+	"maven": "maven", "gradle": "maven", "rubygems": "gem", "gem": "gem", "composer": "composer", "cargo": "cargo",
+	"golang": "golang", "gomodules": "golang", "go-module": "golang", "hex": "hex",
+}
+
+func (p *Package) derived() string {
+	purlType := purlTypes[p.Ecosystem]
+	if purlType == "" || p.Name == "" || p.Version == "" {
+		return ""
+	}
+	name := p.Name
+	if purlType == "maven" {
+		name = strings.Replace(name, ":", "/", 1)
+	}
+	segments := strings.Split(name, "/")
+	for i, segment := range segments {
+		segments[i] = purlEscape(segment)
+	}
+	return "pkg:" + purlType + "/" + strings.Join(segments, "/") + "@" + purlEscape(p.Version)
+}
+
+// purlEscape escapes a part of a package URL, "@" too, which begins its version.
+func purlEscape(s string) string { return strings.ReplaceAll(url.PathEscape(s), "@", "%40") }
+
+// distributions are the types of package URL whose namespace is the vendor and no part of the name.
+var distributions = []string{"alpm", "apk", "deb", "rpm"}
+
+// parsePURL takes a package URL apart; nil for what is none.
+func parsePURL(s string) *Package {
+	rest, is := strings.CutPrefix(s, "pkg:")
+	if !is || strings.ContainsAny(s, " \t\n") {
+		return nil
+	}
+	rest, _, _ = strings.Cut(rest, "#")
+	rest, _, _ = strings.Cut(rest, "?")
+	version := ""
+	if at := strings.LastIndexByte(rest, '@'); at > strings.LastIndexByte(rest, '/') {
+		rest, version = rest[:at], rest[at+1:]
+	}
+	purlType, name, _ := strings.Cut(strings.Trim(rest, "/"), "/")
+	purlType = strings.ToLower(purlType)
+	slash := strings.LastIndexByte(name, '/')
+	switch {
+	case slash >= 0 && slices.Contains(distributions, purlType):
+		name = name[slash+1:]
+	case slash >= 0 && purlType == "maven":
+		name = name[:slash] + ":" + name[slash+1:]
+	}
+	if name == "" {
+		return nil
+	}
+	return &Package{PURL: s, Ecosystem: purlType, Name: unescape(name), Version: unescape(version)}
+}

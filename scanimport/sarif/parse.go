@@ -1,0 +1,392 @@
+package sarif
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+)
+
+// version is the one version of SARIF that is read.
+const version = "2.1.0"
+
+// Options of Parse.
+type Options struct {
+	// Limits; DefaultLimits where zero.
+	Limits Limits
+	// SourceRoot is the folder, on the machine that scanned, from which paths count.
+	// Empty: what the file says.
+	SourceRoot string
+	// LateSourceRoot is asked for the SourceRoot once the file has been read to its end; nil: SourceRoot holds it.
+	LateSourceRoot func() (string, error)
+}
+
+// Parse reads one file. The error says, for people, why the file is refused; it does not
+// name the file.
+func Parse(r io.Reader, options Options) (*Log, error) {
+	if options.Limits == (Limits{}) {
+		options.Limits = DefaultLimits
+	}
+	// A byte order mark decides: PowerShell writes UTF-16, .NET writes UTF-8 with a mark.
+	decoded := transform.NewReader(r, unicode.BOMOverride(transform.Nop))
+	bounded := &boundedReader{source: decoded, limits: options.Limits}
+	p := &parser{decoder: json.NewDecoder(bounded), limits: options.Limits, rules: mostRules}
+	if err := p.file(); err != nil {
+		if bounded.violation != nil {
+			err = bounded.violation
+		}
+		return nil, explain(err)
+	}
+	if options.LateSourceRoot != nil {
+		var err error
+		if options.SourceRoot, err = options.LateSourceRoot(); err != nil {
+			return nil, err
+		}
+	}
+	log := &Log{Runs: make([]Run, 0, len(p.runs))}
+	unfolded := &budget{left: options.Limits.Bytes}
+	for i := range p.runs {
+		log.Runs = append(log.Runs, normalise(&p.runs[i], options.SourceRoot, unfolded))
+		p.runs[i] = wireRun{}
+		if !unfolded.spend(0) {
+			return nil, fmt.Errorf("its paths and messages unfold to more than %d MiB: no scanner writes that",
+				options.Limits.Bytes>>20)
+		}
+	}
+	return log, nil
+}
+
+func explain(err error) error {
+	var syntax *json.SyntaxError
+	switch {
+	case errors.Is(err, io.EOF):
+		return errors.New("the file is empty: the scanner may have failed before it wrote anything")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("not JSON: it ends too early, as a file does that was cut off")
+	case errors.As(err, &syntax):
+		return fmt.Errorf("not JSON: at byte %d: %w", syntax.Offset, syntax)
+	default:
+		return err
+	}
+}
+
+// wireRun is a run as read. Members may come in any order, so nothing is worked out
+// before the end.
+type wireRun struct {
+	tool        wireTool
+	invocations []wireInvocation
+	baseIDs     map[string]wireArtifactLocation
+	artifacts   []wireArtifact
+	provenance  []wireProvenance
+	automation  wireAutomation
+	// results are pointers: while a list of structs grows, two copies of it are held.
+	results      []*wireResult
+	resultsGiven bool
+}
+
+// parser walks a file member by member, so that of a large file only what is used is held.
+type parser struct {
+	decoder *json.Decoder
+	limits  Limits
+	runs    []wireRun
+	results int
+	// rules is how many more rules may come.
+	rules int
+}
+
+func (p *parser) file() error {
+	if err := p.open('{', "the file"); err != nil {
+		return err
+	}
+	var fileVersion text
+	versionGiven, runsGiven := false, false
+	err := p.members(func(name string) error {
+		switch name {
+		case "version":
+			versionGiven = true
+			if err := p.decode(name, &fileVersion); err != nil {
+				return err
+			}
+			return checkVersion(string(fileVersion))
+		case "runs":
+			given, err := p.array("runs", p.limits.Runs, p.run)
+			runsGiven = given
+			return err
+		}
+		return p.skip()
+	})
+	switch {
+	case err != nil:
+		return unexpectedEOF(err)
+	case !versionGiven:
+		return errors.New(`not SARIF 2.1.0: it has no member "version"`)
+	case !runsGiven:
+		return errors.New(`not SARIF 2.1.0: it has no member "runs"`)
+	case len(p.runs) == 0:
+		return errors.New("it holds no run, so no tool says anything: nothing to import")
+	}
+	if _, err := p.decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("not JSON: something follows the end of the document")
+	}
+	return nil
+}
+
+func checkVersion(v string) error {
+	if v != version {
+		return fmt.Errorf("not SARIF 2.1.0: its version is %q; have the scanner write 2.1.0, or convert the file (`sarif transform` of Microsoft's SARIF Multitool does)", v)
+	}
+	return nil
+}
+
+func (p *parser) run() error {
+	if err := p.open('{', fmt.Sprintf("runs[%d]", len(p.runs))); err != nil {
+		return err
+	}
+	var run wireRun
+	err := p.members(func(name string) error {
+		switch name {
+		case "tool":
+			return p.tool(&run.tool)
+		case "invocations":
+			return each(p, name, mostParts, &run.invocations)
+		case "originalUriBaseIds":
+			return p.decode(name, &run.baseIDs)
+		case "artifacts":
+			return each(p, name, mostArtifacts, &run.artifacts)
+		case "automationDetails":
+			return p.decode(name, &run.automation)
+		case "versionControlProvenance":
+			return each(p, name, mostParts, &run.provenance)
+		case "results":
+			given, err := p.array(fmt.Sprintf("runs[%d].results", len(p.runs)), p.limits.Results, func() error {
+				return p.result(&run)
+			})
+			run.resultsGiven = given
+			return err
+		}
+		return p.skip()
+	})
+	p.runs = append(p.runs, run)
+	return err
+}
+
+func (p *parser) result(run *wireRun) error {
+	if p.results++; p.results > p.limits.Results {
+		return fmt.Errorf("more than %d results: split the file, or have the scanner report less", p.limits.Results)
+	}
+	var raw json.RawMessage
+	if err := p.decoder.Decode(&raw); err != nil {
+		return err
+	}
+	var result wireResult
+	switch {
+	case len(raw) == 0 || raw[0] != '{':
+		result.notAnObject = true
+	case len(raw) > mostElement:
+		result.tooLarge = true
+	default:
+		if err := lenient(json.Unmarshal(raw, &result)); err != nil {
+			return err
+		}
+		result.trim()
+	}
+	run.results = append(run.results, &result)
+	return nil
+}
+
+// members calls visit for each member of the object that was opened; visit reads its
+// value. A member given twice is refused, for then two readers can see two files.
+func (p *parser) members(visit func(name string) error) error {
+	seen := map[string]bool{}
+	for p.decoder.More() {
+		token, err := p.decoder.Token()
+		if err != nil {
+			return err
+		}
+		name, ok := token.(string)
+		if !ok {
+			return fmt.Errorf("not JSON: a member's name is %v", token)
+		}
+		if seen[name] {
+			return fmt.Errorf("not SARIF 2.1.0: the member %q is there twice", name)
+		}
+		seen[name] = true
+		if err := visit(name); err != nil {
+			return err
+		}
+	}
+	_, err := p.decoder.Token()
+	return err
+}
+
+// array calls element for each element, which reads it. It reports whether there was an
+// array at all: null is none.
+func (p *parser) array(what string, most int, element func() error) (bool, error) {
+	token, err := p.decoder.Token()
+	if err != nil {
+		return false, err
+	}
+	if token == nil {
+		return false, nil
+	}
+	if token != json.Delim('[') {
+		return false, fmt.Errorf("not SARIF 2.1.0: %s is not an array", what)
+	}
+	for n := 0; p.decoder.More(); n++ {
+		if n >= most {
+			return false, fmt.Errorf("%s holds more than %d entries: split the file", what, most)
+		}
+		if err := element(); err != nil {
+			return false, err
+		}
+	}
+	_, err = p.decoder.Token()
+	return true, err
+}
+
+func (p *parser) open(delimiter json.Delim, what string) error {
+	token, err := p.decoder.Token()
+	if err != nil {
+		return err
+	}
+	if token != delimiter {
+		return fmt.Errorf("not SARIF 2.1.0: %s is not an object", what)
+	}
+	return nil
+}
+
+// decode reads one value as a whole.
+func (p *parser) decode(what string, into any) error {
+	var raw json.RawMessage
+	if err := p.decoder.Decode(&raw); err != nil {
+		return err
+	}
+	if len(raw) > mostElement {
+		return fmt.Errorf("%s holds a value of more than %d MiB: no scanner writes that", what, mostElement>>20)
+	}
+	return lenient(json.Unmarshal(raw, into))
+}
+
+// each reads a list entry by entry. What is no list counts as none.
+func each[T any](p *parser, what string, most int, into *[]T) error {
+	return p.list(func() error {
+		if len(*into) == most {
+			return fmt.Errorf("%s holds more than %d entries: no scanner writes that", what, most)
+		}
+		var element T
+		if err := p.decode(what, &element); err != nil {
+			return err
+		}
+		*into = append(*into, element)
+		return nil
+	})
+}
+
+// tool reads rules one by one: there may be thousands, of which the texts are long.
+func (p *parser) tool(into *wireTool) error {
+	return p.object(func(name string) error {
+		switch name {
+		case "driver":
+			return p.component(&into.Driver)
+		case "extensions":
+			return p.list(func() error {
+				if len(into.Extensions) == mostParts {
+					return fmt.Errorf("extensions holds more than %d entries: no scanner writes that", mostParts)
+				}
+				var extension wireComponent
+				err := p.component(&extension)
+				into.Extensions = append(into.Extensions, extension)
+				return err
+			})
+		}
+		return p.skip()
+	})
+}
+
+func (p *parser) component(into *wireComponent) error {
+	fields := map[string]*text{"name": &into.Name, "guid": &into.GUID, "semanticVersion": &into.SemanticVersion,
+		"version": &into.Version}
+	return p.object(func(name string) error {
+		if field, known := fields[name]; known {
+			return p.decode(name, field)
+		}
+		if name != "rules" {
+			return p.skip()
+		}
+		return p.list(func() error {
+			if p.rules--; p.rules < 0 {
+				return fmt.Errorf("more than %d rules: no scanner has them", mostRules)
+			}
+			var rule wireRule
+			if err := p.decode(name, &rule); err != nil {
+				return err
+			}
+			rule.trim()
+			into.Rules = append(into.Rules, rule)
+			return nil
+		})
+	})
+}
+
+// object is members for an object that may be something else: that counts as an empty one.
+func (p *parser) object(visit func(name string) error) error {
+	opened, err := p.opens('{')
+	if err != nil || !opened {
+		return err
+	}
+	return p.members(visit)
+}
+
+// list calls element for each entry, which reads it. What is no list counts as an empty one.
+func (p *parser) list(element func() error) error {
+	opened, err := p.opens('[')
+	if err != nil || !opened {
+		return err
+	}
+	for p.decoder.More() {
+		if err := element(); err != nil {
+			return err
+		}
+	}
+	_, err = p.decoder.Token()
+	return err
+}
+
+// opens reads what opens the value that is wanted; any other value it reads to its end.
+func (p *parser) opens(delimiter json.Delim) (bool, error) {
+	token, err := p.decoder.Token()
+	if err != nil || token == delimiter {
+		return err == nil, err
+	}
+	depth := 0
+	for {
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+		if depth == 0 {
+			return false, nil
+		}
+		if token, err = p.decoder.Token(); err != nil {
+			return false, err
+		}
+	}
+}
+
+func (p *parser) skip() error {
+	var ignored json.RawMessage
+	return p.decoder.Decode(&ignored)
+}
+
+// unexpectedEOF tells a file that ends too early from an empty one.
+func unexpectedEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

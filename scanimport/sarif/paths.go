@@ -1,0 +1,227 @@
+package sarif
+
+import (
+	"maps"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+)
+
+// pathBook turns artifact locations into paths from the root of the source.
+//
+// A scanner that writes file:// URIs names the machine that it ran on. What is known to be
+// the root there is taken off: the folder that the user names, a base of
+// originalUriBaseIds that is called a root, the working directory of the invocation. The
+// folder that the paths happen to have in common is not: it moves when findings come and
+// go, and with it would every finding's identity.
+type pathBook struct {
+	artifacts []wireArtifact
+	bases     map[string]wireArtifactLocation
+	// roots are absolute folders on the machine that scanned, ending in "/", most trusted first.
+	roots []string
+	// known are the paths of locations that came before: most come many times.
+	known map[place]string
+	// unfolded bounds what all paths together grow to.
+	unfolded *budget
+}
+
+// place is a location by what its path is made of.
+type place struct {
+	uri, base text
+	index     int
+}
+
+// mostKnown bounds how many paths are remembered.
+const mostKnown = 100_000
+
+// rootNames are what tools call the root of the source in originalUriBaseIds.
+var rootNames = []string{"SRCROOT", "ROOTPATH", "PROJECTROOT", "REPOROOT", "REPO_ROOT", "SOURCEROOT", "ROOT"}
+
+func newPathBook(run *wireRun, sourceRoot string, unfolded *budget) *pathBook {
+	book := &pathBook{artifacts: run.artifacts, bases: run.baseIDs, known: map[place]string{}, unfolded: unfolded}
+	if sourceRoot != "" {
+		book.addRoot(sourceRoot)
+	}
+	for _, root := range rootNames {
+		for _, id := range []string{root, "%" + root + "%"} {
+			if base, there := run.baseIDs[id]; there {
+				book.addRoot(string(base.URI))
+			}
+		}
+	}
+	for _, invocation := range run.invocations {
+		if l := invocation.WorkingDirectory; l.URIBaseID == "" {
+			book.addRoot(string(l.URI))
+		}
+	}
+	return book
+}
+
+func (b *pathBook) addRoot(uri string) {
+	folder, kind := decode(shorten(uri, mostURI))
+	if kind != absolutePath || folder == "/" {
+		return
+	}
+	b.roots = append(b.roots, strings.TrimSuffix(folder, "/")+"/")
+}
+
+// path returns the normalised path of a location, or "".
+func (b *pathBook) path(location wireArtifactLocation) string {
+	key := place{location.URI, location.URIBaseID, location.Index.value(-1)}
+	if path, known := b.known[key]; known {
+		return path
+	}
+	path := b.find(location)
+	b.unfolded.spend(len(path))
+	if len(b.known) < mostKnown {
+		b.known[key] = path
+	}
+	return path
+}
+
+// mostScanned bounds how many folders of scanned files are kept, and mostScannedText how long all of them are.
+const (
+	mostScanned     = 10_000
+	mostScannedText = 1 << 20
+)
+
+// scanned are the folders of the files at which the tool was to look.
+func (b *pathBook) scanned() []string {
+	folders := map[string]bool{}
+	length := 0
+	for i := range b.artifacts {
+		if !b.artifacts[i].Target {
+			continue
+		}
+		file := b.resolve(b.artifacts[i].Location, 0)
+		if file == "" || (&Location{Path: file}).Served() {
+			continue
+		}
+		folder := strings.TrimSuffix(path.Dir(file), ".")
+		if folders[folder] {
+			continue
+		}
+		if length += len(folder); len(folders) == mostScanned || length > mostScannedText {
+			break
+		}
+		folders[strings.Clone(folder)] = true
+	}
+	return slices.Sorted(maps.Keys(folders))
+}
+
+func (b *pathBook) find(location wireArtifactLocation) string {
+	if location.URI == "" {
+		index := location.Index.value(-1)
+		if index < 0 || index >= len(b.artifacts) {
+			return ""
+		}
+		location = b.artifacts[index].Location
+	}
+	return b.resolve(location, 0)
+}
+
+// mostBases bounds a chain of uriBaseIds, which a file can make endless.
+const mostBases = 8
+
+func (b *pathBook) resolve(location wireArtifactLocation, depth int) string {
+	decoded, kind := decode(shorten(string(location.URI), mostURI))
+	switch kind {
+	case otherURI:
+		return decoded
+	case absolutePath:
+		return b.fromRoot(decoded)
+	}
+	base, there := b.bases[string(location.URIBaseID)]
+	if there && depth < mostBases && base.URI != "" {
+		folder, baseKind := decode(shorten(string(base.URI), mostURI))
+		switch baseKind {
+		case absolutePath:
+			// Under a known root the base counts; else the base is taken to be the root.
+			joined := path.Join(folder, decoded)
+			for _, root := range b.roots {
+				if rest, under := strings.CutPrefix(joined, root); under {
+					return clean(rest)
+				}
+			}
+		case relativePath:
+			base.URI = text(strings.TrimSuffix(string(base.URI), "/") + "/" + string(location.URI))
+			return b.resolve(base, depth+1)
+		}
+	}
+	return clean(decoded)
+}
+
+func (b *pathBook) fromRoot(absolute string) string {
+	for _, root := range b.roots {
+		if rest, under := strings.CutPrefix(absolute, root); under {
+			return clean(rest)
+		}
+	}
+	return clean(absolute)
+}
+
+type uriKind int
+
+const (
+	relativePath uriKind = iota
+	absolutePath
+	otherURI
+)
+
+// decode takes a URI, or what tools write in its place, apart: percent-encoding is undone
+// once, backslashes become slashes, a Windows drive counts as a root.
+func decode(uri string) (string, uriKind) {
+	uri = strings.TrimSpace(uri)
+	scheme, rest, hasScheme := strings.Cut(uri, ":")
+	switch {
+	case hasScheme && strings.EqualFold(scheme, "file"):
+		rest = strings.TrimPrefix(rest, "//")
+		if rest != "" && rest[0] != '/' && !isDrive(rest) {
+			// file://host/path
+			_, after, _ := strings.Cut(rest, "/")
+			rest = "/" + after
+		}
+		return path.Clean("/" + slashes(unescape(rest))), absolutePath
+	case isDrive(uri):
+		return path.Clean("/" + slashes(uri)), absolutePath
+	case hasScheme && isScheme(scheme):
+		return uri, otherURI
+	}
+	decoded := slashes(unescape(uri))
+	if strings.HasPrefix(decoded, "/") {
+		return path.Clean(decoded), absolutePath
+	}
+	return decoded, relativePath
+}
+
+func unescape(s string) string {
+	if decoded, err := url.PathUnescape(s); err == nil {
+		return decoded
+	}
+	return s
+}
+
+func slashes(s string) string { return strings.ReplaceAll(s, `\`, "/") }
+
+// clean never leaves the root: "../../etc" is "etc".
+func clean(p string) string { return strings.TrimPrefix(path.Clean("/"+p), "/") }
+
+func isDrive(s string) bool {
+	return len(s) >= 3 && s[1] == ':' && (s[2] == '/' || s[2] == '\\') && isLetter(s[0])
+}
+
+func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+
+func isScheme(s string) bool {
+	if len(s) < 2 || !isLetter(s[0]) {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if !isLetter(c) && (c < '0' || c > '9') && c != '+' && c != '-' && c != '.' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,185 @@
+package sarif
+
+import "strings"
+
+// ruleBook finds the rule of a result: by index, in the driver or an extension, or by id.
+type ruleBook struct {
+	// components[0] is the driver; extension i is components[i+1].
+	components []component
+	byID       map[string]*Rule
+	overrides  map[string]string
+}
+
+type component struct {
+	name, guid string
+	rules      []*Rule
+}
+
+func newRuleBook(run *wireRun) *ruleBook {
+	book := &ruleBook{byID: map[string]*Rule{}, overrides: map[string]string{}}
+	book.add(&run.tool.Driver)
+	for i := range run.tool.Extensions {
+		book.add(&run.tool.Extensions[i])
+	}
+	for _, invocation := range run.invocations {
+		for _, o := range invocation.RuleConfigurationOverrides {
+			id := string(o.Descriptor.ID)
+			if id == "" {
+				if rule := book.at(book.component(o.Descriptor.ToolComponent), o.Descriptor.Index.value(-1)); rule != nil {
+					id = rule.ID
+				}
+			}
+			if id != "" && o.Configuration.Level != "" {
+				book.overrides[id] = string(o.Configuration.Level)
+			}
+		}
+	}
+	return book
+}
+
+func (b *ruleBook) add(wire *wireComponent) {
+	c := component{name: string(wire.Name), guid: string(wire.GUID), rules: make([]*Rule, 0, len(wire.Rules))}
+	for i := range wire.Rules {
+		rule := newRule(&wire.Rules[i])
+		c.rules = append(c.rules, rule)
+		// The first of several rules with one id is it; an index reaches the others.
+		if _, there := b.byID[rule.ID]; !there && rule.ID != "" {
+			b.byID[rule.ID] = rule
+		}
+	}
+	b.components = append(b.components, c)
+}
+
+func newRule(w *wireRule) *Rule {
+	rule := &Rule{
+		ID:               string(w.ID),
+		Name:             string(w.Name),
+		ShortDescription: firstOf(string(w.ShortDescription.Text), string(w.ShortDescription.Markdown)),
+		FullDescription:  firstOf(string(w.FullDescription.Text), string(w.FullDescription.Markdown)),
+		Help:             firstOf(string(w.Help.Text), string(w.Help.Markdown)),
+		HelpURI:          string(w.HelpURI),
+		Precision:        string(w.Properties.Precision),
+		level:            string(w.DefaultConfiguration.Level),
+		securitySeverity: string(w.Properties.SecuritySeverity),
+		severityWord: firstOf(string(w.Properties.Severity), string(w.Properties.IssueSeverity),
+			string(w.Properties.CVSS4Severity),
+			string(w.Properties.CVSS3Severity), string(w.Properties.CVSS2Severity)),
+		problemSeverity: string(w.Properties.ProblemSeverity),
+		messages:        make(map[string]string, len(w.MessageStrings)),
+	}
+	if rule.helpMarkdown = string(w.Help.Markdown); rule.helpMarkdown == rule.Help {
+		rule.helpMarkdown = ""
+	}
+	for _, tag := range w.Properties.Tags {
+		rule.Tags = append(rule.Tags, string(tag))
+	}
+	for _, cvss := range []text{w.Properties.CVSS4, w.Properties.CVSS3, w.Properties.CVSS2} {
+		rule.cvss = append(rule.cvss, string(cvss))
+	}
+	for _, purl := range w.Properties.PURLs {
+		rule.purls = append(rule.purls, string(purl))
+	}
+	for _, id := range w.DeprecatedIDs {
+		rule.deprecatedIDs = append(rule.deprecatedIDs, string(id))
+	}
+	for id, m := range w.MessageStrings {
+		rule.messages[id] = firstOf(string(m.Text), string(m.Markdown))
+	}
+	rule.CWEs = ruleCWEs(w)
+	return rule
+}
+
+// of returns the rule of a result, never nil, and its id. ok is false where the result
+// names no rule but by an index that is out of range.
+func (b *ruleBook) of(wire *wireResult) (rule *Rule, id string, notes []string, ok bool) {
+	id = firstOf(string(wire.RuleID), string(wire.Rule.ID))
+	if wire.RuleID != "" && wire.Rule.ID != "" && wire.RuleID != wire.Rule.ID {
+		notes = append(notes, NoteRuleConflict)
+	}
+	index := wire.Rule.Index.value(wire.RuleIndex.value(-1))
+	if index >= 0 {
+		rule = b.at(b.component(wire.Rule.ToolComponent), index)
+		if rule != nil && (id == "" || matches(id, rule.ID)) {
+			return rule, firstOf(id, rule.ID, rule.Name), notes, true
+		}
+		if id == "" {
+			return &Rule{}, "", notes, false
+		}
+		notes = append(notes, NoteRuleIndex)
+	}
+	if rule = b.find(id); rule == nil {
+		rule = &Rule{ID: id}
+		notes = append(notes, NoteUnknownRule)
+	}
+	return rule, id, notes, true
+}
+
+// component returns the index in components; -1 for one that is not there.
+func (b *ruleBook) component(ref wireComponRef) int {
+	if i := ref.Index.value(-1); i >= 0 {
+		if i+1 < len(b.components) {
+			return i + 1
+		}
+		return -1
+	}
+	for i, c := range b.components {
+		if ref.GUID != "" && c.guid == string(ref.GUID) || ref.GUID == "" && ref.Name != "" && c.name == string(ref.Name) {
+			return i
+		}
+	}
+	return 0
+}
+
+func (b *ruleBook) at(component, index int) *Rule {
+	if component < 0 || index < 0 || index >= len(b.components[component].rules) {
+		return nil
+	}
+	return b.components[component].rules[index]
+}
+
+// find looks an id up; a hierarchical one ("A/B/C") falls back on what it is part of.
+func (b *ruleBook) find(id string) *Rule {
+	for level := 0; id != "" && level < mostLevels; level++ {
+		if rule := b.byID[id]; rule != nil {
+			return rule
+		}
+		cut := strings.LastIndexByte(id, '/')
+		if cut < 0 {
+			return nil
+		}
+		id = id[:cut]
+	}
+	return nil
+}
+
+// matches says whether a result's rule id can be of the rule with that id.
+func matches(id, ruleID string) bool {
+	return id == ruleID || ruleID == "" || strings.HasPrefix(id, ruleID+"/")
+}
+
+// level is the result's own, else what SARIF 2.1.0, 3.27.10, derives.
+func (b *ruleBook) level(wire *wireResult, rule *Rule, id string) string {
+	if !known(string(wire.Level)) && wire.Kind != "" && wire.Kind != "fail" {
+		return "none"
+	}
+	return firstOf(b.given(wire, rule, id), "warning")
+}
+
+// given is the level that the file gives a result: its own, else an override's, else the rule's; empty
+// where it gives none.
+func (b *ruleBook) given(wire *wireResult, rule *Rule, id string) string {
+	for _, level := range []string{string(wire.Level), b.overrides[id], b.overrides[rule.ID], rule.level} {
+		if known(level) {
+			return level
+		}
+	}
+	return ""
+}
+
+func known(level string) bool {
+	switch level {
+	case "error", "warning", "note", "none":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,168 @@
+package sarif
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// ratings are how a tool rates where it rates otherwise than by SARIF's levels.
+type ratings struct {
+	// sameForAll is the level that the tool writes for every result, so that it says nothing.
+	sameForAll string
+	// unrated is the severity of a result of which the tool says nothing; medium where empty.
+	unrated v1alpha1.Level
+}
+
+// toolRatings are the tools whose levels mislead, by how their names begin in lower case. A score or a
+// word of the tool's own comes before any of it.
+var toolRatings = []struct {
+	tool string
+	ratings
+}{
+	// Without its platform Checkov rates nothing, and writes error; so does Polyspace.
+	{"checkov", ratings{sameForAll: "error"}},
+	{"polyspace", ratings{sameForAll: "error"}},
+	// Scanners of secrets rate nothing: what each finds opens a door, until somebody has looked.
+	{"gitleaks", ratings{unrated: v1alpha1.LevelHigh}},
+	{"trufflehog", ratings{unrated: v1alpha1.LevelHigh}},
+	{"detect-secrets", ratings{unrated: v1alpha1.LevelHigh}},
+	{"noseyparker", ratings{unrated: v1alpha1.LevelHigh}},
+	{"nosey parker", ratings{unrated: v1alpha1.LevelHigh}},
+	{"kingfisher", ratings{unrated: v1alpha1.LevelHigh}},
+}
+
+func ratingsOf(tool string) ratings {
+	tool = strings.ToLower(strings.TrimSpace(tool))
+	for _, known := range toolRatings {
+		if strings.HasPrefix(tool, known.tool) {
+			return known.ratings
+		}
+	}
+	return ratings{}
+}
+
+// rated is all that a file says of how bad a result is.
+type rated struct {
+	// securitySeverities of the result and its rule: a score from 0 to 10, or a word.
+	securitySeverities []string
+	// word is the tool's own; score is that of securitySeverities, else a CVSS base score.
+	word, score string
+	// given is the level that the file gives, empty where it gives none; level is what SARIF derives.
+	given, level string
+}
+
+// severity takes the first that says anything: the security severities, the tool's own word, the CVSS
+// score, the level. Anything may stand there: "undefined", "null" and 0 say nothing.
+func (t ratings) severity(r rated) v1alpha1.Level {
+	for _, s := range append(slices.Clone(r.securitySeverities), r.word, r.score) {
+		if severity, ok := securitySeverity(s); ok {
+			return severity
+		}
+	}
+	unrated := t.unrated
+	if unrated == "" {
+		unrated = v1alpha1.LevelMedium
+	}
+	switch {
+	case r.given != "" && r.given == t.sameForAll, r.given == "" && r.level == "warning":
+		return unrated
+	case r.level == "error":
+		return v1alpha1.LevelHigh
+	case r.level == "warning":
+		return v1alpha1.LevelMedium
+	default:
+		return v1alpha1.LevelLow
+	}
+}
+
+func securitySeverity(s string) (v1alpha1.Level, bool) {
+	s = strings.ToLower(strings.TrimSpace(s))
+	if score, err := strconv.ParseFloat(s, 64); err == nil {
+		switch {
+		case score >= 7: // from 9.0 on critical, which this vocabulary counts as high
+			return v1alpha1.LevelHigh, true
+		case score >= 4:
+			return v1alpha1.LevelMedium, true
+		case score > 0:
+			return v1alpha1.LevelLow, true
+		}
+		return "", false
+	}
+	switch s {
+	case "critical", "high", "important", "blocker", "severe":
+		return v1alpha1.LevelHigh, true
+	case "medium", "moderate", "major":
+		return v1alpha1.LevelMedium, true
+	case "low", "minor", "negligible", "info", "informational":
+		return v1alpha1.LevelLow, true
+	}
+	return "", false
+}
+
+// score returns the first of the values that is a score above 0 and at most 10, with one digit after the
+// point, or "". Anything may stand there: see severity.
+func score(values ...string) string {
+	for _, s := range values {
+		f, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+		if err == nil && f > 0 && f <= 10 {
+			return strconv.FormatFloat(max(f, 0.1), 'f', 1, 64)
+		}
+	}
+	return ""
+}
+
+var (
+	// severityTag is a tag that is a severity and nothing else, as gosec and Trivy give.
+	severityTag = regexp.MustCompile(`^(?i:critical|high|medium|moderate|low|negligible|informational|info|unknown)$`)
+	// severityInTitle is how Snyk begins a rule's title; severityInSentence how grype begins a message.
+	severityInTitle    = regexp.MustCompile(`^(?i:(critical|high|medium|low)) severity\b`)
+	severityInSentence = regexp.MustCompile(`^An? (?i:(critical|high|medium|low|negligible|unknown)) vulnerability in\b`)
+)
+
+// longestWord bounds the tool's own word for a severity, in bytes.
+const longestWord = 64
+
+// toolSeverity returns the tool's own word for the severity of a result: a property, what the message
+// or the rule's help say, a tag; empty where it has none.
+func toolSeverity(wire *wireResult, rule *Rule, message string) string {
+	words := []string{
+		string(wire.Properties.Severity), string(wire.Properties.IssueSeverity),
+		notNumber(string(wire.Properties.SecuritySeverity)),
+		labelsOf(message)["severity"], submatch(severityInSentence, message), submatch(severityInTitle,
+			rule.ShortDescription),
+		rule.severityWord, rule.labelled()["severity"],
+	}
+	for _, tag := range rule.Tags {
+		if severityTag.MatchString(tag) {
+			words = append(words, tag)
+		}
+	}
+	for _, word := range append(words, notNumber(rule.securitySeverity), rule.problemSeverity) {
+		if word = strings.TrimSpace(word); word != "" && len(word) <= longestWord {
+			return word
+		}
+	}
+	return ""
+}
+
+// notNumber returns a security severity that is a word that says something.
+func notNumber(s string) string {
+	if _, err := strconv.ParseFloat(strings.TrimSpace(s), 64); err == nil {
+		return ""
+	}
+	if _, known := securitySeverity(s); known {
+		return s
+	}
+	return ""
+}
+
+func submatch(pattern *regexp.Regexp, s string) string {
+	if m := pattern.FindStringSubmatch(s); m != nil {
+		return m[1]
+	}
+	return ""
+}

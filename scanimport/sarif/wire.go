@@ -1,0 +1,323 @@
+package sarif
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The wire types hold the few members that are used. A member of the wrong type is left
+// at its zero value and the rest is read all the same: see lenient.
+
+type wireTool struct {
+	Driver     wireComponent   `json:"driver"`
+	Extensions []wireComponent `json:"extensions"`
+}
+
+type wireComponent struct {
+	Name            text       `json:"name"`
+	GUID            text       `json:"guid"`
+	SemanticVersion text       `json:"semanticVersion"`
+	Version         text       `json:"version"`
+	Rules           []wireRule `json:"rules"`
+}
+
+type wireRule struct {
+	ID                   text                       `json:"id"`
+	Name                 text                       `json:"name"`
+	ShortDescription     wireMultiformat            `json:"shortDescription"`
+	FullDescription      wireMultiformat            `json:"fullDescription"`
+	Help                 wireMultiformat            `json:"help"`
+	HelpURI              text                       `json:"helpUri"`
+	MessageStrings       map[string]wireMultiformat `json:"messageStrings"`
+	DefaultConfiguration wireConfiguration          `json:"defaultConfiguration"`
+	Relationships        []wireRelationship         `json:"relationships"`
+	DeprecatedIDs        []text                     `json:"deprecatedIds"`
+	Properties           wireProperties             `json:"properties"`
+}
+
+type wireConfiguration struct {
+	Level text `json:"level"`
+}
+
+type wireRelationship struct {
+	Target wireReference `json:"target"`
+}
+
+// wireReference points at a reporting descriptor: a rule or a taxon.
+type wireReference struct {
+	ID            text          `json:"id"`
+	Index         *integer      `json:"index"`
+	ToolComponent wireComponRef `json:"toolComponent"`
+}
+
+type wireComponRef struct {
+	Name  text     `json:"name"`
+	GUID  text     `json:"guid"`
+	Index *integer `json:"index"`
+}
+
+type wireProperties struct {
+	SecuritySeverity text    `json:"security-severity"`
+	Precision        text    `json:"precision"`
+	Tags             []text  `json:"tags"`
+	CWE              anyText `json:"cwe"`
+	PURLs            []text  `json:"purls"`
+	CVSS4            text    `json:"cvssv4_baseScore"`
+	CVSS3            text    `json:"cvssv3_baseScore"`
+	CVSS2            text    `json:"cvssv2_score"`
+	CVSS4Severity    text    `json:"cvssv4_baseSeverity"`
+	CVSS3Severity    text    `json:"cvssv3_baseSeverity"`
+	CVSS2Severity    text    `json:"cvssv2_severity"`
+	// Severity and what follows it are the words that tools have for it.
+	Severity        text `json:"severity"`
+	IssueSeverity   text `json:"issue_severity"`
+	ProblemSeverity text `json:"problem.severity"`
+}
+
+type wireMessage struct {
+	Text      text   `json:"text"`
+	Markdown  text   `json:"markdown"`
+	ID        text   `json:"id"`
+	Arguments []text `json:"arguments"`
+}
+
+type wireMultiformat struct {
+	Text     text `json:"text"`
+	Markdown text `json:"markdown"`
+}
+
+type wireInvocation struct {
+	ExecutionSuccessful        *bool                `json:"executionSuccessful"`
+	StartTimeUTC               text                 `json:"startTimeUtc"`
+	WorkingDirectory           wireArtifactLocation `json:"workingDirectory"`
+	RuleConfigurationOverrides []wireOverride       `json:"ruleConfigurationOverrides"`
+}
+
+type wireOverride struct {
+	Descriptor    wireReference     `json:"descriptor"`
+	Configuration wireConfiguration `json:"configuration"`
+}
+
+type wireAutomation struct {
+	ID text `json:"id"`
+}
+
+type wireProvenance struct {
+	RevisionID    text `json:"revisionId"`
+	RepositoryURI text `json:"repositoryUri"`
+	Branch        text `json:"branch"`
+}
+
+type wireArtifact struct {
+	Location wireArtifactLocation `json:"location"`
+	Target   analysisTarget       `json:"roles"`
+}
+
+type wireArtifactLocation struct {
+	URI       text     `json:"uri"`
+	URIBaseID text     `json:"uriBaseId"`
+	Index     *integer `json:"index"`
+}
+
+type wireResult struct {
+	RuleID              text              `json:"ruleId"`
+	RuleIndex           *integer          `json:"ruleIndex"`
+	Rule                wireReference     `json:"rule"`
+	Kind                text              `json:"kind"`
+	Level               text              `json:"level"`
+	Message             wireMessage       `json:"message"`
+	Locations           []wireLocation    `json:"locations"`
+	RelatedLocations    []wireLocation    `json:"relatedLocations"`
+	CodeFlows           []wireCodeFlow    `json:"codeFlows"`
+	Fingerprints        map[string]text   `json:"fingerprints"`
+	PartialFingerprints map[string]text   `json:"partialFingerprints"`
+	Suppressions        []wireSuppression `json:"suppressions"`
+	BaselineState       text              `json:"baselineState"`
+	Fixes               []wireFix         `json:"fixes"`
+	Taxa                []wireReference   `json:"taxa"`
+	WebRequest          wireWebRequest    `json:"webRequest"`
+	Properties          wireProperties    `json:"properties"`
+
+	// notAnObject marks an entry that could not be read at all, tooLarge one that was not.
+	notAnObject, tooLarge bool
+}
+
+// trim drops what of a result is never looked at, so that a list in it costs no memory once the
+// result is read.
+func (r *wireResult) trim() {
+	r.Message.Arguments = keep(r.Message.Arguments, mostValues)
+	r.Locations, r.RelatedLocations = keep(r.Locations, mostPlaces), keep(r.RelatedLocations, mostPlaces)
+	for i := range r.Locations {
+		r.Locations[i].LogicalLocations = keep(r.Locations[i].LogicalLocations, mostLogical)
+	}
+	r.CodeFlows = keep(r.CodeFlows, mostPlaces)
+	steps := mostPlaces
+	for i := range r.CodeFlows {
+		r.CodeFlows[i].ThreadFlows = keep(r.CodeFlows[i].ThreadFlows, mostPlaces)
+		for j := range r.CodeFlows[i].ThreadFlows {
+			thread := &r.CodeFlows[i].ThreadFlows[j]
+			thread.Locations = keep(thread.Locations, steps)
+			steps -= len(thread.Locations)
+		}
+	}
+	r.Fingerprints, r.PartialFingerprints = keepOf(r.Fingerprints, mostValues), keepOf(r.PartialFingerprints, mostValues)
+	r.Fixes = keep(r.Fixes, mostPlaces)
+	for i := range r.Fixes {
+		r.Fixes[i].ArtifactChanges = keep(r.Fixes[i].ArtifactChanges, mostPlaces)
+		for j := range r.Fixes[i].ArtifactChanges {
+			change := &r.Fixes[i].ArtifactChanges[j]
+			change.Replacements = keep(change.Replacements, mostPlaces)
+		}
+	}
+	r.Taxa, r.Properties.Tags = keep(r.Taxa, mostPlaces), keep(r.Properties.Tags, mostValues)
+}
+
+func (r *wireRule) trim() {
+	r.Relationships, r.Properties.Tags = keep(r.Relationships, mostValues), keep(r.Properties.Tags, mostValues)
+	r.DeprecatedIDs, r.Properties.PURLs = keep(r.DeprecatedIDs, mostValues), keep(r.Properties.PURLs, mostValues)
+	r.MessageStrings = keepOf(r.MessageStrings, mostValues)
+}
+
+type wireLocation struct {
+	PhysicalLocation wirePhysicalLocation `json:"physicalLocation"`
+	LogicalLocations []wireLogical        `json:"logicalLocations"`
+}
+
+type wireLogical struct {
+	Name               text `json:"name"`
+	FullyQualifiedName text `json:"fullyQualifiedName"`
+	Kind               text `json:"kind"`
+}
+
+type wirePhysicalLocation struct {
+	ArtifactLocation wireArtifactLocation `json:"artifactLocation"`
+	Region           wireRegion           `json:"region"`
+	ContextRegion    wireRegion           `json:"contextRegion"`
+}
+
+type wireRegion struct {
+	StartLine   *integer        `json:"startLine"`
+	StartColumn *integer        `json:"startColumn"`
+	Snippet     wireMultiformat `json:"snippet"`
+}
+
+type wireWebRequest struct {
+	Method text `json:"method"`
+	Target text `json:"target"`
+}
+
+type wireCodeFlow struct {
+	ThreadFlows []struct {
+		Locations []struct {
+			Location wireLocation `json:"location"`
+		} `json:"locations"`
+	} `json:"threadFlows"`
+}
+
+type wireSuppression struct {
+	Kind          text `json:"kind"`
+	Status        text `json:"status"`
+	Justification text `json:"justification"`
+}
+
+type wireFix struct {
+	Description     wireMultiformat `json:"description"`
+	ArtifactChanges []struct {
+		Replacements []struct {
+			InsertedContent wireMultiformat `json:"insertedContent"`
+		} `json:"replacements"`
+	} `json:"artifactChanges"`
+}
+
+// text is a string that some tools write as a number; any other value counts as absent.
+type text string
+
+// UnmarshalJSON never fails.
+func (t *text) UnmarshalJSON(data []byte) error {
+	*t = ""
+	if len(data) == 0 {
+		return nil
+	}
+	switch c := data[0]; {
+	case c == '"':
+		var s string
+		if err := json.Unmarshal(data, &s); err == nil {
+			*t = text(shorten(s, mostText))
+		}
+	case c == '-' || c >= '0' && c <= '9':
+		*t = text(shorten(string(data), mostText))
+	}
+	return nil
+}
+
+// anyText is a string or a list of strings, joined by blanks.
+type anyText string
+
+// UnmarshalJSON never fails.
+func (t *anyText) UnmarshalJSON(data []byte) error {
+	var list []text
+	if json.Unmarshal(data, &list) == nil {
+		var joined strings.Builder
+		for _, s := range list {
+			if joined.Len() > mostText {
+				break
+			}
+			joined.WriteString(string(s) + " ")
+		}
+		*t = anyText(joined.String())
+		return nil
+	}
+	var one text
+	_ = one.UnmarshalJSON(data)
+	*t = anyText(one)
+	return nil
+}
+
+// analysisTarget says that one of a list of roles is that of a file at which the tool was to look.
+type analysisTarget bool
+
+// UnmarshalJSON never fails.
+func (t *analysisTarget) UnmarshalJSON(data []byte) error {
+	var roles []text
+	_ = json.Unmarshal(data, &roles)
+	*t = analysisTarget(slices.Contains(roles, "analysisTarget"))
+	return nil
+}
+
+// integer is a number in the range of int32 that some tools write as a string. A value
+// that is none counts as -1, which SARIF uses for "absent".
+type integer int32
+
+// UnmarshalJSON never fails.
+func (i *integer) UnmarshalJSON(data []byte) error {
+	*i = -1
+	var t text
+	_ = t.UnmarshalJSON(data)
+	f, err := strconv.ParseFloat(string(t), 64)
+	if err == nil && f == math.Trunc(f) && f >= 0 && f <= math.MaxInt32 {
+		*i = integer(f)
+	}
+	return nil
+}
+
+// value is what i holds, or the given one where i is absent.
+func (i *integer) value(absent int) int {
+	if i == nil || *i < 0 {
+		return absent
+	}
+	return int(*i)
+}
+
+// lenient drops the error of a member of the wrong type: encoding/json has then read all
+// the others.
+func lenient(err error) error {
+	var wrongType *json.UnmarshalTypeError
+	if errors.As(err, &wrongType) {
+		return nil
+	}
+	return err
+}

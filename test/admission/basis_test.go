@@ -1,0 +1,154 @@
+package admission_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// wantDecision compares all of a triage.
+func wantDecision(t *testing.T, object *unstructured.Unstructured, want map[string]any) {
+	t.Helper()
+	got, _, _ := unstructured.NestedMap(object.Object, "spec", "triage")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("spec.triage (-want +got):\n%s", diff)
+	}
+}
+
+// The policy and the controllers make the same text of the same facts.
+func TestADecisionIsStampedWithTheFactsThatItRestsOn(t *testing.T) {
+	type finding = v1alpha1.Finding
+	inPackage := func(version string) func(*finding) {
+		return func(f *finding) {
+			f.Spec.Evidence = "m.code1111"
+			f.Spec.Package = &v1alpha1.FindingPackage{Name: "lodash", Version: version}
+		}
+	}
+	table := map[string]func(*finding){
+		"written by hand":           func(*finding) {},
+		"code":                      func(f *finding) { f.Spec.Evidence = "m.code1111..7" },
+		"no code":                   func(f *finding) { f.Spec.Evidence = "m" },
+		"long code":                 func(f *finding) { f.Spec.Evidence = "m." + strings.Repeat("c", 62) },
+		"hidden code":               func(f *finding) { f.Spec.Evidence = "m..resource" },
+		"separators in evidence":    func(f *finding) { f.Spec.Evidence = "m;1.c;version=1" },
+		"a package":                 inPackage("4.17.15"),
+		"an odd version":            inPackage("1;code=x\n\"'\\é"),
+		"a package, no version":     inPackage(""),
+		"critical by score":         func(f *finding) { f.Spec.Details.Severity, f.Spec.Details.Score = "high", "9.0" },
+		"critical by full score":    func(f *finding) { f.Spec.Details.Severity, f.Spec.Details.Score = "high", "10.0" },
+		"high by score":             func(f *finding) { f.Spec.Details.Severity, f.Spec.Details.Score = "high", "8.9" },
+		"critical by its word":      func(f *finding) { f.Spec.Details.Severity, f.Spec.Details.ToolSeverity = "high", "CriTical" },
+		"medium, whatever its word": func(f *finding) { f.Spec.Details.Severity, f.Spec.Details.ToolSeverity = "medium", "critical" },
+		"a doubt of a scan":         func(f *finding) { f.Spec.Doubt = &v1alpha1.FindingDoubt{Reason: "r", ScanID: "s;1"} },
+		"a doubt of nobody":         func(f *finding) { f.Spec.Doubt = &v1alpha1.FindingDoubt{Reason: "line; moved"} },
+		"a long doubt":              func(f *finding) { f.Spec.Doubt = &v1alpha1.FindingDoubt{Reason: strings.Repeat("é", 33)} },
+		"everything at its longest": func(f *finding) {
+			inPackage(strings.Repeat("é", 128))(f)
+			f.Spec.Details.Severity, f.Spec.Details.Score = "high", "9.9"
+			f.Spec.Doubt = &v1alpha1.FindingDoubt{Reason: "r", ScanID: strings.Repeat("ü", 253)}
+		},
+	}
+	c := newCast(t, "basis")
+	next := nextName()
+	for name, change := range table {
+		t.Run(name, func(t *testing.T) {
+			object := builder.Finding(next()).In(c.namespace).Mutate(change).Build()
+			live := applied(t.Context(), t, object)
+			if err := sendMergePatch(t.Context(), t, c.as(triager), live, triage(map[string]any{"userStatus": "muted"}), ""); err != nil {
+				t.Fatal(err)
+			}
+			wantDecision(t, read(t.Context(), t, live), map[string]any{
+				"userStatus": "muted", "by": c.members[triager].username, "basis": findingstate.Basis(&object.Spec),
+			})
+		})
+	}
+}
+
+func TestWhatADecisionRestsOn(t *testing.T) {
+	const now, seen = "rated=high", "severity=low;code=seen1111"
+	steps := []struct {
+		reason string
+		by     who
+		patch  map[string]any
+		// status, basis and signer afterwards; no signer means that the last one stays.
+		status, basis string
+		signed        bool
+	}{
+		{"a comment on an undecided one rests on nothing", triager, map[string]any{"comments": "look"}, "open", "", true},
+		{"the facts as they are stored", triager, map[string]any{"userStatus": "muted"}, "muted", now, true},
+		{"the same decision about the same facts is none", admin, map[string]any{"userStatus": "muted"}, "muted", now, false},
+		{"nor is one by its basis", admin, map[string]any{"basis": "now"}, "muted", now, false},
+		{"what was seen counts where the decision says it", triager, map[string]any{"userStatus": "active", "basis": seen}, "active", seen, true},
+		{"a comment leaves the decision as it is", admin, map[string]any{"comments": "why"}, "active", seen, true},
+		{"now repeats it upon the facts as they are", triager, map[string]any{"basis": "now"}, "active", now, true},
+		{"a basis of one's own repeats it upon that", admin, map[string]any{"basis": seen}, "active", seen, true},
+		{"to take the basis away repeats it too", triager, map[string]any{"basis": nil}, "active", now, true},
+		{"without a decision there is none", admin, map[string]any{"userStatus": "open"}, "open", "", true},
+		{"and none can be declared", triager, map[string]any{"basis": seen}, "open", "", false},
+	}
+	c := newCast(t, "basis-steps")
+	live := applied(t.Context(), t, builder.Finding("f").In(c.namespace).Severity(v1alpha1.LevelHigh).Build())
+	signer, comments := "", ""
+	for _, step := range steps {
+		if err := sendMergePatch(t.Context(), t, c.as(step.by), live, triage(step.patch), ""); err != nil {
+			t.Fatalf("%s: %v", step.reason, err)
+		}
+		if step.signed {
+			signer = c.members[step.by].username
+		}
+		if comment, given := step.patch["comments"]; given {
+			comments = comment.(string)
+		}
+		want := map[string]any{"userStatus": step.status, "comments": comments, "by": signer}
+		if step.basis != "" {
+			want["basis"] = step.basis
+		}
+		wantDecision(t, read(t.Context(), t, live), want)
+		if t.Failed() {
+			t.Fatal(step.reason)
+		}
+	}
+}
+
+func TestTheFacadeSaysWhatWasDecidedUpon(t *testing.T) {
+	c := newCast(t, "basis-facade")
+	live := applied(t.Context(), t, builder.Finding("f").In(c.namespace).Build())
+	decide := func(members map[string]any) error {
+		members["by"] = "apikey/ci"
+		return sendMergePatch(t.Context(), t, c.as(facade), live, triage(members), "")
+	}
+	if err := decide(map[string]any{"userStatus": "muted", "basis": "severity=high"}); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"userStatus": "muted", "basis": "severity=high", "by": "apikey/ci"}
+	wantDecision(t, read(t.Context(), t, live), want)
+	if err := decide(map[string]any{"basis": "now"}); !isRefusal(err) {
+		t.Errorf("nobody puts the facts in its place: want a refusal, got %v", err)
+	}
+	unsigned := triage(map[string]any{"basis": "rated=low", "by": "somebody"})
+	if err := sendMergePatch(t.Context(), t, c.as(facade), live, unsigned, ""); !isRefusal(err) {
+		t.Errorf("to repeat a decision is one, and signed: want a refusal, got %v", err)
+	}
+	wantDecision(t, read(t.Context(), t, live), want)
+}
+
+func TestOnlyWhoMayTriageRepeatsADecision(t *testing.T) {
+	c := newCast(t, "basis-others")
+	live := decided(t, c, "f")
+	for _, name := range []who{scanner, viewer, editor, reporter, controller} {
+		for _, basis := range []any{"now", "rated=high"} {
+			if err := sendMergePatch(t.Context(), t, c.as(name), live, triage(map[string]any{"basis": basis}), ""); basis != "now" && !isRefusal(err) {
+				t.Errorf("%s sets the basis to %v: want a refusal, got %v", name, basis, err)
+			}
+		}
+	}
+	if got := read(t.Context(), t, live); got.GetGeneration() != live.GetGeneration() {
+		t.Errorf("the finding has changed: %v", got.Object["spec"])
+	}
+}

@@ -1,0 +1,135 @@
+package admission_test
+
+import (
+	"maps"
+	"testing"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+func TestReasonAndEndAreSignedAndGoWithTheirDecision(t *testing.T) {
+	const end, later = "2026-12-31T00:00:00Z", "2027-12-31T00:00:00+02:00"
+	c := newCast(t, "grounds")
+	live := applied(t.Context(), t, builder.Finding("f").In(c.namespace).Build())
+	ends := func(at string) {
+		if err := sendMergePatch(t.Context(), t, c.as(controller), live, fragment{"status": map[string]any{"endedAt": at}}, "status"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	muted := map[string]any{"userStatus": "muted", "reason": "accepted-risk", "expiresAt": end}
+	for _, step := range []struct {
+		reason string
+		by     who
+		patch  map[string]any
+		// after are userStatus, reason and expiresAt afterwards; signed says that the requester has signed.
+		after  map[string]any
+		signed bool
+	}{
+		{"a decision with both", triager, muted, muted, true},
+		{"another end is another decision", admin, map[string]any{"expiresAt": later}, map[string]any{"userStatus": "muted", "reason": "accepted-risk", "expiresAt": later}, true},
+		{"and another reason", triager, map[string]any{"reason": "duplicate"}, map[string]any{"userStatus": "muted", "reason": "duplicate", "expiresAt": later}, true},
+		{"the same again is none", admin, map[string]any{"reason": "duplicate"}, map[string]any{"userStatus": "muted", "reason": "duplicate", "expiresAt": later}, false},
+		{"before its end another keeps what it does not name", triager, map[string]any{"userStatus": "active"}, map[string]any{"userStatus": "active", "reason": "duplicate", "expiresAt": later}, true},
+		{"taken back", admin, map[string]any{"userStatus": "open"}, map[string]any{"userStatus": "open"}, true},
+		{"an open finding has neither", triager, muted, muted, true},
+		{"", triager, nil, nil, false},
+		{"after its end another comes without both", admin, map[string]any{"userStatus": "active"}, map[string]any{"userStatus": "active"}, true},
+	} {
+		if step.patch == nil {
+			ends(end)
+			continue
+		}
+		signer, _ := read(t.Context(), t, live).Object["spec"].(map[string]any)["triage"].(map[string]any)["by"].(string)
+		if step.signed {
+			signer = c.members[step.by].username
+		}
+		if err := sendMergePatch(t.Context(), t, c.as(step.by), live, triage(step.patch), ""); err != nil {
+			t.Fatalf("%s: %v", step.reason, err)
+		}
+		now := read(t.Context(), t, live)
+		want := maps.Clone(step.after)
+		want["by"] = signer
+		if step.after["userStatus"] != "open" {
+			want["basis"] = "rated=low"
+		}
+		wantDecision(t, now, want)
+		if t.Failed() {
+			t.Fatal(step.reason)
+		}
+	}
+}
+
+// The facade signs for itself, and no change of reason or end goes unsigned.
+func TestTheFacadeSignsReasonsAndEnds(t *testing.T) {
+	c := newCast(t, "grounds-facade")
+	live := decided(t, c, "f")
+	for _, change := range []map[string]any{{"reason": "duplicate"}, {"expiresAt": "2026-12-31T00:00:00Z"}} {
+		if err := sendMergePatch(t.Context(), t, c.as(facade), live, triage(change), ""); !isRefusal(err) {
+			t.Errorf("%v without a signature: want a refusal, got %v", change, err)
+		}
+		change["by"] = "apikey/ci"
+		if err := sendMergePatch(t.Context(), t, c.as(facade), live, triage(change), ""); err != nil {
+			t.Errorf("%v, signed: %v", change, err)
+		}
+		if err := sendMergePatch(t.Context(), t, c.as(triager), live, triage(map[string]any{"comments": "mine"}), ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := sendMergePatch(t.Context(), t, c.as(triager), live, triage(map[string]any{"comments": nil}), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAReasonIsRequiredWhereTheOrganizationSaysSo(t *testing.T) {
+	c, other := newCast(t, "requires-reasons"), newCast(t, "requires-none")
+	before := applied(t.Context(), t, builder.Finding("muted-before").In(c.namespace).Build())
+	live := applied(t.Context(), t, builder.Finding("f").In(c.namespace).Build())
+	elsewhere := applied(t.Context(), t, builder.Finding("f").In(other.namespace).Build())
+	mute := triage(map[string]any{"userStatus": "muted"})
+	if err := sendMergePatch(t.Context(), t, c.as(triager), before, mute, ""); err != nil {
+		t.Fatal(err)
+	}
+	requireReasons(t, "requires-reasons")
+	harness.Eventually(t, func(g Gomega) {
+		err := c.as(triager).Patch(t.Context(), live.DeepCopy(), client.RawPatch("application/merge-patch+json", mustJSON(t, mute)), client.DryRunAll)
+		g.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
+		g.Expect(err).To(MatchError(ContainSubstring("requires a reason to mute a finding: set spec.triage.reason")))
+	})
+	for reason, tc := range map[string]struct {
+		patch   map[string]any
+		refused bool
+	}{
+		"with a reason":   {map[string]any{"userStatus": "muted", "reason": "duplicate"}, false},
+		"confirmed":       {map[string]any{"userStatus": "active", "reason": nil}, false},
+		"open, commented": {map[string]any{"userStatus": "open", "reason": nil, "comments": "c"}, false},
+	} {
+		if err := sendMergePatch(t.Context(), t, c.as(triager), live, triage(tc.patch), ""); (err != nil) != tc.refused {
+			t.Errorf("%s: %v", reason, err)
+		}
+	}
+	if err := sendMergePatch(t.Context(), t, other.as(triager), elsewhere, mute, ""); err != nil {
+		t.Errorf("another organization: %v", err)
+	}
+	if err := sendMergePatch(t.Context(), t, c.as(scanner), before, fragment{"spec": map[string]any{"details": map[string]any{"title": "other"}}}, ""); err != nil {
+		t.Errorf("a scan changes what was muted before: %v", err)
+	}
+	if err := sendMergePatch(t.Context(), t, c.as(triager), before, triage(map[string]any{"comments": "c"}), ""); !apierrors.IsInvalid(err) {
+		t.Errorf("a comment on what was muted before: %v", err)
+	}
+}
+
+// requireReasons says in the Organization that nobody mutes without a reason.
+func requireReasons(t *testing.T, name string) {
+	t.Helper()
+	organization := &v1alpha1.Organization{}
+	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKey{Name: name}, organization))
+	before := organization.DeepCopy()
+	organization.Spec.Triage = &v1alpha1.OrganizationTriage{RequireReason: true}
+	harness.Must(t, env.Client.Patch(t.Context(), organization, client.MergeFrom(before)))
+}

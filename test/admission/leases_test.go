@@ -1,0 +1,38 @@
+package admission_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// The right to delete Leases takes in those of nodes and of elections; the policy does not.
+func TestControllersDeleteLeasesOfImportsAlone(t *testing.T) {
+	c := newCast(t, "leases")
+	for _, tc := range []struct {
+		namespace, name string
+		allowed         bool
+	}{
+		{c.namespace, "another", false},
+		{testenv.SystemNamespace, "findings-controller", false},
+		{testenv.SystemNamespace, "import-like", false},
+		{c.namespace, "import-one", true},
+		{c.namespace, "review-one", true},
+	} {
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Name: tc.name}}
+		harness.Must(t, c.as(admin).Create(t.Context(), lease.DeepCopy()))
+		// The policy may still be on its way into force.
+		harness.Eventually(t, func(g Gomega) {
+			err := c.as(controller).Delete(t.Context(), lease.DeepCopy(), client.DryRunAll)
+			g.Expect(err == nil).To(Equal(tc.allowed), "%s in %s: %v", tc.name, tc.namespace, err)
+			g.Expect(err == nil || isRefusal(err)).To(BeTrue(), "%v", err)
+		})
+		harness.Must(t, c.as(admin).Delete(t.Context(), lease))
+	}
+}

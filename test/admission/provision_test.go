@@ -1,0 +1,123 @@
+package admission_test
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+func provisioned(name string) client.Object {
+	return builder.Repository(name).URL("https://github.com/acme/shop").Mutate(func(r *v1alpha1.Repository) {
+		r.Spec = v1alpha1.RepositorySpec{
+			Provider: "github", FullName: "acme/shop", URL: "https://github.com/acme/shop", CloneURL: "https://github.com/acme/shop.git",
+			ScanBranch: "main", ScanEnabled: true, LastCommit: &v1alpha1.Commit{Hash: "8f3e1c2d"},
+		}
+	}).Build()
+}
+
+func provisionedProject(name string) client.Object {
+	return builder.Project(name).Mutate(func(p *v1alpha1.Project) {
+		p.Spec = v1alpha1.ProjectSpec{RepositoryRef: p.Spec.RepositoryRef, DisplayName: "api", RelativePath: "services/api"}
+	}).Build()
+}
+
+// letImports says in the Organization what imports may create, and waits until the policy knows.
+func letImports(t *testing.T, name string, imports *v1alpha1.OrganizationImports, until func(g Gomega)) {
+	t.Helper()
+	organization := &v1alpha1.Organization{}
+	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKey{Name: name}, organization))
+	before := organization.DeepCopy()
+	organization.Spec.Imports = imports
+	harness.Must(t, env.Client.Patch(t.Context(), organization, client.MergeFrom(before)))
+	harness.Eventually(t, until)
+}
+
+func TestImportsCreateWhereTheOrganizationLetsThem(t *testing.T) {
+	c := newCast(t, "provisioning")
+	other := newCast(t, "provisions-nothing")
+	inhabit(t, c.namespace)
+	creating := func(g Gomega, name who, object func(string) client.Object, want bool) {
+		err := creates(object)(t.Context(), c.as(name), c.namespace)
+		g.Expect(err == nil).To(Equal(want), "%s: %v", name, err)
+		if err != nil {
+			g.Expect(isRefusal(err)).To(BeTrue(), "%v", err)
+		}
+	}
+	byImports := func(want bool) func(g Gomega) {
+		return func(g Gomega) {
+			for _, name := range []who{scanner, uploads} {
+				creating(g, name, provisioned, want)
+				creating(g, name, provisionedProject, want)
+			}
+		}
+	}
+	byImports(false)(NewWithT(t)) // off by itself
+	letImports(t, "provisioning", &v1alpha1.OrganizationImports{}, byImports(false))
+	letImports(t, "provisioning", &v1alpha1.OrganizationImports{Create: true}, byImports(true))
+
+	g := NewWithT(t)
+	for _, name := range []who{viewer, triager, editor, facade, controller} {
+		creating(g, name, provisioned, false)
+	}
+	for reason, tried := range map[string]try{
+		"a description is no import's": creates(func(name string) client.Object {
+			repository := provisioned(name).(*v1alpha1.Repository) //nolint:forcetypeassert // it is one
+			repository.Spec.Description = "x"
+			return repository
+		}),
+		"what people say is people's": creates(described),
+		"an owner deletes": creates(func(name string) client.Object {
+			repository := provisioned(name)
+			repository.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: "0"}})
+			return repository
+		}),
+		"a repository is not corrected":    patches(repositoryOf, `{"spec":{"scanBranch":"trunk"}}`),
+		"a project is not corrected":       patches(projectOf, `{"spec":{"relativePath":"services"}}`),
+		"a repository is not deleted":      deletes(repositoryOf),
+		"a repository's status is not its": patchesStatus(repositoryOf, `{"status":{"projects":3}}`),
+	} {
+		for _, name := range []who{scanner, uploads} {
+			if err := tried(t.Context(), c.as(name), c.namespace); !isRefusal(err) {
+				t.Errorf("%s, %s: want a refusal, got %v", name, reason, err)
+			}
+		}
+	}
+	// The other organization has said nothing.
+	if err := creates(provisioned)(t.Context(), other.as(scanner), other.namespace); !isRefusal(err) {
+		t.Errorf("leave in one organization is leave in another: %v", err)
+	}
+	// Nor does anybody speak for a namespace of no organization.
+	stray := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-provisions-stray"}}
+	harness.Must(t, env.Client.Create(t.Context(), stray))
+	config, err := env.Member(t.Context(), stray.Name, "scanner", testenv.Scanner)
+	harness.Must(t, err)
+	strayScanner, err := env.NewClient(config)
+	harness.Must(t, err)
+	if err := creates(provisioned)(t.Context(), strayScanner, stray.Name); !isRefusal(err) || !strings.Contains(err.Error(), "which is no Organization's") {
+		t.Errorf("in a namespace of no organization: %v", err)
+	}
+	// People are not bound by it.
+	for _, name := range []who{reporter, admin} {
+		g.Expect(creates(provisioned)(t.Context(), other.as(name), other.namespace)).To(Succeed())
+	}
+
+	letImports(t, "provisioning", &v1alpha1.OrganizationImports{Create: true, MaxRepositories: ptr.To[int32](0)}, func(g Gomega) {
+		creating(g, scanner, provisioned, false)
+		creating(g, scanner, provisionedProject, true)
+	})
+	letImports(t, "provisioning", &v1alpha1.OrganizationImports{Create: true, MaxProjects: ptr.To[int32](0)}, func(g Gomega) {
+		creating(g, scanner, provisioned, true)
+		creating(g, scanner, provisionedProject, false)
+	})
+	letImports(t, "provisioning", nil, byImports(false))
+}

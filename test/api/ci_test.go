@@ -1,0 +1,367 @@
+package api_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/needs"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// job is a CI job with a checkout and the script of docs/findings.sh in it.
+type job struct {
+	t      *testing.T
+	folder string
+	// env is what the CI and its secrets are; it wins over what a recipe sets.
+	env map[string]string
+}
+
+// newJob is a job of an organization that has no finding yet.
+func newJob(t *testing.T) (*organization, *job) {
+	t.Helper()
+	needs.Program(t, "curl", "curl")
+	o, c := uploader(t)
+	harness.Must(t, env.Client.Patch(t.Context(), builder.Repository("repo").In(o.namespace).Build(),
+		client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"defaultBranch":"main"}}`))))
+	j := &job{t: t, folder: t.TempDir(), env: map[string]string{
+		"FINDINGS_URL": facade.url(""), "FINDINGS_API_KEY": c.token, "REPOSITORY": "repo", "PROJECT": "proj",
+	}}
+	script, err := os.ReadFile(filepath.Join(testenv.RepositoryRoot(), "docs", "findings.sh"))
+	harness.Must(t, err)
+	j.write("findings.sh", string(script))
+	return o, j
+}
+
+func (j *job) write(name, text string) {
+	j.t.Helper()
+	harness.Must(j.t, os.WriteFile(filepath.Join(j.folder, name), []byte(text), 0o600))
+}
+
+// run runs a shell script in the checkout, as CI does, and returns what it printed and its exit status.
+func (j *job) run(script string, more ...map[string]string) (string, int) {
+	j.t.Helper()
+	command := exec.CommandContext(j.t.Context(), "sh", "-e", "-c", script)
+	command.Dir, command.Env = j.folder, os.Environ()
+	for _, variables := range append(more, j.env) {
+		for name, value := range variables {
+			command.Env = append(command.Env, name+"="+value)
+		}
+	}
+	out, err := command.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		j.t.Fatal(err)
+	}
+	return string(out), command.ProcessState.ExitCode()
+}
+
+// provider is where comments are made.
+type provider struct {
+	*httptest.Server
+	path, key, body atomic.Value
+}
+
+func newProvider(t *testing.T, header string) *provider {
+	p := &provider{}
+	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		p.path.Store(r.Method + " " + r.URL.Path)
+		p.key.Store(r.Header.Get(header))
+		p.body.Store(string(body))
+		w.WriteHeader(http.StatusCreated)
+	}))
+	t.Cleanup(p.Close)
+	return p
+}
+
+// recipe is what docs/ci.md says for a CI: variables, and the scripts that it runs one after another, each in a shell.
+type recipe struct {
+	variables map[string]string
+	scripts   []string
+}
+
+func section(t *testing.T, name, language string) string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(testenv.RepositoryRoot(), "docs", "ci.md"))
+	harness.Must(t, err)
+	_, rest, found := strings.Cut(string(page), "\n## "+name+"\n")
+	_, rest, fenced := strings.Cut(rest, "```"+language+"\n")
+	block, _, ended := strings.Cut(rest, "\n```")
+	if !found || !fenced || !ended {
+		t.Fatalf("docs/ci.md has no %s in the section %s", language, name)
+	}
+	return block
+}
+
+func onGitHub(t *testing.T) recipe {
+	var workflow struct {
+		Jobs map[string]struct {
+			Env   map[string]string
+			Steps []struct{ Run string }
+		}
+	}
+	harness.Must(t, yaml.Unmarshal([]byte(section(t, "GitHub Actions", "yaml")), &workflow))
+	r := recipe{variables: workflow.Jobs["gosec"].Env}
+	for _, step := range workflow.Jobs["gosec"].Steps {
+		if step.Run != "" {
+			r.scripts = append(r.scripts, step.Run)
+		}
+	}
+	return r
+}
+
+func onGitLab(t *testing.T) recipe {
+	var pipeline map[string]struct {
+		Variables map[string]string
+		Script    []string
+	}
+	harness.Must(t, yaml.Unmarshal([]byte(section(t, "GitLab CI", "yaml")), &pipeline))
+	return recipe{variables: pipeline["gosec"].Variables, scripts: []string{strings.Join(pipeline["gosec"].Script, "\n")}}
+}
+
+var (
+	shellStep = regexp.MustCompile(`(?s)\bsh ('''(.*?)'''|'([^'\n]*)')`)
+	setting   = regexp.MustCompile(`(?m)^\s*(\w+) = '([^']*)'$`)
+)
+
+func onJenkins(t *testing.T) recipe {
+	pipeline := section(t, "Jenkins", "groovy")
+	r := recipe{variables: map[string]string{}}
+	for _, line := range setting.FindAllStringSubmatch(pipeline, -1) {
+		r.variables[line[1]] = line[2]
+	}
+	for _, step := range shellStep.FindAllStringSubmatch(pipeline, -1) {
+		r.scripts = append(r.scripts, step[2]+step[3])
+	}
+	return r
+}
+
+func inAShell(t *testing.T) recipe {
+	return recipe{scripts: []string{section(t, "A shell", "sh")}}
+}
+
+// scannerPath finds gosec, and builds it where every test must run: that takes minutes, unless `make run` has done so.
+func scannerPath(t *testing.T) string {
+	t.Helper()
+	if path, err := exec.LookPath("gosec"); err == nil {
+		return path
+	}
+	if os.Getenv("REQUIRE_ALL") != "1" {
+		needs.Missing(t, "gosec is not in PATH, and is built only with REQUIRE_ALL=1")
+	}
+	find := exec.CommandContext(t.Context(), "go", "tool", "-modfile=hack/tools/go.mod", "-n", "gosec")
+	find.Dir = testenv.RepositoryRoot()
+	path, err := find.Output()
+	if err != nil {
+		needs.Missing(t, "gosec cannot be built: %v", err)
+	}
+	return strings.TrimSpace(string(path))
+}
+
+// tools puts gosec, as a recipe installs it, before everything else that a job may run.
+func (j *job) tools(gosec string) {
+	j.t.Helper()
+	goCommand := needs.Program(j.t, "go", "golang")
+	bin := j.t.TempDir()
+	harness.Must(j.t, os.Symlink(gosec, filepath.Join(bin, "gosec")))
+	harness.Must(j.t, os.WriteFile(filepath.Join(bin, "go"), //nolint:gosec // a program
+		[]byte("#!/bin/sh\n[ \"$1\" = install ] || exec "+goCommand+" \"$@\"\n"), 0o700))
+	j.env["PATH"] = bin + string(os.PathListSeparator) + os.Getenv("PATH")
+	j.env["GOFLAGS"], j.env["GOWORK"] = "-mod=mod", "off"
+}
+
+// follow runs a recipe's scripts until one fails.
+func (j *job) follow(r recipe, ci map[string]string) (string, int) {
+	j.t.Helper()
+	var printed bytes.Buffer
+	for _, script := range r.scripts {
+		out, status := j.run(script, r.variables, ci)
+		printed.WriteString(out)
+		if status != 0 {
+			return printed.String(), status
+		}
+	}
+	return printed.String(), 0
+}
+
+const (
+	weakHash = "package main\n\nimport \"crypto/md5\"\n\nfunc main() { println(len(md5.New().Sum(nil))) }\n"
+	weakTLS  = "package main\n\nimport \"crypto/tls\"\n\nfunc insecure() *tls.Config { return &tls.Config{InsecureSkipVerify: true} }\n"
+
+	mainCommit = "8f3e1c2d4b5a69788f3e1c2d4b5a69788f3e1c2d"
+	mergedHead = "1c2d3e4f5a6b7c8d9e0f1a2b3c4d5e6f7a8b9c0d"
+)
+
+// What each recipe does with a real scanner: it imports the branch, and in a pull request that brings a flaw of high
+// severity comments and fails.
+func TestTheRecipesForCI(t *testing.T) {
+	gosec := scannerPath(t)
+	for name, ci := range map[string]struct {
+		recipe func(*testing.T) recipe
+		header string
+		// onMain and inPullRequest are what the CI says of a build, secrets included.
+		onMain, inPullRequest func(api string) map[string]string
+		comment, key          string
+	}{
+		"GitHub Actions": {
+			recipe: onGitHub, header: "Authorization", comment: "POST /repos/acme/repo/issues/412/comments", key: "Bearer for-comments",
+			onMain: func(api string) map[string]string {
+				return map[string]string{"GITHUB_REF": "refs/heads/main", "GITHUB_SHA": mainCommit, "GITHUB_API_URL": api, "GITHUB_REPOSITORY": "acme/repo",
+					"PULL_REQUEST": "", "PR_TITLE": "", "PR_AUTHOR": "", "PR_OPENED_AT": "", "COMMENT_HEADER": "Authorization: Bearer for-comments"}
+			},
+			inPullRequest: func(api string) map[string]string {
+				return map[string]string{"GITHUB_REF": "refs/pull/412/merge", "GITHUB_SHA": mergedHead, "GITHUB_API_URL": api, "GITHUB_REPOSITORY": "acme/repo",
+					"PULL_REQUEST": "412", "PR_TITLE": `Refund "orders" & $(exit 9)`, "PR_AUTHOR": "jo", "PR_OPENED_AT": "2026-03-01T08:30:00Z",
+					"COMMENT_HEADER": "Authorization: Bearer for-comments"}
+			},
+		},
+		"GitLab CI": {
+			recipe: onGitLab, header: "PRIVATE-TOKEN", comment: "POST /projects/9/merge_requests/412/notes", key: "for-comments",
+			onMain: func(api string) map[string]string {
+				return map[string]string{"CI_COMMIT_BRANCH": "main", "CI_COMMIT_SHA": mainCommit, "CI_API_V4_URL": api, "GITLAB_TOKEN": "for-comments"}
+			},
+			inPullRequest: func(api string) map[string]string {
+				return map[string]string{"CI_COMMIT_SHA": mergedHead, "CI_API_V4_URL": api, "GITLAB_TOKEN": "for-comments",
+					"CI_PROJECT_ID": "9", "CI_MERGE_REQUEST_IID": "412", "CI_MERGE_REQUEST_TITLE": `Refund "orders"`}
+			},
+		},
+		"Jenkins": {
+			recipe: onJenkins, header: "Authorization", comment: "POST /repos/acme/payments/issues/412/comments", key: "Bearer for-comments",
+			onMain: func(api string) map[string]string {
+				return map[string]string{"GIT_COMMIT": mainCommit, "GITHUB_API_URL": api, "GITHUB_TOKEN": "for-comments"}
+			},
+			inPullRequest: func(api string) map[string]string {
+				return map[string]string{"GIT_COMMIT": mergedHead, "GITHUB_API_URL": api, "GITHUB_TOKEN": "for-comments",
+					"CHANGE_ID": "412", "CHANGE_TITLE": "Refund orders", "CHANGE_AUTHOR": "jo"}
+			},
+		},
+		"a shell": {
+			recipe: inAShell, header: "Authorization", comment: "POST /comments", key: "for-comments",
+			onMain: func(string) map[string]string { return nil },
+			inPullRequest: func(api string) map[string]string {
+				return map[string]string{"PULL_REQUEST": "412", "FAIL_ON": "high", "COMMENT_URL": api + "/comments", "COMMENT_HEADER": "Authorization: for-comments"}
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			r := ci.recipe(t)
+			o, j := newJob(t)
+			j.tools(gosec)
+			comments := newProvider(t, ci.header)
+			j.write("go.mod", "module example.com/app\n\ngo 1.24\n")
+			j.write("main.go", weakHash)
+			harness.Must(t, exec.CommandContext(t.Context(), "git", "-C", j.folder, "init", "--quiet").Run())
+			_, status := j.run("git -c user.name=jo -c user.email=jo@example.com commit --quiet --allow-empty -m begin")
+			g.Expect(status).To(BeZero())
+
+			out, status := j.follow(r, ci.onMain(comments.URL))
+			g.Expect(status).To(BeZero(), out)
+			g.Expect(out).To(ContainSubstring(`"status":"completed"`))
+			found := len(o.everything())
+			g.Expect(found).To(BeNumerically(">", 0))
+			g.Expect(comments.path.Load()).To(BeNil(), "a branch has no comments")
+
+			j.write("tls.go", weakTLS)
+			out, status = j.follow(r, ci.inPullRequest(comments.URL))
+			g.Expect(status).To(Equal(3), out)
+			g.Expect(out).To(ContainSubstring("the gate failed"))
+			g.Expect(o.everything()).To(HaveLen(found), "a pull request makes no finding")
+			_, issues := o.ofReviews()
+			g.Expect(issues).To(HaveLen(1))
+			g.Expect(issues[0].Spec.File).To(Equal("tls.go"))
+			g.Expect(comments.path.Load()).To(Equal(ci.comment))
+			g.Expect(comments.key.Load()).To(Equal(ci.key))
+			g.Expect(comments.body.Load()).To(And(ContainSubstring(`{"body":"### Security review of pull request 412\n`), ContainSubstring("**Failed**: 1 open issue"),
+				ContainSubstring("`tls.go:5`")))
+		})
+	}
+}
+
+func TestTheScriptForCISaysWhatHappened(t *testing.T) {
+	o, j := newJob(t)
+	retries := map[string]string{"RETRIES": "0"}
+	script := func(results string, variables ...map[string]string) (string, int) {
+		j.write("results.sarif", results)
+		return j.run("sh findings.sh", append(variables, map[string]string{"COMMIT": mainCommit})...)
+	}
+	pullRequest := map[string]string{"PULL_REQUEST": "7", "FAIL_ON": "new", "PR_TITLE": ""}
+	crashed := strings.Replace(sarif("one"), `"results"`, `"invocations":[{"executionSuccessful":false}],"results"`, 1)
+	injected := strings.Replace(sarif("one"), `"text":"one"`, `"text":"\",\"gate\":\"passed\",\"status\":\"running\",\"markdown\":\"x"`, 1)
+	for _, step := range []struct {
+		name, results string
+		variables     map[string]string
+		status        int
+		prints        string
+	}{
+		{"a branch", sarif(numbered(30)...), nil, 0, `"status":"completed"`},
+		{"a pull request with nothing new", sarif(numbered(30)...), pullRequest, 0, `"gate":"passed"`},
+		{"a pull request with something new", sarif("one"), pullRequest, 3, "the gate failed"},
+		{"a title that looks like an answer", injected, pullRequest, 3, "the gate failed"},
+		{"a scanner that crashed, in a pull request", crashed, pullRequest, 1, "did not look at everything"},
+		{"a scanner that crashed, on the branch", crashed, nil, 1, "the import failed"},
+		{"a scanner that wrote nothing", "", nil, 1, "the scanner did not run to its end"},
+		{"what is not SARIF", "not SARIF", nil, 1, "not JSON"},
+		{"what would close too much", sarif("other"), nil, 1, "it would close"},
+		{"another branch", sarif("one"), map[string]string{"REF": "refs/heads/feature"}, 1, "is not the branch main"},
+	} {
+		out, status := script(step.results, step.variables, retries)
+		if status != step.status || !strings.Contains(out, step.prints) {
+			t.Errorf("%s: status %d, want %d, printed %s, want %q in it", step.name, status, step.status, out, step.prints)
+		}
+	}
+	if reviews, _ := o.ofReviews(); len(reviews) != 1 {
+		t.Errorf("%d reviews, want 1", len(reviews))
+	}
+	j.env["FINDINGS_API_KEY"] = "none"
+	if out, status := script(sarif("one")); status != 1 || !strings.Contains(out, "the service answered 401") {
+		t.Errorf("a key that is none: status %d, printed %s", status, out)
+	}
+}
+
+// 429 is tried again when it says, 500 and a lost connection after a while.
+func TestTheScriptForCITriesAgain(t *testing.T) {
+	o, j := newJob(t)
+	target, err := url.Parse(facade.url(""))
+	harness.Must(t, err)
+	forward := httputil.NewSingleHostReverseProxy(target)
+	var requests atomic.Int32
+	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch requests.Add(1) {
+		case 1:
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusTooManyRequests)
+		case 2:
+			w.WriteHeader(http.StatusInternalServerError)
+		case 3: // the connection is lost
+			panic(http.ErrAbortHandler)
+		default:
+			forward.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(busy.Close)
+	j.env["FINDINGS_URL"] = busy.URL
+	j.write("results.sarif", sarif("one"))
+	out, status := j.run("sh findings.sh", map[string]string{"COMMIT": mainCommit})
+	if status != 0 || requests.Load() != 4 || len(o.everything()) != 1 {
+		t.Errorf("status %d after %d requests, printed %s", status, requests.Load(), out)
+	}
+}

@@ -1,0 +1,198 @@
+package api_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// newcomer is an organization that lets imports create repositories, and a key that may import.
+func newcomer(t *testing.T, folders ...v1alpha1.ProjectPattern) (*organization, *caller) {
+	t.Helper()
+	o, c := uploader(t)
+	organization := &v1alpha1.Organization{}
+	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKey{Name: o.name}, organization))
+	before := organization.DeepCopy()
+	organization.Spec.Imports = &v1alpha1.OrganizationImports{Create: true, Projects: folders}
+	harness.Must(t, env.Client.Patch(t.Context(), organization, client.MergeFrom(before)))
+	// The facade knows once it lets an upload through to an importer, which has a reason of its own.
+	o.eventually(func(g Gomega) {
+		a := c.do(http.MethodPost, "/v2/repos/repo/projects/Probe/scans", sarif("one"), header("Content-Type", "application/sarif+json"))
+		g.Expect(a.status).To(Equal(http.StatusNotFound))
+		dry := c.do(http.MethodPost, "/v2/repos/probe/projects/probe/scans?dry_run=true&source_root=https://github.com/acme/probe",
+			sarif("one"), header("Content-Type", "application/sarif+json"))
+		g.Expect(dry.status).To(Equal(http.StatusOK), "%s", dry.body)
+	})
+	return o, c
+}
+
+// came are the repositories beside the fixture's.
+func (o *organization) came() []v1alpha1.Repository {
+	o.t.Helper()
+	list := &v1alpha1.RepositoryList{}
+	harness.Must(o.t, env.Client.List(o.t.Context(), list, client.InNamespace(o.namespace)))
+	return slices.DeleteFunc(list.Items, func(r v1alpha1.Repository) bool { return r.Name == "repo" })
+}
+
+// submitTo posts a body to a repository's path of GitHub's shape, and follows the upload to its end.
+func (c *caller) submitTo(fullName, body string) openapi.SarifStatus {
+	c.t.Helper()
+	return c.follow(c.do(http.MethodPost, "/repos/"+fullName+"/code-scanning/sarifs", body).wants(http.StatusAccepted, "an upload"))
+}
+
+func TestARepositoryThatNobodyWroteDownComesWithAnUpload(t *testing.T) {
+	o, c := newcomer(t)
+	body := forGitHub(sarif("one", "two"), `"checkout_uri":"https://x:secret@github.com/acme/shop.git"`)
+	c.wantsComplete(c.submitTo("acme/shop", body))
+	came := o.came()
+	if len(came) != 1 {
+		t.Fatalf("%d repositories came", len(came))
+	}
+	want := v1alpha1.RepositorySpec{Provider: "github", FullName: "acme/shop", URL: "https://github.com/acme/shop",
+		CloneURL: "https://github.com/acme/shop.git", ScanBranch: "main", ScanEnabled: true}
+	if diff := cmp.Diff(want, came[0].Spec); diff != "" {
+		t.Errorf("the repository (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]int{came[0].Name: 2}, o.open()); diff != "" {
+		t.Errorf("open findings (-want +got):\n%s", diff)
+	}
+
+	before := o.everything()
+	c.wantsComplete(c.submitTo("Acme/Shop", body))
+	if diff := cmp.Diff(before, o.everything()); diff != "" || len(o.came()) != 1 {
+		t.Errorf("the same again changed something, or made another: %d repositories\n%s", len(o.came()), diff)
+	}
+	// Another branch, and a pull request of what does not exist, make nothing.
+	c.wantsFailed(c.submitTo("acme/shop", strings.Replace(body, "refs/heads/main", "refs/heads/trunk", 1)), "trunk")
+	a := c.do(http.MethodPost, "/repos/acme/other/code-scanning/sarifs", strings.NewReplacer("refs/heads/main", "refs/pull/3/merge", `"abc"`, `"8f3e1c2d"`).Replace(body))
+	if a.wants(http.StatusConflict, "a pull request of nothing"); !strings.Contains(string(a.body), "does not exist yet") || len(o.came()) != 1 {
+		t.Errorf("%d repositories, and the answer is %s", len(o.came()), a.body)
+	}
+}
+
+func TestFoldersOfANewRepositoryBecomeProjects(t *testing.T) {
+	o, c := newcomer(t, "services/*")
+	at := func(path string) string { return strings.ReplaceAll(sarif(path), "src/", "") }
+	both := strings.Replace(at("services/api/main"), `"results":[`, `"results":[{"ruleId":"R2","message":{"text":"top"},"locations":`+
+		`[{"physicalLocation":{"artifactLocation":{"uri":"README.md"}}}]},`, 1)
+	c.wantsComplete(c.submitTo("acme/mono", forGitHub(both)))
+	folders := map[string]int{}
+	for name, n := range o.open() {
+		project := &v1alpha1.Project{}
+		harness.Must(t, env.Client.Get(t.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, project))
+		folders[project.Spec.RelativePath] = n
+	}
+	if diff := cmp.Diff(map[string]int{"": 1, "services/api": 1}, folders); diff != "" {
+		t.Errorf("open findings by folder (-want +got):\n%s", diff)
+	}
+}
+
+// A repository from before its organization named folders goes on as it is: a project beside it would have its findings
+// a second time.
+func TestFoldersOfAProjectFromBeforeStayWithIt(t *testing.T) {
+	o, c := newcomer(t, "src")
+	o.rename(c, "repo", "acme/before")
+	for range 2 {
+		c.wantsComplete(c.submitTo("acme/before", forGitHub(sarif("one", "two"))))
+		if diff := cmp.Diff(map[string]int{"proj": 2}, o.open()); diff != "" {
+			t.Errorf("open findings (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// Two hosts may have a repository of one name: the one that the file is of takes it.
+func TestARepositoryOfAnotherHostIsAnother(t *testing.T) {
+	o, c := newcomer(t)
+	body := func(host string) string {
+		return forGitHub(sarif("one"), `"checkout_uri":"https://`+host+`/acme/twin"`)
+	}
+	for range 2 {
+		for _, host := range []string{"github.com", "ghe.example.com"} {
+			c.wantsComplete(c.submitTo("acme/twin", body(host)))
+		}
+	}
+	if came := o.came(); len(came) != 2 || len(o.open()) != 2 {
+		t.Fatalf("%d repositories came, the open findings are %v", len(came), o.open())
+	}
+	o.eventually(func(g Gomega) { // the facade has heard of both
+		a := c.do(http.MethodPost, "/repos/acme/twin/code-scanning/sarifs", forGitHub(sarif("one")))
+		g.Expect(a.status).To(Equal(http.StatusConflict), "%s", a.body)
+		g.Expect(string(a.body)).To(ContainSubstring("several repositories have the full name"))
+	})
+}
+
+// Another folder's job of the same tool, which found nothing, closes nothing of the first folder's.
+func TestAScanOfAnotherFolderClosesNothing(t *testing.T) {
+	o, c := newcomer(t, "services/*")
+	c.wantsComplete(c.submitTo("acme/jobs", forGitHub(strings.ReplaceAll(sarif("services/api/main"), "src/", ""))))
+	before := o.open()
+	c.wantsFailed(c.submitTo("acme/jobs", forGitHub(sarif())), "which of the projects")
+	looked := strings.Replace(sarif(), `"results"`, `"artifacts":[{"location":{"uri":"services/web/a.js"},"roles":["analysisTarget"]}],"results"`, 1)
+	c.wantsComplete(c.submitTo("acme/jobs", forGitHub(looked)))
+	if diff := cmp.Diff(before, o.open()); diff != "" || len(before) != 1 {
+		t.Errorf("open findings by project (-before +after):\n%s", diff)
+	}
+}
+
+func TestARepositoryComesWithAnUploadToItsID(t *testing.T) {
+	o, c := newcomer(t)
+	told := strings.Replace(sarif("one"), `"results":`, `"versionControlProvenance":[{"repositoryUri":"https://github.com/acme/web"}],"results":`, 1)
+	as := header("Content-Type", "application/sarif+json")
+	post := func(path, query string) answer { return c.do(http.MethodPost, path+"/scans"+query, told, as) }
+	a := c.do(http.MethodPost, "/v2/repos/web/projects/app/scans", sarif("one"), as).wants(http.StatusConflict, "a name that nothing tells of")
+	if !strings.Contains(string(a.body), "versionControlProvenance") {
+		t.Errorf("the refusal is %s", a.body)
+	}
+	upload := decoded[openapi.Upload](post("/v2/repos/web/projects/app", "?dry_run=true&ref=refs/heads/main").wants(http.StatusOK, "a dry run"))
+	if said := strings.Join(upload.Warnings, "\n"); !strings.Contains(said, "repository web") || !strings.Contains(said, "project app") || len(o.came()) != 0 {
+		t.Errorf("a dry run says %q, and there are %d repositories", said, len(o.came()))
+	}
+	upload = decoded[openapi.Upload](post("/v2/repos/web/projects/app", "?ref=refs/heads/main").wants(http.StatusOK, "an upload"))
+	if said := strings.Join(upload.Warnings, "\n"); !strings.Contains(said, "repository web") || !strings.Contains(said, "its branch main") || upload.Scans[0].Counts.Created != 1 {
+		t.Errorf("an upload says %q", said)
+	}
+	later := decoded[openapi.Upload](c.get("/v2/uploads/"+upload.Id).wants(http.StatusOK, "the upload, read later"))
+	if diff := cmp.Diff(upload.Warnings, later.Warnings); diff != "" {
+		t.Errorf("its warnings (-answer +later):\n%s", diff)
+	}
+	o.eventually(func(g Gomega) { g.Expect(c.get("/v2/repos/web/projects/app").status).To(Equal(http.StatusOK)) })
+	post("/v2/repos/web/projects/proj", "").wants(http.StatusConflict, "a project of another repository")
+	post("/v2/repos/web/projects/apq", "").wants(http.StatusConflict, "a project that is rather misspelt")
+	for _, path := range []string{"/v2/repos/Web/projects/app", "/v2/repos/web/projects/a%2fb", "/v2/repos/a_b/projects/c"} {
+		post(path, "").wants(http.StatusNotFound, path)
+	}
+}
+
+// Where the organization has not said so, and for names that are another organization's, nothing comes.
+func TestNothingComesWhereItIsNotWanted(t *testing.T) {
+	theirs, _ := uploader(t)
+	theirs.create(builder.Repository("theirs").In(theirs.namespace).Mutate(func(r *v1alpha1.Repository) { r.Spec.FullName = "globex/theirs" }).Build())
+	o, c := uploader(t)
+	c.do(http.MethodPost, "/repos/acme/shop/code-scanning/sarifs", forGitHub(sarif("one"))).wants(http.StatusNotFound, "not wanted")
+	if len(o.came()) != 0 {
+		t.Errorf("%d repositories came", len(o.came()))
+	}
+	o, c = newcomer(t)
+	c.wantsComplete(c.submitTo("globex/theirs", forGitHub(sarif("one"))))
+	if came := o.came(); len(came) != 1 || came[0].Namespace != o.namespace || len(theirs.everything()) != 0 {
+		t.Errorf("another organization's name led to %v", came)
+	}
+	for _, hostile := range []string{"..%2ftheirs/x", "acme/..", "%D0%B0cme/shop", "acme/sh%20op", "acme/x%00y", "a%2f%2fb/c"} {
+		if a := c.do(http.MethodPost, "/repos/"+hostile+"/code-scanning/sarifs", forGitHub(sarif("one"))); a.status/100 != 4 {
+			t.Errorf("%s: %d %s", hostile, a.status, a.body)
+		}
+	}
+	if len(o.came()) != 1 {
+		t.Errorf("%d repositories came", len(o.came()))
+	}
+}

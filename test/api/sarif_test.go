@@ -1,0 +1,398 @@
+package api_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/uploads"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+const sarifsPath = "/repos/acme/payments/code-scanning/sarifs"
+
+// named is an organization whose repository is acme/payments with the branch main, and a key that may import.
+func named(t *testing.T) (*organization, *caller) {
+	t.Helper()
+	o, c := uploader(t)
+	o.rename(c, "repo", "Acme/payments")
+	return o, c
+}
+
+// rename gives a repository a full name and the branch main, and waits until it is found by that.
+func (o *organization) rename(c *caller, repository, fullName string) {
+	o.t.Helper()
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"defaultBranch":"main","fullName":"`+fullName+`"}}`))
+	harness.Must(o.t, env.Client.Patch(o.t.Context(), builder.Repository(repository).In(o.namespace).Build(), patch))
+	o.eventually(func(g Gomega) {
+		g.Expect(string(c.get("/v2/repos/" + repository).body)).To(ContainSubstring(`"full_name":"` + fullName + `"`))
+	})
+}
+
+// projects puts the repository's projects into the folders, and makes those that there are not yet.
+func (o *organization) projects(folders map[string]string) {
+	o.t.Helper()
+	for name, folder := range folders {
+		project := builder.Project(name).In(o.namespace).Build()
+		if err := env.Client.Create(o.t.Context(), project.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
+			o.t.Fatal(err)
+		}
+		harness.Must(o.t, env.Client.Patch(o.t.Context(), project,
+			client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"relativePath":"`+folder+`"}}`))))
+	}
+}
+
+// forGitHub is the body of an upload of a file to GitHub.
+func forGitHub(document string, more ...string) string {
+	members := append([]string{`"commit_sha":"abc"`, `"ref":"refs/heads/main"`,
+		`"sarif":"` + base64.StdEncoding.EncodeToString([]byte(zipped(document))) + `"`}, more...)
+	return "{" + strings.Join(members, ",") + "}"
+}
+
+// submit posts a body and follows the upload to its end.
+func (c *caller) submit(body string) openapi.SarifStatus {
+	c.t.Helper()
+	return c.follow(c.do(http.MethodPost, sarifsPath, body).wants(http.StatusAccepted, "an upload"))
+}
+
+func (c *caller) follow(a answer) openapi.SarifStatus {
+	c.t.Helper()
+	receipt := decoded[openapi.SarifReceipt](a)
+	var status openapi.SarifStatus
+	harness.Within(c.t, 2*time.Minute, func(g Gomega) {
+		status = decoded[openapi.SarifStatus](c.get(strings.TrimPrefix(receipt.Url, c.server.url(""))).wants(http.StatusOK, "the upload"))
+		g.Expect(status.ProcessingStatus).NotTo(Equal(openapi.SarifStatusProcessingStatusPending))
+	})
+	return status
+}
+
+// wantsFailed fails unless the upload failed for one reason that holds the text.
+func (c *caller) wantsFailed(status openapi.SarifStatus, want string) {
+	c.t.Helper()
+	if status.ProcessingStatus != openapi.SarifStatusProcessingStatusFailed || status.Errors == nil || len(*status.Errors) != 1 ||
+		!strings.HasPrefix((*status.Errors)[0], "rejecting SARIF") || !strings.Contains((*status.Errors)[0], want) {
+		c.t.Errorf("the upload is %s, %v; want it failed with %q", status.ProcessingStatus, status.Errors, want)
+	}
+}
+
+func (c *caller) wantsComplete(status openapi.SarifStatus) {
+	c.t.Helper()
+	if status.ProcessingStatus != openapi.SarifStatusProcessingStatusComplete || status.Errors != nil {
+		c.t.Errorf("the upload is %s, %v", status.ProcessingStatus, status.Errors)
+	}
+}
+
+// open counts the open findings of each project.
+func (o *organization) open() map[string]int {
+	out := map[string]int{}
+	for _, finding := range o.everything() {
+		if finding.Spec.Closed == nil {
+			out[string(finding.Spec.ProjectRef.Name)]++
+		}
+	}
+	return out
+}
+
+func TestAnUploadInGitHubsShapeIsImported(t *testing.T) {
+	o, c := named(t)
+	for _, below := range []string{"", "/api/v3"} {
+		a := c.do(http.MethodPost, below+sarifsPath, forGitHub(sarif("one", "two"))).wants(http.StatusAccepted, below)
+		receipt := decoded[openapi.SarifReceipt](a)
+		if want := c.server.url("") + below + sarifsPath + "/" + receipt.Id; receipt.Url != want {
+			t.Errorf("the upload is at %s, want %s", receipt.Url, want)
+		}
+		status := c.follow(a)
+		c.wantsComplete(status)
+		upload := decoded[openapi.Upload](c.get(strings.TrimPrefix(status.AnalysesUrl, c.server.url(""))).wants(http.StatusOK, "its scans"))
+		if upload.Id != receipt.Id || len(upload.Scans) != 1 || upload.Scans[0].CommitHash != "abc" || upload.Scans[0].ImportedBy != "apikey/ci" {
+			t.Errorf("the upload is %+v", upload)
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"proj": 2}, o.open()); diff != "" {
+		t.Errorf("open findings (-want +got):\n%s", diff)
+	}
+}
+
+// Members may come in any order, and GitHub knows some that this service does not.
+func TestTheBodyOfAnUploadIsReadAsGitHubReadsIt(t *testing.T) {
+	_, c := named(t)
+	packed := base64.StdEncoding.EncodeToString([]byte(zipped(sarif("one"))))
+	for name, body := range map[string]string{
+		"the file first":    `{"sarif":"` + packed + `","ref":"refs/heads/main","commit_sha":"abc"}`,
+		"the file last":     `{"ref":"refs/heads/main","commit_sha":"abc","sarif":"` + packed + `"}`,
+		"all members":       forGitHub(sarif("one"), `"checkout_uri":"file:///src/"`, `"tool_name":"x"`, `"validate":true`),
+		"members unknown":   forGitHub(sarif("one"), `"tool_names":["a",{"b":null}]`, `"workflow_run_id":7`),
+		"members null":      forGitHub(sarif("one"), `"checkout_uri":null`, `"started_at":null`, `"validate":null`),
+		"white space":       " {\n\"sarif\" :\t\"" + packed + "\" , \"ref\": \"refs/heads/main\",\"commit_sha\":\"abc\" }\n",
+		"escaped":           `{"sarif":"` + strings.NewReplacer("/", `\/`, "+", `\u002b`, "=", `\u003D`).Replace(packed) + `","ref":"refs/heads/main","commit_sha":"abc"}`,
+		"in lines":          `{"sarif":"` + packed[:40] + `\n` + packed[40:] + `\r\n","ref":"refs/heads/main","commit_sha":"abc"}`,
+		"the branch's name": `{"sarif":"` + packed + `","ref":"main","commit_sha":"abc"}`,
+	} {
+		if status := c.submit(body); status.ProcessingStatus != openapi.SarifStatusProcessingStatusComplete {
+			t.Errorf("%s: %+v", name, status)
+		}
+	}
+	c.follow(c.do(http.MethodPost, sarifsPath, forGitHub(sarif("one")), header("Content-Type", "application/x-www-form-urlencoded")))
+}
+
+func TestWhatIsNoUploadToGitHubIsRejected(t *testing.T) {
+	o, c := named(t)
+	packed := func(content string) string { return base64.StdEncoding.EncodeToString([]byte(content)) }
+	with := func(value string) string { return `{"commit_sha":"abc","ref":"refs/heads/main","sarif":` + value + `}` }
+	for name, tc := range map[string]struct {
+		body, want string
+		changes    []change
+	}{
+		"nothing":                {want: "not exactly one JSON object"},
+		"no object":              {body: `[]`, want: "not exactly one JSON object"},
+		"cut off":                {body: forGitHub(sarif("one"))[:150], want: "rejecting SARIF"},
+		"something behind":       {body: forGitHub(sarif("one")) + "{}", want: "not exactly one JSON object"},
+		"no file":                {body: `{"commit_sha":"abc","ref":"refs/heads/main"}`, want: "sarif is required"},
+		"no ref":                 {body: `{"commit_sha":"abc","sarif":"` + packed(zipped(sarif())) + `"}`, want: "ref is required"},
+		"no commit":              {body: `{"sarif":"` + packed(zipped(sarif())) + `","ref":"x"}`, want: "commit_sha is required"},
+		"a member twice":         {body: forGitHub(sarif("one"), `"ref":"refs/heads/other"`), want: "given twice"},
+		"the file twice":         {body: forGitHub(sarif("one"), `"sarif":""`), want: "given twice"},
+		"a ref that is a number": {body: strings.Replace(forGitHub(sarif()), `"refs/heads/main"`, "7", 1), want: "ref must be a string"},
+		"a time that is none":    {body: forGitHub(sarif(), `"started_at":"yesterday"`), want: "started_at must be a date-time"},
+		"validate is a text":     {body: forGitHub(sarif(), `"validate":"true"`), want: "validate must be a boolean"},
+		"a file that is null":    {body: with("null"), want: "sarif must be a string"},
+		"an object for a file":   {body: with("{}"), want: "sarif must be a string"},
+		"not base64":             {body: with(`"***"`), want: "not base64"},
+		"not compressed":         {body: with(`"` + packed(sarif("one")) + `"`), want: "not gzip"},
+		"compressed and cut off": {body: with(`"` + packed(zipped(sarif("one"))[:60]) + `"`), want: "damaged"},
+		"not SARIF":              {body: forGitHub(`{}`), want: "not SARIF 2.1.0"},
+		"a compressed request":   {body: zipped(forGitHub(sarif())), changes: []change{header("Content-Encoding", "gzip")}, want: "must not be compressed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := c.do(http.MethodPost, sarifsPath, tc.body, tc.changes...).wants(http.StatusBadRequest, name)
+			var said struct{ Message, Error, Detail string }
+			harness.Must(t, json.Unmarshal(a.body, &said))
+			if !strings.HasPrefix(said.Message, "rejecting SARIF: ") || !strings.Contains(said.Message, tc.want) || said.Error != "Invalid request body" || said.Detail == "" {
+				t.Errorf("the answer is %s, want %q in its message", a.body, tc.want)
+			}
+		})
+	}
+	if got := len(o.everything()); got != 0 {
+		t.Errorf("%d findings are stored", got)
+	}
+	long := c.do(http.MethodPost, sarifsPath, forGitHub(sarif(), `"x":"`+strings.Repeat("a", 100_000)+`"`)).wants(http.StatusRequestEntityTooLarge, "too long")
+	if !strings.Contains(string(long.body), `"message":"rejecting SARIF: `) {
+		t.Errorf("the answer is %s", long.body)
+	}
+}
+
+func TestAnUploadOfAnotherRefFailsAndSaysWhy(t *testing.T) {
+	o, c := named(t)
+	for _, ref := range []string{"refs/heads/feature", "refs/tags/main", "refs/pull/7/files", "refs/heads/refs/heads/main"} {
+		status := c.submit(strings.Replace(forGitHub(sarif("one")), "refs/heads/main", ref, 1))
+		c.wantsFailed(status, ref+" is not the branch main")
+	}
+	if got := len(o.everything()); got != 0 {
+		t.Errorf("%d findings are stored", got)
+	}
+}
+
+func TestAPullRequestIsReviewedInGitHubsShape(t *testing.T) {
+	for name, folders := range map[string]map[string]string{
+		"of one project": {"proj": ""}, "of two projects": {"proj": "src", "other": "lib"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, c := named(t)
+			o.projects(folders)
+			c.wantsComplete(c.submit(forGitHub(sarif("one", "two"))))
+			body := strings.NewReplacer("refs/heads/main", "refs/pull/7/merge", `"abc"`, `"8f3e1c2d"`).Replace(forGitHub(sarif("one", "three")))
+			a := c.do(http.MethodPost, sarifsPath, body).wants(http.StatusAccepted, "a pull request")
+			c.wantsComplete(c.follow(a))
+			upload := decoded[openapi.Upload](c.get("/v2/uploads/"+decoded[openapi.SarifReceipt](a).Id).wants(http.StatusOK, "the upload"))
+			if len(upload.Reviews) != 1 || upload.Reviews[0].PrNumber != 7 || upload.Reviews[0].Created != 1 || upload.Reviews[0].Known != 1 {
+				t.Errorf("the reviews are %+v", upload.Reviews)
+			}
+			if diff := cmp.Diff(map[string]int{"proj": 2}, o.open()); diff != "" {
+				t.Errorf("open findings (-want +got):\n%s", diff)
+			}
+		})
+	}
+	_, c := named(t)
+	c.do(http.MethodPost, sarifsPath, strings.Replace(forGitHub(sarif()), "refs/heads/main", "refs/pull/0/merge", 1)).wants(http.StatusBadRequest, "no pull request")
+}
+
+func TestEachResultGoesToTheProjectThatHoldsItsFile(t *testing.T) {
+	o, c := named(t)
+	o.projects(map[string]string{"proj": "src", "deep": "./src/one.go/", "other": "lib"})
+	document := sarif("one", "two")
+	a := c.do(http.MethodPost, sarifsPath, forGitHub(document)).wants(http.StatusAccepted, "two projects")
+	c.wantsComplete(c.follow(a))
+	if diff := cmp.Diff(map[string]int{"deep": 1, "proj": 1}, o.open()); diff != "" {
+		t.Errorf("open findings (-want +got):\n%s", diff)
+	}
+	upload := decoded[openapi.Upload](c.get("/v2/uploads/"+decoded[openapi.SarifReceipt](a).Id).wants(http.StatusOK, "the upload"))
+	if len(upload.Scans) != 2 || upload.ScanCount != 2 || upload.ProjectId != "" || upload.RepoId != "repo" {
+		t.Errorf("the upload is %+v", upload)
+	}
+	// The findings of a project in which there is no result stay open, unless the tool says that it looked there.
+	c.wantsComplete(c.submit(forGitHub(sarif("one"))))
+	if diff := cmp.Diff(map[string]int{"deep": 1, "proj": 1}, o.open()); diff != "" {
+		t.Errorf("open findings after a scan of one project (-want +got):\n%s", diff)
+	}
+	looked := strings.Replace(sarif("one"), `"results"`, `"artifacts":[{"location":{"uri":"src/two.go"},"roles":["analysisTarget"]}],"results"`, 1)
+	c.wantsComplete(c.submit(forGitHub(looked)))
+	if diff := cmp.Diff(map[string]int{"deep": 1}, o.open()); diff != "" {
+		t.Errorf("open findings after a scan of both (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnUploadThatNoProjectTakesFailsAndNamesThem(t *testing.T) {
+	o, c := named(t)
+	o.projects(map[string]string{"proj": "services/api", "web": "services/web"})
+	c.wantsFailed(c.submit(forGitHub(sarif("one"))), "src/one.go): the repository has the projects proj (services/api), web (services/web)")
+	c.wantsFailed(c.submit(forGitHub(sarif())), "which of the projects")
+	o.projects(map[string]string{"proj": "src", "web": "src"})
+	c.wantsFailed(c.submit(forGitHub(sarif("one"))), "proj, web have the same spec.relativePath")
+	if got := len(o.everything()); got != 0 {
+		t.Errorf("%d findings are stored", got)
+	}
+}
+
+func TestWhatIsRefusedForOneProjectIsImportedIntoNone(t *testing.T) {
+	o, c := named(t)
+	c.wantsComplete(c.submit(forGitHub(sarif(numbered(30)...))))
+	o.projects(map[string]string{"proj": "src", "other": "lib"})
+	both := strings.Replace(sarif("one", "two"), "src/two.go", "lib/two.go", 1)
+	c.wantsFailed(c.submit(forGitHub(both)), "it would close 30 of 30 open findings")
+	if diff := cmp.Diff(map[string]int{"proj": 30}, o.open()); diff != "" {
+		t.Errorf("open findings (-want +got):\n%s", diff)
+	}
+}
+
+func TestARepositoryIsFoundByItsFullName(t *testing.T) {
+	o, c := named(t)
+	post := func(fullName string) answer {
+		return c.do(http.MethodPost, "/repos/"+fullName+"/code-scanning/sarifs", forGitHub(sarif("one")))
+	}
+	post("ACME/Payments").wants(http.StatusAccepted, "in another case")
+	for _, fullName := range []string{"acme/other", "acme%2Fpayments/x", "acme/payments.git", "acme/..", "../payments", "%2e%2e/payments", "acme/paymentſ", "acme/payments%20", strings.Repeat("a", 200) + "/" + strings.Repeat("b", 200)} {
+		post(fullName).wants(http.StatusNotFound, fullName)
+	}
+	post("acme/"+strings.Repeat("b", 254)).wants(http.StatusBadRequest, "a long name")
+	o.create(builder.Repository("second").In(o.namespace).Build())
+	o.rename(c, "second", "acme/Payments")
+	a := post("acme/payments").wants(http.StatusConflict, "two of one name")
+	if !strings.Contains(string(a.body), "repo, second") {
+		t.Errorf("the answer is %s", a.body)
+	}
+	o.rename(c, "second", "acme/group/Payments")
+	o.create(builder.Project("theirs").In(o.namespace).Repository("second").Build())
+	post("acme%2Fgroup/payments").wants(http.StatusAccepted, "a group in a group")
+}
+
+// The host that the file, or checkout_uri, names is compared with the repository's: another one's results are not its own.
+func TestTheHostTellsRepositoriesOfOneNameApart(t *testing.T) {
+	o, c := named(t)
+	at := func(repository, url string) {
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"url":"`+url+`"}}`))
+		harness.Must(t, env.Client.Patch(t.Context(), builder.Repository(repository).In(o.namespace).Build(), patch))
+	}
+	post := func(root string) answer {
+		return c.do(http.MethodPost, sarifsPath, forGitHub(sarif("one"), `"checkout_uri":"`+root+`"`))
+	}
+	at("repo", "https://github.com/acme/payments")
+	for _, root := range []string{"file:///home/runner/work/payments", "https://github.com/acme/payments.git", "https://ghe.example.com/acme/fork"} {
+		c.wantsComplete(c.follow(post(root).wants(http.StatusAccepted, root)))
+	}
+	const elsewhere = "https://ghe.example.com/acme/payments"
+	if a := post(elsewhere).wants(http.StatusConflict, "another host"); !strings.Contains(string(a.body), "the repository repo of that full name is elsewhere") {
+		t.Errorf("the answer is %s", a.body)
+	}
+	o.create(builder.Repository("second").In(o.namespace).Build())
+	o.create(builder.Project("theirs").In(o.namespace).Repository("second").Build())
+	at("second", elsewhere)
+	o.rename(c, "second", "acme/payments")
+	c.wantsComplete(c.follow(post(elsewhere).wants(http.StatusAccepted, "the other of two")))
+	if diff := cmp.Diff(map[string]int{"proj": 1, "theirs": 1}, o.open()); diff != "" {
+		t.Errorf("open findings (-want +got):\n%s", diff)
+	}
+	if a := post("file:///src").wants(http.StatusConflict, "either of two"); !strings.Contains(string(a.body), "repo, second") {
+		t.Errorf("the answer is %s", a.body)
+	}
+}
+
+func TestAnUploadIsReadWithItsRepositoryAlone(t *testing.T) {
+	o, c := named(t)
+	o.create(builder.Repository("second").In(o.namespace).Build())
+	o.rename(c, "second", "acme/second")
+	id := decoded[openapi.SarifReceipt](c.do(http.MethodPost, sarifsPath, forGitHub(sarif("one"))).wants(http.StatusAccepted, "an upload")).Id
+	c.get("/repos/acme/second/code-scanning/sarifs/"+id).wants(http.StatusNotFound, "another repository")
+	c.get("/repos/acme/none/code-scanning/sarifs/"+id).wants(http.StatusNotFound, "no repository")
+	c.get(sarifsPath+"/u-none").wants(http.StatusNotFound, "no upload")
+	other, stranger := named(t)
+	stranger.get(sarifsPath+"/"+id).wants(http.StatusNotFound, "another organization")
+	if len(other.everything()) != 0 {
+		t.Error("another organization has findings")
+	}
+}
+
+func TestTheSchemeTokenIsTakenWhereGitHubsClientsAre(t *testing.T) {
+	_, c := named(t)
+	for path, want := range map[string]int{sarifsPath + "/u-none": http.StatusNotFound, "/api/v3" + sarifsPath + "/u-none": http.StatusNotFound, "/v2/repos": http.StatusUnauthorized} {
+		for _, scheme := range []string{"token ", "Token "} {
+			c.get(path, header("Authorization", scheme+c.token)).wants(want, scheme+path)
+		}
+	}
+}
+
+func TestErrorsToGitHubsClientsHaveAMessage(t *testing.T) {
+	o, c := named(t)
+	for reason, tc := range map[string]struct {
+		answer answer
+		want   string
+	}{
+		"no key":    {c.get(sarifsPath+"/x", header("Authorization", "")).wants(http.StatusUnauthorized, "no key"), "Unauthorized: "},
+		"no scope":  {o.key("triage", v1alpha1.ScopeFindingsTriage).get(sarifsPath+"/x").wants(http.StatusForbidden, "no scope"), "Forbidden: the API key lacks the scope findings:import"},
+		"no upload": {c.get(sarifsPath+"/x").wants(http.StatusNotFound, "no upload"), "Resource not found: there is no such upload"},
+		"no path":   {c.get("/repos/acme/payments/issues").wants(http.StatusNotFound, "no path"), "Resource not found: "},
+	} {
+		var said struct{ Message, Error, Detail, Code string }
+		harness.Must(t, json.Unmarshal(tc.answer.body, &said))
+		if !strings.HasPrefix(said.Message, tc.want) || said.Error == "" || said.Detail == "" || said.Code == "" {
+			t.Errorf("%s: %s", reason, tc.answer.body)
+		}
+	}
+}
+
+func TestABombInGitHubsShapeIsRefused(t *testing.T) {
+	o, c := bounded(t, uploads.Limits{Total: 1, PerOrganization: 1, Bytes: 2 << 20})
+	o.rename(c, "repo", "acme/payments")
+	bomb := forGitHub(`{"version":"2.1.0","x":"` + strings.Repeat(" ", 2<<20) + `"`)
+	for range 3 {
+		a := c.do(http.MethodPost, sarifsPath, bomb).wants(http.StatusRequestEntityTooLarge, "a bomb")
+		if !strings.Contains(string(a.body), "larger than 1 MiB") {
+			t.Errorf("the answer is %s", a.body)
+		}
+	}
+	harness.Within(t, time.Minute, func(g Gomega) {
+		g.Expect(c.do(http.MethodPost, sarifsPath, forGitHub(sarif("one"))).status).To(Equal(http.StatusAccepted))
+	})
+}
+
+func TestAToolThatDidNotRunToItsEndIsAnUnsuccessfulExecution(t *testing.T) {
+	o, c := named(t)
+	document := strings.Replace(sarif("one"), `"results"`, `"invocations":[{"executionSuccessful":false}],"results"`, 1)
+	status := c.submit(forGitHub(document))
+	if status.Errors == nil || len(*status.Errors) != 1 || !strings.HasPrefix((*status.Errors)[0], "unsuccessful execution") {
+		t.Errorf("the upload is %+v", status)
+	}
+	if diff := cmp.Diff(map[string]int{"proj": 1}, o.open()); diff != "" {
+		t.Errorf("open findings (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,157 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	scanned "github.com/appsec-dev/findings-operator/scanimport/sarif"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/needs"
+)
+
+const startedAt = "2026-03-01T08:30:00Z"
+
+// imported is what the importer, which is the plugin's, makes of a file in a project.
+func (o *organization) imported(t *testing.T, repository, project, path string) (map[string]openapi.ScanCounts, error) {
+	t.Helper()
+	file, err := os.Open(path) //nolint:gosec // a test names its own files
+	harness.Must(t, err)
+	defer file.Close() //nolint:errcheck // only read from
+	log, err := scanned.Parse(file, scanned.Options{})
+	if err != nil {
+		return nil, err
+	}
+	at, err := time.Parse(time.RFC3339, startedAt)
+	harness.Must(t, err)
+	batches, err := importer.Collect([]importer.File{{Name: "the file", Log: log}}, importer.Choices{Commit: "abc", StartedAt: at}, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	c, err := importer.NewClient(env.Config)
+	harness.Must(t, err)
+	summaries, err := importer.New(c, importer.Target{Namespace: o.namespace, Repository: repository, Project: project}, importer.Options{}).Import(t.Context(), batches)
+	harness.Must(t, err)
+	counts := map[string]openapi.ScanCounts{}
+	for _, s := range summaries {
+		counts[s.Name()] = render.ScanCounts(s.Counts())
+	}
+	return counts, nil
+}
+
+// facts are those of a project's findings, by name, without what differs from scan to scan.
+func (o *organization) facts(project string) map[string]v1alpha1.FindingSpec {
+	o.t.Helper()
+	list := &v1alpha1.FindingList{}
+	harness.Must(o.t, env.Client.List(o.t.Context(), list, client.InNamespace(o.namespace), client.MatchingFields{"spec.projectRef.name": project}))
+	facts := map[string]v1alpha1.FindingSpec{}
+	for _, finding := range list.Items {
+		finding.Spec.Scan = nil
+		facts[finding.Name] = finding.Spec
+	}
+	return facts
+}
+
+// ended is an upload at its end, which on a busy machine may be later than its first answer.
+func (c *caller) ended(a answer) openapi.Upload {
+	c.t.Helper()
+	if a.status != http.StatusAccepted {
+		return decoded[openapi.Upload](a.wants(http.StatusOK, "an upload"))
+	}
+	var upload openapi.Upload
+	harness.Within(c.t, 2*time.Minute, func(g Gomega) {
+		upload = decoded[openapi.Upload](c.get(a.header.Get("Location")).wants(http.StatusOK, "an upload that was acknowledged"))
+		g.Expect(*upload.Status).To(Equal(openapi.ScanStatusCompleted))
+	})
+	return upload
+}
+
+// scanCounts are those of an upload's scans, by their names.
+func scanCounts(upload openapi.Upload) map[string]openapi.ScanCounts {
+	counts := map[string]openapi.ScanCounts{}
+	for _, s := range upload.Scans {
+		summary := importer.Summary{Tool: s.Tool, Category: v1alpha1.FindingCategory(s.Category), Analysis: s.Analysis}
+		counts[summary.Name()] = s.Counts
+	}
+	return counts
+}
+
+// isRefused fails the test unless the answer refuses a bad file with those words.
+func isRefused(t *testing.T, a answer, words string) {
+	t.Helper()
+	var refusal openapi.Error
+	harness.Must(t, json.Unmarshal(a.wants(http.StatusBadRequest, "a bad file").body, &refusal))
+	if !strings.Contains(refusal.Detail, words) {
+		t.Errorf("refused with %q, and by the plugin with %q", refusal.Detail, words)
+	}
+}
+
+// Each file gives the same findings, under the same names, and the same counts by all doors; what one refuses, the
+// others refuse with the same words. As a pull request, a file has nothing that it does not have as the base.
+func TestEveryCorpusFileComesInByUploadAsByThePlugin(t *testing.T) {
+	root := os.Getenv("FINDINGS_SARIF_CORPUS")
+	if root == "" {
+		needs.Missing(t, "FINDINGS_SARIF_CORPUS names no folder of SARIF files")
+	}
+	good, err := filepath.Glob(filepath.Join(root, "*.sarif"))
+	harness.Must(t, err)
+	bad, err := filepath.Glob(filepath.Join(root, "bad", "*.sarif"))
+	harness.Must(t, err)
+	if len(good) == 0 || len(bad) == 0 {
+		t.Fatalf("%d good and %d bad files in %s", len(good), len(bad), root)
+	}
+	uploaded, c := uploader(t)
+	plugin := newOrganization(t)
+	github, g := uploader(t)
+	for i, file := range append(good, bad...) {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".sarif"), func(t *testing.T) {
+			repository, project := fmt.Sprintf("r-%d", i), fmt.Sprintf("p-%d", i)
+			for _, o := range []*organization{uploaded, plugin, github} {
+				named := builder.Repository(repository).In(o.namespace).Build()
+				named.Spec.FullName, named.Spec.DefaultBranch = "acme/"+repository, "main"
+				o.create(named)
+				o.create(builder.Project(project).In(o.namespace).Repository(repository).Build())
+			}
+			uploaded.eventually(func(is Gomega) {
+				for _, reader := range []*caller{c, g} {
+					is.Expect(reader.get("/v2/repos/" + repository + "/projects/" + project).status).To(Equal(http.StatusOK))
+				}
+			})
+			content, err := os.ReadFile(file) //nolint:gosec // a test names its own files
+			harness.Must(t, err)
+			a := c.do(http.MethodPost, "/v2/repos/"+repository+"/projects/"+project+"/scans?commit=abc&started_at="+startedAt, string(content),
+				header("Content-Type", "application/sarif+json"))
+			b := g.do(http.MethodPost, "/repos/acme/"+repository+"/code-scanning/sarifs", forGitHub(string(content), `"started_at":"`+startedAt+`"`))
+			want, err := plugin.imported(t, repository, project, file)
+			if err != nil {
+				isRefused(t, a, err.Error())
+				isRefused(t, b, err.Error())
+				return
+			}
+			upload, facts := c.ended(a), plugin.facts(project)
+			g.follow(b.wants(http.StatusAccepted, "an upload in GitHub's shape"))
+			shaped := decoded[openapi.Upload](g.get("/v2/uploads/" + decoded[openapi.SarifReceipt](b).Id))
+			if diff := cmp.Diff(want, scanCounts(upload)) + cmp.Diff(want, scanCounts(shaped)); diff != "" {
+				t.Errorf("counts (-plugin +upload, -plugin +GitHub):\n%s", diff)
+			}
+			if diff := cmp.Diff(facts, uploaded.facts(project)) + cmp.Diff(facts, github.facts(project)); diff != "" {
+				t.Errorf("findings (-plugin +upload, -plugin +GitHub):\n%s", diff)
+			}
+			c.reviewsItsBase(repository, project, i+1, string(content), *upload.Status)
+		})
+	}
+}

@@ -1,0 +1,206 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+const headCommit = "1c2d3e4f5a6b7c8d"
+
+// reviewed is the review in an upload's answer.
+func reviewed(t testing.TB, upload openapi.Upload) openapi.UploadReview {
+	t.Helper()
+	if upload.Status == nil || *upload.Status != openapi.ScanStatusCompleted || len(upload.Reviews) != 1 {
+		t.Fatalf("the upload is %+v", upload)
+	}
+	return upload.Reviews[0]
+}
+
+// ofReviews are the reviews and the issues of the organization as the API server has them.
+func (o *organization) ofReviews() ([]v1alpha1.Review, []v1alpha1.ReviewIssue) {
+	o.t.Helper()
+	reviews, issues := &v1alpha1.ReviewList{}, &v1alpha1.ReviewIssueList{}
+	harness.Must(o.t, env.Client.List(o.t.Context(), reviews, client.InNamespace(o.namespace)))
+	harness.Must(o.t, env.Client.List(o.t.Context(), issues, client.InNamespace(o.namespace)))
+	return reviews.Items, issues.Items
+}
+
+func TestAnUploadOfAPullRequestShowsOnlyWhatTheBaseDoesNotHave(t *testing.T) {
+	o, c := uploader(t)
+	c.upload("", sarif("one", "two")).wants(http.StatusOK, "the base")
+	base := o.everything()
+	upload := decoded[openapi.Upload](c.upload("?ref=refs/pull/412/merge&pr_title=Refunds&pr_author=jo&fail_on=high&commit="+headCommit,
+		sarif("two", "three")).wants(http.StatusOK, "the pull request"))
+	review := reviewed(t, upload)
+	passed := openapi.GateVerdictFailed
+	want := openapi.UploadReview{
+		ReviewId: review.ReviewId, PrNumber: 412, CommitHash: headCommit,
+		Created: 1, Known: 1, Fixed: 1, Open: 1, OpenHigh: 1, BaseNeverScannedWith: []string{},
+		Issues: []openapi.UploadReviewIssue{{IssueId: review.Issues[0].IssueId, Severity: openapi.SeverityHigh, Title: "three", Place: "src/three.go:7", New: true}},
+		FailOn: "high", Gate: &passed, GateReason: "1 open issue of high severity that the base does not have.", Markdown: review.Markdown,
+	}
+	if diff := cmp.Diff(want, review); diff != "" {
+		t.Errorf("the review (-want +got):\n%s", diff)
+	}
+	for _, part := range []string{"review of pull request 412", "**Failed**: 1 open issue", "`three` in `src/three.go:7`", "Fixed by this pull request: 1 finding"} {
+		if !strings.Contains(review.Markdown, part) {
+			t.Errorf("the comment has no %q:\n%s", part, review.Markdown)
+		}
+	}
+	if diff := cmp.Diff(openapi.ScanCounts{Created: 1, Unchanged: 1}, upload.Scans[0].Counts); diff != "" {
+		t.Errorf("counts of the scan (-want +got):\n%s", diff)
+	}
+	reviews, issues := o.ofReviews()
+	if len(reviews) != 1 || reviews[0].Name != review.ReviewId || reviews[0].Spec.PRTitle != "Refunds" || reviews[0].Spec.PRAuthor != "jo" || len(issues) != 1 {
+		t.Errorf("stored are %+v and %+v", reviews, issues)
+	}
+	if diff := cmp.Diff(base, o.everything()); diff != "" {
+		t.Errorf("findings changed (-before +after):\n%s", diff)
+	}
+	o.eventually(func(g Gomega) {
+		read := decoded[openapi.Upload](c.get("/v2/uploads/"+upload.Id).wants(http.StatusOK, "the upload"))
+		g.Expect(cmp.Diff(upload, read)).To(BeEmpty(), "read again, on any replica")
+		g.Expect(c.get("/v2/scans/" + upload.Scans[0].Id).status).To(Equal(http.StatusOK))
+	})
+}
+
+func TestTheSameUploadOfAPullRequestAgainWritesNothing(t *testing.T) {
+	o, c := uploader(t)
+	query := "?pull_request=7&fail_on=new&commit=" + headCommit
+	c.upload(query, sarif("one", "two")).wants(http.StatusOK, "the first")
+	reviewsBefore, issuesBefore := o.ofReviews()
+	review := reviewed(t, decoded[openapi.Upload](c.upload(query, sarif("one", "two")).wants(http.StatusOK, "the second")))
+	if review.Created != 0 || review.Unchanged != 2 || review.Open != 2 || *review.Gate != openapi.GateVerdictFailed {
+		t.Errorf("the review is %+v", review)
+	}
+	reviews, issues := o.ofReviews()
+	if diff := cmp.Diff(reviewsBefore, reviews) + cmp.Diff(issuesBefore, issues); diff != "" {
+		t.Errorf("what is stored changed (-before +after):\n%s", diff)
+	}
+}
+
+// What cannot be compared does not pass, and the answer says why.
+func TestABaseThatWasNeverScannedIsNamedAndPassesNoGate(t *testing.T) {
+	_, c := uploader(t)
+	review := reviewed(t, decoded[openapi.Upload](c.upload("?ref=refs/merge-requests/3/head&fail_on=new&commit="+headCommit, sarif("one")).
+		wants(http.StatusOK, "no base")))
+	if diff := cmp.Diff([]string{"lint (Code)"}, review.BaseNeverScannedWith); diff != "" || *review.Gate != openapi.GateVerdictFailed {
+		t.Errorf("the review is %+v", review)
+	}
+	if !strings.Contains(review.Markdown, "The base was never scanned with `lint (Code)`: all its results count as new.") {
+		t.Errorf("the comment is\n%s", review.Markdown)
+	}
+	clean := reviewed(t, decoded[openapi.Upload](c.upload("?pull_request=4&fail_on=new&commit="+headCommit, sarif()).wants(http.StatusOK, "nothing found")))
+	if *clean.Gate != openapi.GateVerdictPassed || clean.GateReason != "no open issue that the base does not have." {
+		t.Errorf("the review is %+v", clean)
+	}
+}
+
+// A scan of a pull request says nothing about the branch: neither how old its next scan may be, nor what its findings
+// are, nor when the project was last scanned.
+func TestAScanOfAPullRequestIsNoneOfTheBranch(t *testing.T) {
+	o, c := uploader(t)
+	c.upload("?started_at=2026-01-01T00:00:00Z", sarif("one", "two")).wants(http.StatusOK, "the base")
+	c.upload("?started_at=2026-01-03T00:00:00Z&pull_request=5&commit="+headCommit, sarif("three")).wants(http.StatusOK, "the pull request")
+	upload := decoded[openapi.Upload](c.upload("?started_at=2026-01-02T00:00:00Z", sarif("one", "two")).wants(http.StatusOK, "the base, before the pull request"))
+	if diff := cmp.Diff(openapi.ScanCounts{Unchanged: 2}, upload.Scans[0].Counts); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+	if got := len(o.everything()); got != 2 {
+		t.Errorf("%d findings, want 2", got)
+	}
+}
+
+func TestADryRunOfAPullRequestJudgesAndStoresNothing(t *testing.T) {
+	o, c := uploader(t)
+	upload := decoded[openapi.Upload](c.upload("?dry_run=true&pull_request=5&fail_on=high&commit="+headCommit, sarif("one")).wants(http.StatusOK, "a dry run"))
+	if len(upload.Reviews) != 1 || upload.Reviews[0].Open != 1 || *upload.Reviews[0].Gate != openapi.GateVerdictFailed ||
+		upload.Reviews[0].FailOn != "high" || len(upload.Changes) != 1 || upload.Scans[0].ReviewId != upload.Reviews[0].ReviewId {
+		t.Errorf("the answer is %+v", upload)
+	}
+	reviews, issues := o.ofReviews()
+	scans := &v1alpha1.ScanList{}
+	harness.Must(t, env.Client.List(t.Context(), scans, client.InNamespace(o.namespace)))
+	if len(reviews)+len(issues)+len(scans.Items) != 0 {
+		t.Errorf("stored are %v, %v and %v", reviews, issues, scans.Items)
+	}
+}
+
+// A scanner that crashed has not looked at everything: what it missed would count as resolved.
+func TestAPullRequestsScannerThatCrashedFailsTheUpload(t *testing.T) {
+	o, c := uploader(t)
+	crashed := strings.Replace(sarif("one"), `"results"`, `"invocations":[{"executionSuccessful":false}],"results"`, 1)
+	a := c.upload("?pull_request=5&fail_on=high&commit="+headCommit, crashed).wants(http.StatusConflict, "a scanner that crashed")
+	if !strings.Contains(string(a.body), "lint did not look at everything") {
+		t.Errorf("the answer is %s", a.body)
+	}
+	if reviews, issues := o.ofReviews(); len(reviews)+len(issues) != 0 {
+		t.Errorf("stored are %v and %v", reviews, issues)
+	}
+	o.eventually(func(g Gomega) {
+		failed := decoded[openapi.ScanList](c.get("/v2/scans?status=failed")).Items
+		g.Expect(failed).To(HaveLen(1))
+		g.Expect(failed[0].Message).To(ContainSubstring("lint did not look at everything"))
+		upload := decoded[openapi.Upload](c.get("/v2/uploads/"+failed[0].UploadId).wants(http.StatusOK, "the upload"))
+		g.Expect(*upload.Status).To(Equal(openapi.ScanStatusFailed))
+		g.Expect(upload.Reviews).To(HaveLen(1))
+		g.Expect(upload.Reviews[0].Gate).To(BeNil(), "no verdict without a review")
+		g.Expect(upload.Reviews[0].Markdown).To(BeEmpty())
+	})
+}
+
+func TestAQueryOfAPullRequestThatContradictsItselfIsRefused(t *testing.T) {
+	o, c := uploader(t)
+	harness.Must(t, env.Client.Patch(t.Context(), builder.Repository("repo").In(o.namespace).Build(),
+		client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"defaultBranch":"main"}}`))))
+	for _, tc := range []struct{ query, want string }{
+		{"?pull_request=5", "commit is needed"},
+		{"?pull_request=5&commit=main", "7 to 64 hexadecimal digits"},
+		{"?pull_request=5&ref=refs/pull/6/head&commit=" + headCommit, "leave one out"},
+		{"?ref=refs/pull/0/head&commit=" + headCommit, "must be from 1"},
+		{"?ref=refs/pull/9999999999/head&commit=" + headCommit, "must be from 1"},
+		{"?ref=refs/pull/x/head&commit=" + headCommit, "is not the branch"},
+		{"?ref=refs/pull/5/../head&commit=" + headCommit, "is not the branch"},
+		{"?fail_on=high", "fail_on is about a pull request"},
+		{"?pr_title=a", "pr_title is about a pull request"},
+		{"?pr_author=a", "pr_author is about a pull request"},
+		{"?pr_opened_at=2026-01-01T00:00:00Z", "pr_opened_at is about a pull request"},
+		{"?pull_request=0", "pull_request"},
+		{"?pull_request=5&fail_on=low", "fail_on"},
+	} {
+		a := c.upload(tc.query, sarif("one")).wants(http.StatusBadRequest, tc.query)
+		if !strings.Contains(string(a.body), tc.want) {
+			t.Errorf("%s: the answer is %s, want %q in it", tc.query, a.body, tc.want)
+		}
+	}
+	if reviews, issues := o.ofReviews(); len(reviews)+len(issues)+len(o.everything()) != 0 {
+		t.Errorf("stored are %v and %v", reviews, issues)
+	}
+}
+
+// reviewsItsBase uploads as a pull request what has been imported, with that end: the base itself has nothing new. Of
+// a scanner that did not get to its end nothing can be said.
+func (c *caller) reviewsItsBase(repository, project string, number int, content string, imported openapi.ScanStatus) {
+	c.t.Helper()
+	path := fmt.Sprintf("/v2/repos/%s/projects/%s/scans?pull_request=%d&fail_on=new&commit=%s", repository, project, number, headCommit)
+	a := c.do(http.MethodPost, path, content, header("Content-Type", "application/sarif+json"))
+	if imported == openapi.ScanStatusFailed {
+		a.wants(http.StatusConflict, "a scanner that did not get to its end")
+		return
+	}
+	review := reviewed(c.t, c.ended(a))
+	if review.Open != 0 || review.Created != 0 || review.Fixed != 0 || *review.Gate != openapi.GateVerdictPassed {
+		c.t.Errorf("the base itself, as pull request %d, has %+v", number, review)
+	}
+}

@@ -1,0 +1,346 @@
+package api_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/uploads"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+const uploadPath = "/v2/repos/repo/projects/proj/scans"
+
+// sarif is a file of the tool "lint" that reports the problems.
+func sarif(problems ...string) string {
+	results := make([]string, len(problems))
+	for i, problem := range problems {
+		results[i] = fmt.Sprintf(`{"ruleId":"R1","level":"error","message":{"text":%q},"locations":[{"physicalLocation":`+
+			`{"artifactLocation":{"uri":"src/%s.go"},"region":{"startLine":7}}}]}`, problem, problem)
+	}
+	return `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint","version":"1.0"}},"results":[` + strings.Join(results, ",") + `]}]}`
+}
+
+func numbered(n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("problem%d", i)
+	}
+	return out
+}
+
+// uploader is an organization with a key that may import.
+func uploader(t *testing.T) (*organization, *caller) {
+	t.Helper()
+	o := newOrganization(t)
+	harness.Must(t, env.LetUploads(t.Context(), o.namespace))
+	c := o.key("ci", v1alpha1.ScopeFindingsImport, v1alpha1.ScopeFindingsRead, v1alpha1.ScopeReposRead)
+	o.eventually(func(g Gomega) { g.Expect(c.get("/v2/repos/repo/projects/proj").status).To(Equal(http.StatusOK)) })
+	return o, c
+}
+
+func (c *caller) upload(query, body string, changes ...change) answer {
+	c.t.Helper()
+	return c.do(http.MethodPost, uploadPath+query, body, append([]change{header("Content-Type", "application/sarif+json")}, changes...)...)
+}
+
+// everything is the findings of the organization as the API server has them.
+func (o *organization) everything() []v1alpha1.Finding {
+	o.t.Helper()
+	list := &v1alpha1.FindingList{}
+	harness.Must(o.t, env.Client.List(o.t.Context(), list, client.InNamespace(o.namespace)))
+	return list.Items
+}
+
+func TestAnUploadIsStoredWhenItIsAnswered(t *testing.T) {
+	o, c := uploader(t)
+	upload := decoded[openapi.Upload](c.upload("?commit=abc", sarif("one", "two")).wants(http.StatusOK, "stored"))
+	if got := len(o.everything()); got != 2 {
+		t.Errorf("%d findings are stored, want 2", got)
+	}
+	if upload.Status == nil || *upload.Status != openapi.ScanStatusCompleted || upload.ScanCount != 1 || len(upload.Scans) != 1 {
+		t.Fatalf("the upload is %+v", upload)
+	}
+	scan := upload.Scans[0]
+	if diff := cmp.Diff(openapi.ScanCounts{Created: 2}, scan.Counts); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+	if scan.ImportedBy != "apikey/ci" || scan.UploadId != upload.Id || scan.CommitHash != "abc" {
+		t.Errorf("the scan is %+v", scan)
+	}
+	o.eventually(func(g Gomega) {
+		again := decoded[openapi.Scan](c.get("/v2/scans/"+scan.Id).wants(http.StatusOK, "the scan"))
+		g.Expect(cmp.Diff(scan, again)).To(BeEmpty())
+		listed := decoded[openapi.ScanList](c.get("/v2/scans?upload_id=" + upload.Id + "&status=completed&repo_id=repo&project_id=proj"))
+		g.Expect(listed.Total).To(BeEquivalentTo(1))
+	})
+	read := decoded[openapi.Upload](c.get("/v2/uploads/"+upload.Id).wants(http.StatusOK, "the upload"))
+	if diff := cmp.Diff(upload, read); diff != "" {
+		t.Errorf("read again (-answered +read):\n%s", diff)
+	}
+}
+
+func TestTheSameUploadAgainChangesNothing(t *testing.T) {
+	o, c := uploader(t)
+	c.upload("", sarif("one", "two")).wants(http.StatusOK, "the first")
+	before := o.everything()
+	upload := decoded[openapi.Upload](c.upload("", sarif("one", "two")).wants(http.StatusOK, "the second"))
+	if diff := cmp.Diff(openapi.ScanCounts{Unchanged: 2}, upload.Scans[0].Counts); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(before, o.everything()); diff != "" {
+		t.Errorf("what is stored changed (-before +after):\n%s", diff)
+	}
+}
+
+func TestAnUploadNeverChangesADecision(t *testing.T) {
+	o, c := uploader(t)
+	c.upload("", sarif("one", "two")).wants(http.StatusOK, "the first")
+	muted := o.everything()[0]
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"triage":{"userStatus":"muted","comments":"ours"}}}`))
+	harness.Must(t, env.Client.Patch(t.Context(), &muted, patch))
+	c.upload("", sarif()).wants(http.StatusOK, "nothing is found any more")
+	c.upload("", sarif("one", "two")).wants(http.StatusOK, "and found again")
+	for _, finding := range o.everything() {
+		if finding.Name == muted.Name && finding.Spec.Triage != muted.Spec.Triage {
+			t.Errorf("the decision is %+v, want %+v", finding.Spec.Triage, muted.Spec.Triage)
+		}
+	}
+}
+
+func TestACompressedUploadIsUnfolded(t *testing.T) {
+	o, c := uploader(t)
+	c.upload("", zipped(sarif("one")), header("Content-Encoding", "gzip")).wants(http.StatusOK, "compressed")
+	if got := len(o.everything()); got != 1 {
+		t.Errorf("%d findings are stored, want 1", got)
+	}
+}
+
+func zipped(text string) string {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	if _, err := w.Write([]byte(text)); err != nil {
+		panic(err)
+	}
+	if err := w.Close(); err != nil {
+		panic(err)
+	}
+	return out.String()
+}
+
+func TestADryRunAnswersWhatWouldChangeAndWritesNothing(t *testing.T) {
+	o, c := uploader(t)
+	upload := decoded[openapi.Upload](c.upload("?dry_run=true", sarif("one")).wants(http.StatusOK, "a dry run"))
+	if len(o.everything()) != 0 || upload.Status != nil || upload.Id != "" || len(upload.Changes) != 1 || upload.Scans[0].Counts.Created != 1 {
+		t.Errorf("%d findings are stored, and the answer is %+v", len(o.everything()), upload)
+	}
+	scans := &v1alpha1.ScanList{}
+	harness.Must(t, env.Client.List(t.Context(), scans, client.InNamespace(o.namespace)))
+	if len(scans.Items) != 0 {
+		t.Errorf("%d scans are recorded", len(scans.Items))
+	}
+}
+
+func TestAFileThatIsNotSARIFIsRefused(t *testing.T) {
+	o, c := uploader(t)
+	for name, tc := range map[string]struct {
+		query, body, want string
+		changes           []change
+	}{
+		"empty":                  {body: "", want: "the file is empty"},
+		"not JSON":               {body: "<sarif/>", want: "not JSON"},
+		"another version":        {body: `{"version":"1.0.0","runs":[]}`, want: `version is \"1.0.0\"`},
+		"cut off":                {body: sarif("one")[:80], want: "it ends too early"},
+		"no tool":                {body: `{"version":"2.1.0","runs":[{"results":[]}]}`, want: "it names no tool"},
+		"not compressed":         {body: sarif(), changes: []change{header("Content-Encoding", "gzip")}, want: "not gzip"},
+		"compressed and cut off": {body: zipped(sarif("one"))[:40], changes: []change{header("Content-Encoding", "gzip")}, want: "damaged"},
+		"another coding":         {body: sarif(), changes: []change{header("Content-Encoding", "br")}, want: "Content-Encoding must be gzip"},
+		"another media type":     {body: sarif(), changes: []change{header("Content-Type", "application/json")}, want: "application/sarif+json"},
+		"started in the future":  {query: "?started_at=2999-01-01T00:00:00Z", body: sarif(), want: "in the future"},
+		"too deep":               {body: strings.Repeat("[", 10_000), want: "nested deeper than 256 levels"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := c.upload(tc.query, tc.body, tc.changes...).wants(http.StatusBadRequest, name)
+			if !strings.Contains(string(a.body), tc.want) {
+				t.Errorf("the answer is %s, want %q in it", a.body, tc.want)
+			}
+		})
+	}
+	if got := len(o.everything()); got != 0 {
+		t.Errorf("%d findings are stored", got)
+	}
+}
+
+func TestAnUploadThatWouldCloseMostIsRefusedInThePluginsWords(t *testing.T) {
+	o, c := uploader(t)
+	c.upload("", sarif(numbered(30)...)).wants(http.StatusOK, "the first")
+	a := c.upload("", sarif("other")).wants(http.StatusConflict, "most would be closed")
+	if !strings.Contains(string(a.body), "it would close 30 of 30 open findings") {
+		t.Errorf("the answer is %s", a.body)
+	}
+	o.eventually(func(g Gomega) {
+		failed := decoded[openapi.ScanList](c.get("/v2/scans?status=failed")).Items
+		g.Expect(failed).To(HaveLen(1))
+		g.Expect(failed[0].Message).To(ContainSubstring("it would close 30 of 30 open findings"))
+	})
+	c.upload("?force=true", sarif("other")).wants(http.StatusOK, "forced")
+}
+
+func TestAnUploadOlderThanTheLastIsRefused(t *testing.T) {
+	_, c := uploader(t)
+	c.upload("?started_at=2026-01-02T00:00:00Z", sarif("one")).wants(http.StatusOK, "the first")
+	a := c.upload("?started_at=2026-01-01T00:00:00Z", sarif("one")).wants(http.StatusConflict, "an older one")
+	if !strings.Contains(string(a.body), "before the last completed one") {
+		t.Errorf("the answer is %s", a.body)
+	}
+}
+
+func TestAnUploadOfAnotherBranchIsRefused(t *testing.T) {
+	o, c := uploader(t)
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"defaultBranch":"main"}}`))
+	harness.Must(t, env.Client.Patch(t.Context(), builder.Repository("repo").In(o.namespace).Build(), patch))
+	for _, ref := range []string{"refs/heads/feature", "refs/pull/7/merge", "feature"} {
+		c.upload("?ref="+ref, sarif("one")).wants(http.StatusBadRequest, ref)
+	}
+	for _, ref := range []string{"refs/heads/main", "main"} {
+		c.upload("?ref="+ref, sarif("one")).wants(http.StatusOK, ref)
+	}
+}
+
+func TestAnUploadReachesItsOwnOrganizationAlone(t *testing.T) {
+	o, c := uploader(t)
+	other, _ := uploader(t)
+	other.create(builder.Repository("theirs").In(other.namespace).Build())
+	other.create(builder.Project("theirs").In(other.namespace).Repository("theirs").Build())
+	post := func(path string) answer {
+		return c.do(http.MethodPost, path, sarif("one"), header("Content-Type", "application/sarif+json"))
+	}
+	foreign := post("/v2/repos/theirs/projects/theirs/scans").wants(http.StatusNotFound, "another organization's")
+	absent := post("/v2/repos/none/projects/none/scans").wants(http.StatusNotFound, "nobody's")
+	if diff := cmp.Diff(string(absent.body), string(foreign.body)); diff != "" {
+		t.Errorf("the answers differ:\n%s", diff)
+	}
+	if len(o.everything())+len(other.everything()) != 0 {
+		t.Error("something is stored")
+	}
+	upload := decoded[openapi.Upload](c.upload("", sarif("one")).wants(http.StatusOK, "ours"))
+	theirs := other.key("reader", v1alpha1.ScopeFindingsImport)
+	theirs.get("/v2/uploads/"+upload.Id).wants(http.StatusNotFound, "another organization's upload")
+}
+
+func TestAnUploadTakesItsScope(t *testing.T) {
+	o := newOrganization(t)
+	o.key("everything-of-before").upload("", sarif("one")).wants(http.StatusForbidden, "a key that lists no scope")
+	o.key("reader", v1alpha1.ScopeFindingsRead, v1alpha1.ScopeFindingsTriage).upload("", sarif("one")).wants(http.StatusForbidden, "another scope")
+}
+
+// bounded is a facade of its own with narrow limits.
+func bounded(t *testing.T, limits uploads.Limits) (*organization, *caller) {
+	t.Helper()
+	o, c := uploader(t)
+	config, err := env.Facade(t.Context())
+	harness.Must(t, err)
+	narrow, err := newServer(config, apiserver.Options{KeyStaleness: time.Minute, Uploads: limits})
+	harness.Must(t, err)
+	t.Cleanup(func() { harness.Must(t, narrow.stop()) })
+	harness.Must(t, narrow.waitUntilReady(t.Context()))
+	mine := *c
+	mine.server = narrow
+	return o, &mine
+}
+
+func TestABombIsRefusedAndItsMemoryGivenBack(t *testing.T) {
+	_, c := bounded(t, uploads.Limits{Total: 1, PerOrganization: 1, Bytes: 2 << 20})
+	bomb := zipped(`{"version":"2.1.0","x":"` + strings.Repeat(" ", 2<<20) + `"`)
+	for range 3 {
+		a := c.upload("", bomb, header("Content-Encoding", "gzip")).wants(http.StatusBadRequest, "a bomb")
+		if !strings.Contains(string(a.body), "larger than 1 MiB") {
+			t.Errorf("the answer is %s", a.body)
+		}
+	}
+	c.upload("", sarif("one")).wants(http.StatusOK, "what follows")
+}
+
+func TestMoreUploadsThanAtATimeAreToldToWait(t *testing.T) {
+	o, c := bounded(t, uploads.Limits{Total: 1, PerOrganization: 1, Bytes: 2 << 20})
+	body, rest := io.Pipe()
+	// The server asks for the body once it has admitted the upload.
+	admitted := make(chan struct{})
+	slowly := func(r *http.Request) {
+		r.Body, r.GetBody, r.ContentLength = body, nil, -1
+		r.Header.Set("Expect", "100-continue")
+		*r = *r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{Got100Continue: func() { close(admitted) }}))
+	}
+	first := make(chan answer, 1)
+	go func() {
+		a, err := c.try(http.MethodPost, uploadPath, "", header("Content-Type", "application/sarif+json"), slowly)
+		if err != nil {
+			t.Error(err)
+		}
+		first <- a
+	}()
+	select {
+	case <-admitted:
+	case a := <-first:
+		t.Fatalf("the first is over before its body came: %d %s", a.status, a.body)
+	}
+	refused := c.upload("", sarif("two")).wants(http.StatusTooManyRequests, "the second")
+	if after := refused.header.Get("Retry-After"); after != "10" {
+		t.Errorf("retry-after is %q", after)
+	}
+	if n := c.server.ofUploads(t)[`findings_uploads_refused_total{reason="organization_limit"}`]; n != 1 {
+		t.Errorf("%v refused uploads are counted", n)
+	}
+	_, err := io.WriteString(rest, sarif("one"))
+	harness.Must(t, err)
+	harness.Must(t, rest.Close())
+	(<-first).wants(http.StatusOK, "the first")
+	o.eventually(func(g Gomega) { g.Expect(c.upload("", sarif("one", "two")).status).To(Equal(http.StatusOK)) })
+}
+
+func TestAFacadeThatStopsLeavesNoImportUnderWay(t *testing.T) {
+	o, c := uploader(t)
+	config, err := env.Facade(t.Context())
+	harness.Must(t, err)
+	stopping, err := newServer(config, apiserver.Options{KeyStaleness: time.Minute})
+	harness.Must(t, err)
+	harness.Must(t, stopping.waitUntilReady(t.Context()))
+	mine := *c
+	mine.server = stopping
+	answered := make(chan answer, 1)
+	go func() {
+		a, err := mine.try(http.MethodPost, uploadPath, sarif(numbered(1000)...), header("Content-Type", "application/sarif+json"))
+		if err != nil {
+			t.Error(err)
+		}
+		answered <- a
+	}()
+	scans := &v1alpha1.ScanList{}
+	o.eventually(func(g Gomega) {
+		g.Expect(env.Client.List(t.Context(), scans, client.InNamespace(o.namespace))).To(Succeed())
+		g.Expect(scans.Items).To(HaveLen(1))
+	})
+	harness.Must(t, stopping.stop())
+	harness.Must(t, env.Client.List(t.Context(), scans, client.InNamespace(o.namespace)))
+	if spec := scans.Items[0].Spec; spec.CompletedAt == nil || spec.Outcome == v1alpha1.ScanSucceeded && len(o.everything()) != 1000 {
+		t.Errorf("%d findings are stored, and the scan is %+v", len(o.everything()), spec)
+	}
+	if a := <-answered; a.status != http.StatusOK && a.status != http.StatusAccepted {
+		t.Errorf("the upload is answered with %d %s", a.status, a.body)
+	}
+	c.upload("", sarif(numbered(1000)...)).wants(http.StatusOK, "again")
+}

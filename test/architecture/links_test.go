@@ -1,0 +1,148 @@
+package architecture
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// A page that moves leaves links behind, and nobody follows them all by hand.
+func TestEveryLinkOfThePagesLeadsSomewhere(t *testing.T) {
+	root := repositoryRoot(t)
+	seen := 0
+	for _, page := range trackedPages(t, root) {
+		for _, target := range links(readPage(t, page)) {
+			seen++
+			if reason := broken(t, page, target); reason != "" {
+				t.Errorf("%s links to %s: %s", strings.TrimPrefix(page, root+"/"), target, reason)
+			}
+		}
+	}
+	if seen < 50 {
+		t.Errorf("found %d links; did the form of the pages change?", seen)
+	}
+}
+
+// The code map is of use for as long as it is true.
+func TestEveryPathOfTheCodeMapExists(t *testing.T) {
+	root := repositoryRoot(t)
+	paths := named.FindAllStringSubmatch(readPage(t, filepath.Join(root, "docs", "code-map.md")), -1)
+	for _, path := range paths {
+		if !exists(filepath.Join(root, path[1])) {
+			t.Errorf("docs/code-map.md names %s, which does not exist", path[1])
+		}
+	}
+	if len(paths) < 50 {
+		t.Errorf("found %d paths; did the form of the page change?", len(paths))
+	}
+}
+
+func TestALinkIsBrokenWithoutItsFileOrItsHeading(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.md")
+	if err := os.WriteFile(page, []byte("# One `thing` (of two)\n\n```sh\n# no heading\n```\n\n## Twice\n\n## Twice\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for target, wanted := range map[string]bool{
+		"page.md": true, "other.md": false,
+		"#one-thing-of-two": true, "page.md#twice-1": true, "#twice-2": false, "#no-heading": false,
+	} {
+		if reason := broken(t, page, target); (reason == "") != wanted {
+			t.Errorf("%s: %q", target, reason)
+		}
+	}
+}
+
+func repositoryRoot(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+func trackedPages(t *testing.T, root string) []string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "git", "ls-files", "--", "*.md")
+	command.Dir = root
+	listed, err := command.Output()
+	if err != nil {
+		t.Fatal("git ls-files: ", err)
+	}
+	var pages []string
+	for name := range strings.FieldsSeq(string(listed)) {
+		if page := filepath.Join(root, name); exists(page) { // else it was removed and not committed yet
+			pages = append(pages, page)
+		}
+	}
+	return pages
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func readPage(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fenced.ReplaceAllString(string(content), "")
+}
+
+var (
+	fenced      = regexp.MustCompile("(?ms)^```.*?^```$")
+	named       = regexp.MustCompile("`((?:api|apiserver|charts|cmd|config|controllers|docs|hack|internal|test)/[^`* ]+)`")
+	link        = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading     = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	linkedTitle = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	dropped     = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+)
+
+// links returns the targets of a page's links within the repository.
+func links(page string) []string {
+	var out []string
+	for _, match := range link.FindAllStringSubmatch(page, -1) {
+		if !strings.Contains(match[1], "://") && !strings.HasPrefix(match[1], "mailto:") {
+			out = append(out, match[1])
+		}
+	}
+	return out
+}
+
+// broken returns why a link of the page leads nowhere, and "" if it leads somewhere.
+func broken(t *testing.T, page, target string) string {
+	t.Helper()
+	name, anchor, _ := strings.Cut(target, "#")
+	file := page
+	if name != "" {
+		file = filepath.Join(filepath.Dir(page), name)
+	}
+	if !exists(file) {
+		return "the file does not exist"
+	}
+	if anchor != "" && strings.HasSuffix(file, ".md") && !anchors(readPage(t, file))[anchor] {
+		return "the page has no such heading"
+	}
+	return ""
+}
+
+// anchors returns the names that GitHub gives to a page's headings.
+func anchors(page string) map[string]bool {
+	out := map[string]bool{}
+	for _, match := range heading.FindAllStringSubmatch(page, -1) {
+		title := linkedTitle.ReplaceAllString(strings.TrimSpace(match[1]), "$1")
+		name := strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(title), ""), " ", "-")
+		unique := name
+		for n := 1; out[unique]; n++ {
+			unique = name + "-" + string(rune('0'+n))
+		}
+		out[unique] = true
+	}
+	return out
+}

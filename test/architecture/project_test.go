@@ -1,0 +1,59 @@
+package architecture
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
+)
+
+// Tools that read PROJECT take its word for which kinds and controllers there are.
+func TestTheProjectFileListsEveryKindAndItsController(t *testing.T) {
+	root := repositoryRoot(t)
+	content, err := os.ReadFile(filepath.Join(root, "PROJECT"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var project struct {
+		Resources []struct {
+			Kind, Path string
+			Controller bool
+		}
+	}
+	if err := yaml.Unmarshal(content, &project); err != nil {
+		t.Fatal(err)
+	}
+	var listed, known []string
+	for _, resource := range project.Resources {
+		listed = append(listed, resource.Kind)
+		if !exists(filepath.Join(root, strings.TrimPrefix(resource.Path, module))) {
+			t.Errorf("%s: %s does not exist", resource.Kind, resource.Path)
+		}
+		if has := exists(filepath.Join(root, "controllers", strings.ToLower(resource.Kind))); has != resource.Controller {
+			t.Errorf("%s: PROJECT declares controller: %t, the folder exists: %t", resource.Kind, resource.Controller, has)
+		}
+	}
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for name, of := range scheme.KnownTypes(v1alpha1.GroupVersion) {
+		if _, ok := kube.KindOf(reflect.New(of).Interface()); ok {
+			known = append(known, name)
+		}
+	}
+	slices.Sort(listed)
+	slices.Sort(known)
+	if diff := cmp.Diff(known, listed); diff != "" {
+		t.Errorf("PROJECT lists other kinds than internal/kube (-known +listed):\n%s", diff)
+	}
+}

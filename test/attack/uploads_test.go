@@ -1,0 +1,145 @@
+package attack
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+const (
+	sarifType = "application/sarif+json"
+	// uploadsAtATime is more than an organization may have under way in a replica, and half of what all may.
+	uploadsAtATime = 6
+	// mostOfUploads is what one upload after the other may add to the heap, in bytes: the largest file that is
+	// taken, 64 MiB unfolded, as it comes and as what is made of it, and garbage.
+	mostOfUploads = 700 << 20
+)
+
+// uploadPath is where results of the organization's project go.
+func (o *tenant) uploadPath() string { return o.projectPath() + "/scans" }
+
+// mayUpload waits until uploads are taken.
+func (o *tenant) mayUpload(t *testing.T) {
+	t.Helper()
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(o.upload(t, "?dry_run=true", sarifFile(`"results":[]`)).status).To(Equal(http.StatusOK))
+	})
+}
+
+func (o *tenant) upload(t *testing.T, query, body string) *answer {
+	t.Helper()
+	return target.facade.send(t, o.token, shot{method: http.MethodPost, path: o.uploadPath() + query, body: body}.with("Content-Type", sarifType))
+}
+
+func zipped(t *testing.T, content string) string {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := io.WriteString(w, content)
+	harness.Must(t, errors.Join(err, w.Close()))
+	return out.String()
+}
+
+// What the plugin refuses or counts, an upload does too, and the facade goes on serving others.
+func TestBombs_UploadedAreRefusedOrCountedWithinBounds(t *testing.T) {
+	o := tenants(t)[0]
+	o.mayUpload(t)
+	watcher := bystand(t)
+	memory := follow(t, target.facade)
+	size := 4 << 20
+	if full {
+		size = 48 << 20
+	}
+	all := append(sarifBombs(),
+		bomb{"gzip in gzip", func(n int) string { return zipped(t, strings.Repeat(" ", n)) }, "not JSON"},
+		bomb{"a thousand times as much", func(int) string { return strings.Repeat(" ", 200<<20) }, "larger than 64 MiB"},
+		bomb{"gzip of gzip of gzip", func(int) string { return zipped(t, zipped(t, strings.Repeat(" ", 20<<20))) }, "not JSON"},
+	)
+	for _, b := range all {
+		packed := shot{method: http.MethodPost, path: o.uploadPath() + "?dry_run=true", body: zipped(t, b.content(size))}.
+			with("Content-Type", sarifType).with("Content-Encoding", "gzip")
+		a, err := target.facade.try(t, o.token, packed)
+		if err != nil {
+			attempt(t, bombs, false, "%s: %v", b.what, err)
+			continue
+		}
+		if b.says == "" {
+			attempt(t, bombs, a.status == http.StatusOK, "%s: %s", b.what, a)
+		} else {
+			attempt(t, bombs, a.status == http.StatusBadRequest && a.holds(b.says), "%s: %s, want 400 that says %q", b.what, a, b.says)
+		}
+	}
+	memory.bounded(t, bombs, mostOfUploads, "bombs that are uploaded")
+	watcher.leave(t, bombs, "bombs that are uploaded")
+}
+
+// Uploads whose body does not come cost their own organization's places, until they end. A third organization
+// uploads meanwhile, and everybody reads.
+func TestInput_UploadsThatDoNotComeHoldUpNobodyElse(t *testing.T) {
+	greedy := tenants(t)[:2]
+	third := newOrganization(t, "third-"+letters(6), plenty)
+	third.nameAll()
+	target.env.Create(t, third.repository(), third.project())
+	for _, o := range append([]*tenant{third}, greedy...) {
+		o.mayUpload(t)
+	}
+	watcher := bystand(t)
+	memory := follow(t, target.facade)
+	// Which of the two limits it meets depends on who comes first.
+	refused := func() float64 {
+		return target.facade.metric(t, `findings_uploads_refused_total{reason="organization_limit"}`) +
+			target.facade.metric(t, `findings_uploads_refused_total{reason="replica_limit"}`)
+	}
+	before := refused()
+	var slow []net.Conn
+	for _, o := range greedy {
+		slow = append(slow, crowd(t, uploadsAtATime, "POST "+o.uploadPath()+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: "+sarifType+
+			"\r\nAuthorization: Bearer "+o.token+"\r\nContent-Length: 60000\r\n\r\n{")...)
+	}
+	harness.Eventually(t, func(g Gomega) {
+		a := greedy[0].upload(t, "", sarifFile(`"results":[]`))
+		g.Expect(a.status).To(Equal(http.StatusTooManyRequests), a.String())
+	})
+	attempt(t, inputOf, refused() > before, "no upload is counted as refused")
+	for range 3 {
+		start := time.Now()
+		a := third.upload(t, "", sarifFile(`"results":[]`))
+		attempt(t, inputOf, a.status == http.StatusOK, "an upload beside others that take all that they can: %s after %s", a, time.Since(start))
+	}
+	closedByThem(t, slow, "uploads that do not come")
+	memory.bounded(t, inputOf, atRest+float64(len(slow)*perConnection), "uploads that do not come")
+	watcher.leave(t, inputOf, "uploads that do not come")
+	for _, o := range greedy {
+		harness.Eventually(t, func(g Gomega) {
+			g.Expect(o.upload(t, "?dry_run=true", sarifFile(`"results":[]`)).status).To(Equal(http.StatusOK))
+		})
+	}
+}
+
+// metric is the value of one with its labels.
+func (f *facade) metric(t *testing.T, name string) float64 {
+	t.Helper()
+	metrics, err := harness.Get(t.Context(), nil, "http://"+f.MetricsAddress+"/metrics")
+	harness.Must(t, err)
+	for line := range strings.Lines(metrics) {
+		var value float64
+		if text, ok := strings.CutPrefix(line, name+" "); ok {
+			_, err := fmt.Sscan(text, &value)
+			harness.Must(t, err)
+			return value
+		}
+	}
+	t.Fatalf("there is no metric %s", name)
+	return 0
+}

@@ -1,0 +1,116 @@
+package conformance
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+
+	"github.com/appsec-dev/findings-operator/test/apiclient"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// The full shape of findings and their history are additions to the contract.
+
+func TestFull_AFindingHasExactlyTheDescribedMembers(t *testing.T) {
+	o := sampleOrganization(t)
+	for _, path := range []string{"/v2/findings/f-full", "/v2/findings/f-bare"} {
+		got := o.get(path).wants(200, "a finding").object()
+		wantsShape(t, path, got, findingFullShape)
+		wantsShape(t, "details", got.object("details"), detailsShape)
+		facts := got.object("facts")
+		wantsShape(t, "facts", facts, factsShape)
+		wantsShape(t, "facts.package", facts.object("package"), packageShape)
+		wantsShape(t, "facts.suppression", facts.object("suppression"), suppressionShape)
+		wantsShape(t, "facts.vulnerability", facts.object("vulnerability"), vulnerabilityShape)
+	}
+	wantsShapes(t, "fingerprints", o.get("/v2/findings/f-full").object().list("fingerprints"), fingerprintShape)
+}
+
+func TestFull_AFindingShowsWhatTheDocumentedShapeDoesNot(t *testing.T) {
+	o := sampleOrganization(t)
+	got := o.get("/v2/findings/f-full").object()
+	want := record{
+		"category": "Code", "class": "CWE-22", "confidence": "medium", "rule_id": "G304", "score": 7.5, "secret_type": "none of these",
+		"tool": "gosec", "tool_severity": "HIGH",
+		"package":       map[string]any{"fixed_version": "1.1.1d-r0", "name": "openssl", "purl": "pkg:apk/alpine/openssl@1.1.1c-r0", "version": "1.1.1c-r0"},
+		"suppression":   map[string]any{"justification": "", "kind": nil},
+		"vulnerability": map[string]any{"aliases": []any{"GHSA-29mw-wpgm-hmr9"}, "id": "CVE-2019-1549"},
+	}
+	if diff := cmp.Diff(want, got.object("facts")); diff != "" {
+		t.Errorf("facts (-want +got):\n%s", diff)
+	}
+	if got["commit_hash"] != "8f3e1c2d" || got["closed_at"] != nil {
+		t.Errorf("commit_hash is %q, closed_at %v", got["commit_hash"], got["closed_at"])
+	}
+	closed := o.get("/v2/findings/f-closed").object()
+	if closed["closed_at"] != fullDetectedAt.Format(time.RFC3339) || closed["closed_scan_id"] != "scan-2" {
+		t.Errorf("closed_at is %v by %v", closed["closed_at"], closed["closed_scan_id"])
+	}
+	if score := o.get("/v2/findings/f-bare").object().object("facts")["score"]; score != nil {
+		t.Errorf("the score of a finding without one is %v, want null", score)
+	}
+}
+
+// Whatever the documented shape shows of a finding, the full one shows alike, alone and in the list.
+func TestFull_ContainsTheDocumentedShape(t *testing.T) {
+	o := sampleOrganization(t)
+	full := o.listed("/v2/full-findings", "f-full")
+	if diff := cmp.Diff(o.get("/v2/findings/f-full").object(), full); diff != "" {
+		t.Errorf("-alone +listed:\n%s", diff)
+	}
+	for name, value := range o.get(findingPath("full", "full", "f-full")).object() {
+		if diff := cmp.Diff(value, full[name]); diff != "" {
+			t.Errorf("%s (-documented +full):\n%s", name, diff)
+		}
+	}
+}
+
+// Whoever has read the full shape may make a change conditional on it.
+func TestFull_TheTagIsThatOfTheDocumentedShape(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	full := o.get("/v2/findings/f-1")
+	tag := full.Header.Get("Etag")
+	if documented := o.get(findingPath("repo", "proj", "f-1")).Header.Get("Etag"); documented != tag {
+		t.Errorf("the tag is %s, that of the documented shape %s", tag, documented)
+	}
+	o.get("/v2/findings/f-1", apiclient.Header("If-None-Match", tag)).wants(304, "the same state")
+	changed := o.patch("/v2/findings/f-1", `{"user_status":"muted"}`, apiclient.Header("If-Match", tag)).wants(200, "the tag of the full shape")
+	if by := o.get("/v2/findings/f-1").object().text("decided_by"); by != "apikey/conformance" {
+		t.Errorf("decided_by is %q", by)
+	}
+	if changed.Header.Get("Etag") == tag {
+		t.Error("a decision has left the tag as it was")
+	}
+}
+
+func TestHistory_TellsWhatHappenedInOrder(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	o.patch("/v2/findings/f-1", `{"user_status":"muted","comments":"The gateway validates it."}`).wants(200, "a decision")
+	var got record
+	harness.Eventually(t, func(g Gomega) {
+		got = o.get("/v2/findings/f-1/history").wants(200, "a history").object()
+		g.Expect(got.list("transitions")).To(HaveLen(2))
+	})
+	wantsShape(t, "history", got, historyShape)
+	wantsShapes(t, "transitions", got.list("transitions"), transitionShape)
+	created, _ := got.list("transitions")[0].(map[string]any)
+	decided, _ := got.list("transitions")[1].(map[string]any)
+	if created["type"] != "created" || created["seq"] != 1.0 || created["to"] != "open" {
+		t.Errorf("first: %v", created)
+	}
+	delete(decided, "at")
+	want := map[string]any{
+		"type": "triaged", "seq": 2.0, "from": "open", "to": "muted", "by": "apikey/conformance", "comment": "The gateway validates it.", "imported_by": "", "scan_id": "",
+		"reason": nil, "expires_at": nil,
+	}
+	if diff := cmp.Diff(want, decided); diff != "" {
+		t.Errorf("then (-want +got):\n%s", diff)
+	}
+	tag := o.get("/v2/findings/f-1/history").Header.Get("Etag")
+	o.get("/v2/findings/f-1/history", apiclient.Header("If-None-Match", tag)).wants(304, "the same history")
+}

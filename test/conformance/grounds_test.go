@@ -1,0 +1,102 @@
+package conformance
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+func TestGrounds_ReasonAndEndGoWithTheirDecision(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	end := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	for _, step := range []struct {
+		reason, patch, wantReason, wantEnd string
+	}{
+		{"a decision with both", fmt.Sprintf(`{"user_status":"muted","reason":"accepted-risk","expires_at":%q}`, end), "accepted-risk", end},
+		{"comments leave both", `{"comments":"c"}`, "accepted-risk", end},
+		{"the same decision too", `{"user_status":"muted"}`, "accepted-risk", end},
+		{"the end is taken away", `{"user_status":"muted","expires_at":"none"}`, "accepted-risk", ""},
+		{"another decision comes without", `{"user_status":"active"}`, "", ""},
+		{"and with its own", `{"user_status":"muted","reason":"duplicate"}`, "duplicate", ""},
+		{"the reason is taken away", `{"user_status":"muted","reason":"none"}`, "", ""},
+	} {
+		o.patch("/v2/findings/f-1", step.patch).wants(200, step.reason)
+		got := o.get("/v2/findings/f-1").object()
+		if text(got["reason"]) != step.wantReason || text(got["expires_at"]) != step.wantEnd {
+			t.Errorf("%s: reason %v and expires_at %v, want %q and %q", step.reason, got["reason"], got["expires_at"], step.wantReason, step.wantEnd)
+		}
+	}
+	o.patch("/v1/findings/f-1", `{"user_status":"active","reason":"duplicate"}`).wants(200, "v1 takes them too")
+	for reason, wrong := range map[string][2]string{
+		"no reason":           {`{"user_status":"muted","reason":"because"}`, "reason"},
+		"no time":             {`{"user_status":"muted","expires_at":"tomorrow"}`, "expires_at"},
+		"past":                {`{"user_status":"muted","expires_at":"2001-01-01T00:00:00Z"}`, "expires_at"},
+		"a reason for none":   {`{"user_status":"open","reason":"duplicate"}`, "reason"},
+		"an end of none":      {fmt.Sprintf(`{"user_status":"open","expires_at":%q}`, end), "expires_at"},
+		"a reason by itself":  {`{"reason":"duplicate"}`, "user_status"},
+		"nobody has decided":  {`{"user_status":"open","reason":"duplicate"}`, "reason"},
+		"a reason that is no": {`{"user_status":"muted","reason":1}`, "reason"},
+	} {
+		if field := o.patch("/v2/findings/f-1", wrong[0]).wants(400, reason).object()["field"]; field != wrong[1] {
+			t.Errorf("%s: field is %v, want %s", reason, field, wrong[1])
+		}
+	}
+}
+
+func text(value any) string {
+	if value == nil {
+		return ""
+	}
+	return fmt.Sprint(value)
+}
+
+func TestGrounds_TheEndOpensTheFindingAgain(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	end := time.Now().Add(3 * time.Second).UTC().Truncate(time.Second)
+	muted := o.patch("/v2/findings/f-1", fmt.Sprintf(`{"user_status":"muted","reason":"used-in-tests","expires_at":%q}`, end.Format(time.RFC3339))).wants(200, "muted").object()
+	if muted["user_status"] != "muted" || muted["status"] != "open_muted" {
+		t.Errorf("muted: %v, %v", muted["user_status"], muted["status"])
+	}
+	var ended record
+	harness.Eventually(t, func(g Gomega) {
+		ended = o.get("/v2/findings/f-1").object()
+		g.Expect(ended["user_status"]).To(Equal("open"))
+	})
+	if ended["status"] != "open" || ended["reason"] != "used-in-tests" || ended["updated_at"].(string) < end.Format(time.RFC3339) {
+		t.Errorf("ended: status %v, reason %v, updated_at %v", ended["status"], ended["reason"], ended["updated_at"])
+	}
+	history := o.get("/v2/findings/f-1/history").object().list("transitions")
+	last, _ := history[len(history)-1].(map[string]any)
+	if last["type"] != "expired" || last["from"] != "muted" || last["to"] != "open" || last["by"] != "apikey/conformance" || last["reason"] != "used-in-tests" || last["expires_at"] != end.Format(time.RFC3339) {
+		t.Errorf("the history ends with %v", last)
+	}
+	again := o.patch("/v1/findings/f-1", `{"user_status":"muted"}`).wants(200, "the same decision again").object()
+	if again["user_status"] != "muted" || again["status"] != "open_muted" {
+		t.Errorf("muted again: %v, %v", again["user_status"], again["status"])
+	}
+}
+
+func TestGrounds_AReasonIsRequiredWhereTheOrganizationSaysSo(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	o.patchResource(&v1alpha1.Organization{ObjectMeta: builder.Organization(o.name).Build().ObjectMeta}, `{"spec":{"triage":{"requireReason":true}}}`)
+	harness.Eventually(t, func(g Gomega) {
+		answer := o.patch("/v2/findings/f-1", `{"user_status":"muted","comments":"c"}`)
+		g.Expect(answer.Status).To(Equal(400))
+		problem := answer.object()
+		g.Expect(problem["code"]).To(Equal("reason_required"))
+		g.Expect(problem["field"]).To(Equal("reason"))
+		o.patch("/v2/findings/f-1", `{"user_status":"open","comments":""}`)
+	})
+	o.patch("/v1/findings/f-1", `{"user_status":"muted"}`).wants(400, "v1 is asked too")
+	o.patch("/v1/findings/f-1", `{"user_status":"active"}`).wants(200, "to confirm needs none")
+	o.patch("/v1/findings/f-1", `{"user_status":"muted","reason":"false-positive"}`).wants(200, "with a reason")
+}

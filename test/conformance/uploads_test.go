@@ -1,0 +1,198 @@
+package conformance
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/apiclient"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// Uploads and scans are additions to the contract.
+
+// sarifOf is a file of one run of each tool, which finds the problem.
+func sarifOf(problem string, tools ...string) string {
+	runs := make([]string, len(tools))
+	for i, tool := range tools {
+		runs[i] = fmt.Sprintf(`{"tool":{"driver":{"name":%q}},"results":[{"ruleId":"R1","level":"error","message":{"text":%q},"locations":`+
+			`[{"physicalLocation":{"artifactLocation":{"uri":"src/a.go"},"region":{"startLine":7}}}]}]}`, tool, problem)
+	}
+	return `{"version":"2.1.0","runs":[` + strings.Join(runs, ",") + `]}`
+}
+
+func (c *caller) upload(path, body string) answer {
+	return c.post(path, body, apiclient.Header("Content-Type", "application/sarif+json"))
+}
+
+// uploadTarget is an organization with a project, and the path of its uploads.
+func uploadTarget(t *testing.T) (o *organization, path string) {
+	t.Helper()
+	o = newOrganization(t)
+	harness.Eventually(t, func(g Gomega) { g.Expect(o.get(projectPath("repo", "proj")).Status).To(Equal(http.StatusOK)) })
+	return o, projectPath("repo", "proj") + "/scans"
+}
+
+func TestUploads_AFileOfTwoToolsIsTwoScansOfOneUpload(t *testing.T) {
+	o, path := uploadTarget(t)
+	upload := o.upload(path+"?commit=8f3e1c2d", sarifOf("one", "alpha", "beta")).wants(200, "an upload").object()
+	wantsShape(t, "an upload", upload, uploadShape)
+	scans := upload.list("scans")
+	wantsShapes(t, "its scans", scans, scanShape)
+	if len(scans) != 2 || upload["status"] != "completed" || upload["scan_count"] != 2.0 {
+		t.Fatalf("the upload is %v", upload)
+	}
+	first := record(scans[0].(map[string]any))
+	wantsShape(t, "its progress", first["progress"].(map[string]any), scanProgressShape)
+	wantsShape(t, "its counts", first["counts"].(map[string]any), scanCountsShape)
+	if first["imported_by"] == "" || first["commit_hash"] != "8f3e1c2d" || first["tool"] != "alpha" {
+		t.Errorf("the first scan is %v", first)
+	}
+	if diff := cmp.Diff(upload, o.get("/v2/uploads/"+upload.text("id")).wants(200, "read again").object()); diff != "" {
+		t.Errorf("(-answered +read):\n%s", diff)
+	}
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(o.get(with("/v2/scans", "upload_id="+upload.text("id"))).page().Total).To(Equal(2))
+		g.Expect(o.get("/v2/scans/" + first.text("id")).object()).To(Equal(first))
+		g.Expect(o.get("/v1/findings").page().Total).To(Equal(2))
+		finding := o.get("/v1/findings").page().Items[0]
+		history := o.get("/v2/findings/" + finding.text("id") + "/history").object().list("transitions")
+		g.Expect(history).NotTo(BeEmpty())
+		g.Expect(history[0]).To(HaveKeyWithValue("imported_by", first["imported_by"]), "the key that imported it")
+	})
+}
+
+func TestUploads_APullRequestShowsWhatTheBaseDoesNotHave(t *testing.T) {
+	o, path := uploadTarget(t)
+	o.upload(path, sarifOf("one", "alpha")).wants(200, "the base")
+	same := o.upload(path+"?ref=refs/pull/7/head&fail_on=new&commit=8f3e1c2d", sarifOf("one", "alpha")).wants(200, "the base itself").object()
+	review := record(same.list("reviews")[0].(map[string]any))
+	wantsShape(t, "a review", review, uploadReviewShape)
+	if review["gate"] != "passed" || review["open"] != 0.0 || review["known"] != 1.0 {
+		t.Errorf("the base itself has %v", review)
+	}
+	moved := strings.ReplaceAll(sarifOf("two", "alpha"), "R1", "R2")
+	upload := o.upload(path+"?pull_request=7&fail_on=high&commit=9e8d7c6b", moved).wants(200, "the next commit").object()
+	wantsShape(t, "an upload", upload, uploadShape)
+	wantsShapes(t, "its scans", upload.list("scans"), scanShape)
+	review = record(upload.list("reviews")[0].(map[string]any))
+	wantsShapes(t, "its issues", review.list("issues"), uploadReviewIssueShape)
+	if review["gate"] != "failed" || review["created"] != 1.0 || review["fixed"] != 1.0 || !strings.Contains(review.text("markdown"), "**Failed**") {
+		t.Errorf("the next commit has %v", review)
+	}
+	if diff := cmp.Diff(upload, o.get("/v2/uploads/"+upload.text("id")).wants(200, "read again").object()); diff != "" {
+		t.Errorf("(-answered +read):\n%s", diff)
+	}
+	issue := record(review.list("issues")[0].(map[string]any)).text("issue_id")
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(o.get("/v2/issues/" + issue).object()["review_id"]).To(Equal(review["review_id"]))
+		g.Expect(o.get("/v1/findings").page().Total).To(Equal(1))
+	})
+}
+
+func TestUploads_AFileOfTooManyScansIsRefused(t *testing.T) {
+	o, path := uploadTarget(t)
+	tools := make([]string, 33)
+	for i := range tools {
+		tools[i] = fmt.Sprintf("tool-%d", i)
+	}
+	o.upload(path, sarifOf("one", tools...)).badRequest("33 scans")
+	harness.Eventually(t, func(g Gomega) { g.Expect(o.get("/v2/scans").page().Total).To(BeZero()) })
+}
+
+func TestUploads_ARefThatCannotBeComparedIsRefused(t *testing.T) {
+	o, path := uploadTarget(t)
+	repository := builder.Repository("repo").In(o.namespace).Build()
+	o.patchResource(repository, `{"spec":{"defaultBranch":null,"scanBranch":null}}`)
+	o.upload(path+"?ref=refs/heads/main", sarifOf("one", "alpha")).badQuery("no branch is named")
+	o.patchResource(repository, `{"spec":{"defaultBranch":"main"}}`)
+	o.upload(path+"?ref=refs/heads/feature", sarifOf("one", "alpha")).badQuery("another branch")
+	o.upload(path+"?ref=refs/heads/main", sarifOf("one", "alpha")).wants(200, "the branch")
+}
+
+func TestUploads_WhatIsSkippedIsCountedByReason(t *testing.T) {
+	o, path := uploadTarget(t)
+	suppressed := strings.Replace(sarifOf("one", "alpha"), `"ruleId"`, `"suppressions":[{"kind":"inSource"}],"ruleId"`, 1)
+	upload := o.upload(path, suppressed).wants(200, "a result that its source suppresses").object()
+	scan := record(upload.list("scans")[0].(map[string]any))
+	reasons := scan.list("skipped_because")
+	wantsShapes(t, "the reasons", reasons, scanSkipShape)
+	if len(reasons) != 1 || record(reasons[0].(map[string]any))["count"] != 1.0 || scan.object("counts")["skipped"] != 1.0 {
+		t.Errorf("the scan is %v", scan)
+	}
+}
+
+func TestUploads_TheSameAgainChangesNothing(t *testing.T) {
+	o, path := uploadTarget(t)
+	o.upload(path, sarifOf("one", "alpha")).wants(200, "the first")
+	harness.Eventually(t, func(g Gomega) { g.Expect(o.get("/v1/findings").page().Total).To(Equal(1)) })
+	before := o.get("/v1/findings").page().Items[0]
+	scan := record(o.upload(path, sarifOf("one", "alpha")).wants(200, "the second").object().list("scans")[0].(map[string]any))
+	if counts := scan["counts"].(map[string]any); counts["unchanged"] != 1.0 || counts["created"] != 0.0 {
+		t.Errorf("counts are %v", counts)
+	}
+	if diff := cmp.Diff(before, o.get("/v1/findings").page().Items[0]); diff != "" {
+		t.Errorf("the finding changed (-before +after):\n%s", diff)
+	}
+}
+
+func TestUploads_ADryRunHasTheChangesAndStoresNothing(t *testing.T) {
+	o, path := uploadTarget(t)
+	upload := o.upload(path+"?dry_run=true", sarifOf("one", "alpha")).wants(200, "a dry run").object()
+	wantsShape(t, "a dry run", upload, uploadShape)
+	wantsShapes(t, "its scans", upload.list("scans"), scanShape)
+	wantsShapes(t, "its changes", upload.list("changes"), uploadChangeShape)
+	if upload["status"] != nil || upload["dry_run"] != true {
+		t.Errorf("the answer is %v", upload)
+	}
+}
+
+func TestUploads_WhatIsNotTakenIsRefused(t *testing.T) {
+	o, path := uploadTarget(t)
+	for reason, tc := range map[string]struct{ query, body string }{
+		"not JSON":                         {"", "<sarif/>"},
+		"nothing":                          {"", ""},
+		"not SARIF":                        {"", `{}`},
+		"another version":                  {"", `{"version":"1.0.0","runs":[]}`},
+		"no run":                           {"", `{"version":"2.1.0","runs":[]}`},
+		"from the future":                  {"?started_at=2999-01-01T00:00:00Z", sarifOf("one", "alpha")},
+		"an unknown category":              {"?category=code", sarifOf("one", "alpha")},
+		"a dry run that is none":           {"?dry_run=yes", sarifOf("one", "alpha")},
+		"a gate without a pull request":    {"?fail_on=high", sarifOf("one", "alpha")},
+		"a gate that does not exist":       {"?pull_request=1&fail_on=low&commit=8f3e1c2d", sarifOf("one", "alpha")},
+		"a pull request without a commit":  {"?pull_request=1", sarifOf("one", "alpha")},
+		"a pull request and another's ref": {"?pull_request=1&ref=refs/pull/2/head&commit=8f3e1c2d", sarifOf("one", "alpha")},
+		"pull request 0":                   {"?pull_request=0&commit=8f3e1c2d", sarifOf("one", "alpha")},
+		"a tool that is long":              {"?tool=" + strings.Repeat("a", 129), sarifOf("one", "alpha")},
+	} {
+		o.upload(path+tc.query, tc.body).wants(400, reason)
+	}
+	o.post(path, sarifOf("one", "alpha")).wants(400, "the media type application/json")
+	o.upload(projectPath("repo", "none")+"/scans", sarifOf("one", "alpha")).notFound("no such project")
+	o.upload(projectPath("none", "proj")+"/scans", sarifOf("one", "alpha")).notFound("no such repository")
+	o.get("/v2/uploads/u-none").notFound("no such upload")
+	o.get("/v2/scans/s-none").notFound("no such scan")
+	o.upload(path+"?started_at=2026-01-02T00:00:00Z", sarifOf("one", "alpha")).wants(200, "the first")
+	a := o.upload(path+"?started_at=2026-01-01T00:00:00Z", sarifOf("one", "alpha")).wants(409, "an older scan")
+	var refusal struct{ Detail, Code string }
+	harness.Must(t, json.Unmarshal(a.Body, &refusal))
+	if refusal.Code != "refused" || !strings.Contains(refusal.Detail, "before the last completed one") {
+		t.Errorf("the refusal is %s", a.Body)
+	}
+}
+
+// A key that lists no scope has those that there were before this one.
+func TestUploads_NeedTheScopeListed(t *testing.T) {
+	o, path := uploadTarget(t)
+	o.key("none").upload(path, sarifOf("one", "alpha")).wants(403, "no scope listed")
+	o.key("triage", v1alpha1.ScopeFindingsRead, v1alpha1.ScopeFindingsTriage).upload(path, sarifOf("one", "alpha")).wants(403, "other scopes")
+	o.key("import", v1alpha1.ScopeFindingsImport).upload(path, sarifOf("one", "alpha")).wants(200, "the scope alone")
+}

@@ -1,0 +1,144 @@
+package etcdcost
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// storedFindings are findings of results of document as two commits left them in etcd, in a folder for each: every
+// field below spec and status has an owner of its own. Those of 5b72824 have no evidence yet; one of them is muted.
+const storedFindings = "testdata/stored"
+
+// What has facts that its importer did not know of is written by the first import, as at any change of them.
+const withoutEvidence = "5b72824"
+
+// TestWhatAnEarlierVersionStoredIsWrittenAtItsNextChangeAlone takes findings that earlier versions stored through what
+// comes next in their life.
+func TestWhatAnEarlierVersionStoredIsWrittenAtItsNextChangeAlone(t *testing.T) {
+	controller, facade := operator(t)
+	controller.Run(t)
+	facade.Run(t)
+	l := newLife(t, "stored", "http://"+facade.Address, 1)
+	files := l.putStored()
+	decided := l.all()
+	for name := range files {
+		if !sameHistory(files[name].Status.Transitions, decided[name].Status.Transitions, 0) {
+			t.Errorf("%s: an event came of the new version alone: %+v", name, decided[name].Status.Transitions)
+		}
+	}
+
+	l.imports("first", commitA, everything)
+	l.settle()
+	imported := l.all()
+	for name, was := range decided {
+		if got := imported[name]; got.ResourceVersion != was.ResourceVersion && was.Spec.Evidence != "" {
+			t.Errorf("%s is written though the results are the same:\n%s", name, cmp.Diff(was, got))
+		}
+	}
+	l.wantTriage(imported, files)
+
+	l.imports("second", commitB, everything)
+	l.settle()
+	changed := l.all()
+	l.wantTriage(changed, files)
+	for name, was := range imported {
+		got := changed[name]
+		if got.Generation != was.Generation+1 || !sameHistory(was.Status.Transitions, got.Status.Transitions, 1) {
+			t.Errorf("%s: generation %d became %d, want one write, and one transition more:\n%+v",
+				name, was.Generation, got.Generation, got.Status.Transitions)
+		}
+		wantCoarseOwners(t, got)
+	}
+
+	l.triageByKubectl("active", "It is reachable after all.")
+	l.imports("second", commitB, nothing)
+	l.settle()
+	for name, got := range l.all() {
+		if got.Spec.Closed == nil || got.Status.State != v1alpha1.FindingStateClosed || got.Spec.Triage.UserStatus != v1alpha1.UserStatusActive {
+			t.Errorf("%s: closed %v, state %s, triage %+v", name, got.Spec.Closed, got.Status.State, got.Spec.Triage)
+		}
+		if !sameHistory(changed[name].Status.Transitions, got.Status.Transitions, 2) {
+			t.Errorf("%s: want triaged and closed after what there was: %+v", name, got.Status.Transitions)
+		}
+	}
+	l.imports("second", commitB, everything)
+	l.settle()
+	for name, got := range l.all() {
+		if got.Spec.Closed != nil || got.Spec.Triage.UserStatus != v1alpha1.UserStatusActive {
+			t.Errorf("%s is reported again: closed %v, triage %+v", name, got.Spec.Closed, got.Spec.Triage)
+		}
+	}
+}
+
+// putStored puts the findings into etcd, and returns them by name once the controllers have seen them.
+func (l *life) putStored() map[string]*v1alpha1.Finding {
+	l.Helper()
+	files, err := filepath.Glob(filepath.Join(storedFindings, "*", "*.json"))
+	harness.Must(l.T, err)
+	out := map[string]*v1alpha1.Finding{}
+	for _, file := range files {
+		content, err := os.ReadFile(file) //nolint:gosec // of this package
+		harness.Must(l.T, err)
+		name, finding := strings.TrimSuffix(filepath.Base(file), ".json"), &v1alpha1.Finding{}
+		harness.Must(l.T, json.Unmarshal(content, finding))
+		harness.Must(l.T, env.PutIntoEtcd(l.Context(), "findings", l.namespace, name, content))
+		if without := filepath.Base(filepath.Dir(file)) == withoutEvidence; without != (finding.Spec.Evidence == "") {
+			l.Errorf("%s: evidence %q", file, finding.Spec.Evidence)
+		}
+		out[name] = finding
+	}
+	l.n = len(out)
+	l.settle()
+	return out
+}
+
+// all are the life's findings by name.
+func (l *life) all() map[string]*v1alpha1.Finding {
+	l.Helper()
+	list := &v1alpha1.FindingList{}
+	harness.Must(l.T, env.Client.List(l.Context(), list, client.InNamespace(l.namespace)))
+	if len(list.Items) != l.n {
+		l.Errorf("%d findings, want %d", len(list.Items), l.n)
+	}
+	out := map[string]*v1alpha1.Finding{}
+	for i := range list.Items {
+		out[list.Items[i].Name] = &list.Items[i]
+	}
+	return out
+}
+
+// wantTriage wants the decisions that were stored.
+func (l *life) wantTriage(got, stored map[string]*v1alpha1.Finding) {
+	l.Helper()
+	for name, was := range stored {
+		if diff := cmp.Diff(was.Spec.Triage, got[name].Spec.Triage); diff != "" {
+			l.Errorf("%s: the triage (-stored +got):\n%s", name, diff)
+		}
+	}
+}
+
+// sameHistory reports whether so many transitions, and nothing else, came after those that there were.
+func sameHistory(before, after []v1alpha1.Transition, more int) bool {
+	return len(after) == len(before)+more && cmp.Equal(before, after[:len(before)])
+}
+
+// wantCoarseOwners wants each part of a finding owned as one.
+func wantCoarseOwners(t *testing.T, f *v1alpha1.Finding) {
+	t.Helper()
+	for _, entry := range f.ManagedFields {
+		for _, part := range []string{"details", "agent", "scan", "fingerprints", "repositoryRef", "projectRef", "status"} {
+			if owned := entry.FieldsV1.GetRawString(); strings.Contains(owned, `"f:`+part+`":{"`) {
+				t.Errorf("%s: %s owns single fields of %s: %s", f.Name, entry.Manager, part, owned)
+			}
+		}
+	}
+}

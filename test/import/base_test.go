@@ -1,0 +1,137 @@
+package import_test
+
+import (
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
+)
+
+// ofBase is a problem that the base has.
+var ofBase = result{rule: "known", path: "d.go", message: "known", level: "error", line: 4, code: "known()"}
+
+func TestAReviewOfTheBaseItselfHasNoIssue(t *testing.T) {
+	p := newPull(t)
+	suppressed := result{rule: "known", path: "e.go", message: "known too", level: "error", line: 9, suppressed: "by design"}
+	all := append(numbered(20), ofBase)
+	p.base().imports(document(append(all, suppressed)...), commitA)
+	s := p.reviews(commitA, document(append(all, suppressed)...))
+	if s.Open != 0 || s.Created != 0 || s.Base.Known != 21 || s.Base.Fixed != 0 || len(s.Base.Unscanned) > 0 || len(p.issues()) != 0 {
+		t.Errorf("%+v, base %+v; want 21 known and no issue", *s, *s.Base)
+	}
+}
+
+func TestOnlyWhatTheBaseDoesNotHaveIsAnIssue(t *testing.T) {
+	p := newPull(t)
+	p.base().imports(document(ofBase, goes), commitA)
+	moved := ofBase
+	moved.line, moved.message = 44, "known by other words"
+	s := p.reviews(commitB, document(moved, comes))
+	if s.Open != 1 || s.Created != 1 || s.Base.Known != 1 || s.Base.Fixed != 1 {
+		t.Errorf("%+v, base %+v; want 1 known, 1 fixed and 1 issue", *s, *s.Base)
+	}
+	if got := s.Base.FixedExamples; len(got) != 1 || got[0].Title != "goes" {
+		t.Errorf("fixed are %+v, want \"goes\"", got)
+	}
+	wantSame(t, "states", map[string]string{"comes": "open"}, p.states())
+	// The same problem twice is one of the base and one more.
+	twice := ofBase
+	twice.line = 90
+	if s := p.reviews(commitC, document(ofBase, twice, goes)); s.Open != 1 || s.Created != 1 || s.Resolved != 1 || s.Base.Fixed != 0 {
+		t.Errorf("%+v, base %+v; want the second of two as the one issue", *s, *s.Base)
+	}
+}
+
+// What is repaired in the base while the pull request is open was there when it began.
+func TestWhatTheBaseClosedAfterThePullRequestBeganIsNoIssueOfIt(t *testing.T) {
+	p := newPull(t)
+	p.base().imports(document(stays, ofBase), commitA)
+	p.base().imports(document(stays), commitB)
+	for _, c := range []struct {
+		reason string
+		opened time.Time
+		open   int
+	}{
+		{"it began before the base was repaired", time.Now().Add(-time.Hour), 0},
+		{"it began later, and brings the problem back", time.Now(), 1},
+	} {
+		p.OpenedAt = c.opened
+		s, err := p.try(reviewimport.Options{DryRun: true}, &reviewimport.Commit{SHA: commitC}, document(stays, ofBase))
+		p.must(err)
+		if s.Open != c.open || s.Base.Known != 2-c.open {
+			t.Errorf("%s: %d open, base %+v; want %d open", c.reason, s.Open, *s.Base, c.open)
+		}
+	}
+	// Found in the base since: nothing that the pull request could have repaired.
+	p.OpenedAt = time.Now().Add(-time.Hour)
+	s, err := p.try(reviewimport.Options{DryRun: true}, &reviewimport.Commit{SHA: commitC}, document())
+	p.must(err)
+	if s.Base.Fixed != 0 {
+		t.Errorf("base %+v, want none fixed: all was found after the pull request began", *s.Base)
+	}
+}
+
+func TestAnAnalysisThatIsNotReviewedIsNotFixed(t *testing.T) {
+	p := newPull(t)
+	ruby, python := inAnalysis("/language:ruby/", document(stays)), inAnalysis("/language:python/", document(goes))
+	_, err := p.base().tryImport(importer.Options{}, collect(t, importer.Choices{}, ruby, python))
+	p.must(err)
+	if s := p.reviews(commitA, inAnalysis("/language:ruby/", document())); s.Base.Fixed != 1 || s.Base.FixedExamples[0].Title != "stays" {
+		t.Errorf("base %+v, want what was Ruby's fixed", *s.Base)
+	}
+}
+
+func TestABaseThatWasNeverScannedIsNamed(t *testing.T) {
+	p := newPull(t)
+	p.base().imports(document(), commitA)
+	s := p.reviews(commitB, document(), documentOf("other", stays))
+	if got := strings.Join(s.Base.Unscanned, ", "); got != "other (Code)" || s.Open != 1 {
+		t.Errorf("never scanned with %q, %d open; want other (Code) and 1", got, s.Open)
+	}
+}
+
+func TestABaseIsAProjectOfTheRepository(t *testing.T) {
+	p := newPull(t)
+	p.Project = "nowhere"
+	_, err := p.try(reviewimport.Options{}, &reviewimport.Commit{SHA: commitA}, document(stays))
+	var refused *importer.RefusedError
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), `no project "nowhere"`) {
+		t.Errorf("%v, want a refusal", err)
+	}
+}
+
+func TestThePluginJudgesAPullRequest(t *testing.T) {
+	p := newPull(t)
+	p.base().imports(document(ofBase), commitA)
+	same, low, high := p.file(document(ofBase)), p.file(document(ofBase, comes)), p.file(document(ofBase, stays))
+	for _, c := range []struct {
+		reason string
+		file   string
+		gate   string
+		status int
+		want   string
+	}{
+		{"nothing is new", same, "new", 0, "**Passed**: no open issue that the base does not have.\n"},
+		{"what is new is low", low, "high", 0, "**Passed**: no open issue of high severity that the base does not have.\n"},
+		{"any issue is new", low, "new", 3, "**Failed**: 1 open issue that the base does not have.\n"},
+		{"what is new is high", high, "high", 3, "- **high** `stays` in `a.go:1` (new in this commit)\n"},
+		{"high is above medium", high, "medium", 3, "| 1 | 1 | 0 | 0 |"},
+		{"no such gate", high, "critical", 1, "use high, medium or new"},
+	} {
+		out, err := p.kubectl(c.file, "--commit", commitB, "--format", "markdown", "--fail-on", c.gate, "--dry-run").CombinedOutput()
+		status := 0
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			status = exit.ExitCode()
+		} else {
+			p.must(err)
+		}
+		if status != c.status || !strings.Contains(string(out), c.want) {
+			t.Errorf("%s: exit status %d, and it says\n%s\nwant %d and %q", c.reason, status, out, c.status, c.want)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package import_test
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/scan"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// statuses of the project's scans by the reason of their condition Ready.
+func (p *project) reasons() map[string]v1alpha1.Scan {
+	p.Helper()
+	out := map[string]v1alpha1.Scan{}
+	for _, scan := range p.scans() {
+		if ready := v1alpha1.FindCondition(scan.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+			out[ready.Reason] = scan
+		}
+	}
+	return out
+}
+
+// counts of the project's findings.
+func (p *project) openAndClosed() (open, closed int) {
+	p.Helper()
+	for _, f := range p.findings() {
+		if f.Spec.Closed != nil {
+			closed++
+		} else {
+			open++
+		}
+	}
+	return open, closed
+}
+
+// wantOneEnd checks that one scan has found that many of the 600 as they are, and another has no end.
+func (p *project) wantOneEnd(unchanged int) {
+	p.Helper()
+	whole, without := 0, 0
+	for _, scan := range p.scans() {
+		switch c := scan.Spec.Counts; {
+		case c == nil:
+			without++
+		case c.Closed == 50 && int(c.Unchanged) == unchanged && c.Created+c.Unchanged == 600:
+			whole++
+		}
+	}
+	if whole != 1 || without != 1 {
+		p.Errorf("%d scans counted %d unchanged of 600, %d have no end; want 1 and 1", whole, unchanged, without)
+	}
+}
+
+// One import is killed and one is stopped, as that of a laptop that sleeps, in the middle of 600 findings, where 50
+// that were known are gone.
+func TestTheScanOfAnImportThatDiesIsFailedWithinAMinuteAndTheSameImportFinishesTheWork(t *testing.T) {
+	controllertest.Start(t, env, scan.SetupWithManager)
+	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
+		t.Run(name, func(t *testing.T) {
+			p := newProject(t)
+			all := numbered(650)
+			p.imports(document(all[:50]...), commitA)
+			file := p.file(document(all[50:]...))
+			cmd, out := p.begin(file, 20, "--force")
+			p.must(cmd.Process.Signal(signal))
+			t.Cleanup(func() { _ = cmd.Process.Kill() })
+			open, closed := p.openAndClosed()
+			if open == 650 || closed > 0 {
+				t.Fatalf("%d open and %d closed: the import was too fast for this test:\n%s", open, closed, out)
+			}
+			t.Parallel() // both wait at the same time
+			harness.Within(t, time.Minute, func(g Gomega) {
+				g.Expect(p.reasons()).To(HaveKey(v1alpha1.ReasonAbandoned))
+			})
+			if _, closed := p.openAndClosed(); closed > 0 {
+				t.Errorf("%d findings are closed by an import that did not come to its end", closed)
+			}
+			half, _ := p.openAndClosed()
+			again, err := p.kubectl(file, "--force").CombinedOutput()
+			if err != nil || !strings.Contains(string(again), "waiting: another import") {
+				t.Fatalf("the same import again, which must wait for the Lease: %v\n%s", err, again)
+			}
+			p.wantOneEnd(half - 50)
+			if signal == syscall.SIGSTOP {
+				p.must(cmd.Process.Signal(syscall.SIGCONT))
+			}
+			err = cmd.Wait()
+			if open, closed := p.openAndClosed(); open != 600 || closed != 50 {
+				t.Errorf("%d open and %d closed, want 600 and 50", open, closed)
+			}
+			if signal != syscall.SIGSTOP {
+				return
+			}
+			if err == nil || !strings.Contains(out.String(), "Lease was lost") {
+				t.Errorf("the import that was late says (%v):\n%s", err, out)
+			}
+			harness.Eventually(t, func(g Gomega) {
+				reasons := p.reasons()
+				g.Expect(reasons).To(HaveKey(v1alpha1.ReasonScanFailed), "its own word is the last one")
+				g.Expect(reasons).NotTo(HaveKey(v1alpha1.ReasonAbandoned))
+			})
+		})
+	}
+}

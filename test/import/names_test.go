@@ -1,0 +1,162 @@
+package import_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+)
+
+// importsAs imports a document of a tool that was called otherwise.
+func (p *project) importsAs(former, document string) *importer.Summary {
+	p.Helper()
+	summaries, err := p.tryImport(importer.Options{}, collect(p, importer.Choices{Formerly: former}, document))
+	p.must(err)
+	p.wantAdds(summaries[0])
+	return summaries[0]
+}
+
+// wantNoFactOf fails where anything of a finding is left of a tool's former name.
+func (p *project) wantNoFactOf(former string) {
+	p.Helper()
+	for name, f := range p.findings() {
+		if f.Spec.Tool == former || f.Spec.Agent.Name == former {
+			p.Errorf("finding %s is of %s, agent %s", name, f.Spec.Tool, f.Spec.Agent.Name)
+		}
+		for _, m := range f.ManagedFields {
+			if m.Manager == "scanner/"+former {
+				p.Errorf("finding %s: %s owns fields", name, m.Manager)
+			}
+		}
+	}
+}
+
+// Open, closed and reopened findings go under the new name with their decisions, those that are not reported too, and
+// no fact of the old name keeps one closed.
+func TestAToolUnderItsNewNameTakesItsFindingsOver(t *testing.T) {
+	p := newProject(t)
+	results := numbered(4)
+	p.imports(documentOf("old", results...), commitA)
+	p.muteAll()
+	p.imports(documentOf("old", results[:2]...), commitA) // 2 and 3 are closed
+	before := p.versions()
+
+	now := documentOf("new", results[1], results[2])
+	s := p.importsAs("old", now)
+	if s.Updated != 1 || s.Reopened != 1 || s.Closed != 1 || s.Created != 0 || s.Renamed["old"] != 4 {
+		t.Errorf("%+v, want 1 updated, 1 reopened, 1 closed, and all 4 taken over", *s)
+	}
+	p.wantState("taken over", 2, 2, 4)
+	p.wantNoFactOf("old")
+	for name := range p.findings() {
+		if before[name] == "" {
+			t.Errorf("%s is a new finding", name)
+		}
+	}
+	if f := p.titled("problem 002"); f.Spec.Closed != nil {
+		t.Errorf("the finding that is back is closed: %+v", f.Spec.Closed)
+	}
+	if s := p.imports(documentOf("new", results...), ""); s.Reopened != 2 || s.Unchanged != 2 {
+		t.Errorf("what the old name closed comes back under the new one: %+v, want 2 reopened", *s)
+	}
+	p.wantState("all back", 4, 0, 4)
+	if s := p.importsAs("old", documentOf("new", results...)); s.Unchanged != 4 || len(s.Warnings) != 1 {
+		t.Errorf("once more: %+v, want 4 unchanged and a warning that nothing is left to take over", *s)
+	}
+}
+
+// Names that a tool is known to have had need no flag.
+func TestAKnownOtherNameOfAToolIsTheSameTool(t *testing.T) {
+	p := newProject(t)
+	p.imports(documentOf("semgrep", numbered(4)...), commitA)
+	p.muteAll()
+	if s := p.imports(documentOf("Semgrep OSS", numbered(4)...), commitB); s.Updated != 4 || s.Created+s.Closed != 0 || s.Renamed["semgrep"] != 4 {
+		t.Errorf("%+v, want 4 taken over", *s)
+	}
+	p.wantState("taken over", 4, 0, 4)
+	p.wantNoFactOf("semgrep")
+	versions := p.versions()
+	both := collect(t, importer.Choices{Commit: commitB}, documentOf("semgrep", numbered(2)...), documentOf("Semgrep OSS", numbered(4)[2:]...))
+	if len(both) != 1 || both[0].Tool != "Semgrep OSS" {
+		t.Fatalf("%d scans of %s, want one of the newest name", len(both), both[0].Tool)
+	}
+	summaries, err := p.tryImport(importer.Options{}, both)
+	p.must(err)
+	if s := summaries[0]; s.Unchanged != 4 || len(versions) != 4 {
+		t.Errorf("files of both names: %+v, want 4 unchanged", *s)
+	}
+}
+
+// Where an earlier version made a second set under the new name, the decided one stays.
+func TestOfTwoSetsTheDecidedOneStays(t *testing.T) {
+	p := newProject(t)
+	p.imports(documentOf("lint-old", numbered(3)...), commitA)
+	p.muteAll()
+	p.imports(documentOf("lint-new", numbered(3)...), commitA)
+	if s := p.importsAs("lint-old", documentOf("lint-new", numbered(3)...)); s.Updated != 3 || s.Closed != 3 {
+		t.Errorf("%+v, want the 3 decided ones taken over, the others closed", *s)
+	}
+	p.wantState("one set", 3, 3, 3)
+	for _, f := range p.findings() {
+		if (f.Spec.Closed == nil) != (f.Spec.Triage.UserStatus == v1alpha1.UserStatusMuted) {
+			t.Errorf("%s is %s, closed %v", f.Name, f.Spec.Triage.UserStatus, f.Spec.Closed)
+		}
+	}
+}
+
+// A decision that is made while findings are taken over stays.
+func TestADecisionDuringATakeoverStays(t *testing.T) {
+	p := newProject(t)
+	p.imports(documentOf("old", numbered(2)...), commitA)
+	name := p.titled("problem 000").Name
+	var once sync.Once
+	summaries, err := p.tryImport(importer.Options{OnProgress: func(int, int) {
+		once.Do(func() { p.triage(name, `{"spec":{"triage":{"userStatus":"muted"}}}`) })
+	}}, collect(t, importer.Choices{Formerly: "old"}, documentOf("new", numbered(2)...)))
+	p.must(err)
+	if s := summaries[0]; s.Updated != 2 {
+		t.Errorf("%+v, want 2 updated", *s)
+	}
+	p.wantState("decided", 2, 0, 1)
+	p.wantNoFactOf("old")
+}
+
+func TestAFormerNameThatCannotBeOneIsRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason, former, want string
+		documents            []string
+	}{
+		"its own":     {"a tool takes nothing over from itself", "lint", "is called \"lint\" now", []string{document()}},
+		"two at once": {"one of two tools had that name", "old", "only one", []string{document(), documentOf("other")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var files []importer.File
+			for _, d := range tc.documents {
+				files = append(files, importer.File{Name: "f", Log: parse(t, d)})
+			}
+			if _, err := importer.Collect(files, importer.Choices{Formerly: tc.former}, time.Now()); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s: error %v, want %q in it", tc.reason, err, tc.want)
+			}
+		})
+	}
+}
+
+// A decision made between an import's look and its write carries the doubt that it is about another problem.
+func TestADecisionDuringAnImportCarriesItsDoubt(t *testing.T) {
+	p := newProject(t)
+	one := result{rule: "R", path: "a.go", message: "m", level: "error", line: 5}
+	p.imports(document(one), commitA)
+	name := p.titled("m").Name
+	one.line = 90
+	var once sync.Once
+	_, err := p.tryImport(importer.Options{OnProgress: func(int, int) {
+		once.Do(func() { p.triage(name, `{"spec":{"triage":{"userStatus":"muted"}}}`) })
+	}}, collect(t, importer.Choices{}, document(one)))
+	p.must(err)
+	if f := p.findings()[name]; f.Spec.Doubt == nil || f.Spec.Triage.UserStatus != v1alpha1.UserStatusMuted {
+		t.Errorf("doubt %v, triage %s; want the decision marked", f.Spec.Doubt, f.Spec.Triage.UserStatus)
+	}
+}

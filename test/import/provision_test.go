@@ -1,0 +1,291 @@
+package import_test
+
+import (
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/provision"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// tenant is an organization of its own, whose scanner imports.
+type tenant struct {
+	*testing.T
+	name, namespace string
+	config          *rest.Config
+	scanner         *importer.Client
+}
+
+func newTenant(t *testing.T, name string) *tenant {
+	t.Helper()
+	tn := &tenant{T: t, name: name}
+	var err error
+	tn.namespace, err = env.NewOrganization(t.Context(), name)
+	harness.Must(t, err)
+	tn.config, err = env.Member(t.Context(), tn.namespace, "scanner", testenv.Scanner)
+	harness.Must(t, err)
+	tn.scanner, err = importer.NewClient(tn.config)
+	harness.Must(t, err)
+	return tn
+}
+
+// letsImportsCreate waits until the API server knows.
+func (tn *tenant) letsImportsCreate() {
+	tn.Helper()
+	organization := &v1alpha1.Organization{}
+	harness.Must(tn, env.Client.Get(tn.Context(), client.ObjectKey{Name: tn.name}, organization))
+	before := organization.DeepCopy()
+	organization.Spec.Imports = &v1alpha1.OrganizationImports{Create: true}
+	harness.Must(tn, env.Client.Patch(tn.Context(), organization, client.MergeFrom(before)))
+	harness.Eventually(tn, func(g gomega.Gomega) {
+		probe := provision.Repository(tn.namespace, "probe", provision.Facts{})
+		g.Expect(tn.scanner.Create(tn.Context(), probe, client.DryRunAll)).To(gomega.Succeed())
+	})
+}
+
+func (tn *tenant) repositories() []v1alpha1.Repository {
+	tn.Helper()
+	list := &v1alpha1.RepositoryList{}
+	harness.Must(tn, env.Client.List(tn.Context(), list, client.InNamespace(tn.namespace)))
+	return list.Items
+}
+
+func (tn *tenant) projects() []string {
+	tn.Helper()
+	list := &v1alpha1.ProjectList{}
+	harness.Must(tn, env.Client.List(tn.Context(), list, client.InNamespace(tn.namespace)))
+	var folders []string
+	for _, p := range list.Items {
+		folders = append(folders, p.Spec.RelativePath)
+	}
+	slices.Sort(folders)
+	return folders
+}
+
+// kubectl imports one file as the scanner.
+func (tn *tenant) kubectl(file string, arguments ...string) (string, error) {
+	tn.Helper()
+	p := &project{tn.T, ""}
+	folder, err := pluginFolder()
+	harness.Must(tn, err)
+	all := append([]string{"import", p.file(file), "--kubeconfig", testenv.WriteKubeconfig(tn, tn.config, tn.namespace)}, arguments...)
+	out, err := exec.CommandContext(tn.Context(), folder+"/kubectl-findings", all...).CombinedOutput() //nolint:gosec // built above
+	return string(out), err
+}
+
+// provenance puts into a file where its results are from.
+func provenance(document, uri, branch string) string {
+	return strings.Replace(document, `"results":`,
+		`"versionControlProvenance":[{"repositoryUri":"`+uri+`","revisionId":"`+commitA+`","branch":"`+branch+`"}],"results":`, 1)
+}
+
+func TestARepositoryComesByItself(t *testing.T) {
+	tn := newTenant(t, "fresh")
+	file := provenance(document(numbered(3)...), "https://github.com/acme/payments.git", "main")
+	place := []string{"--repository", "acme/payments", "--project", "payments"}
+
+	out, err := tn.kubectl(file, place...)
+	if err == nil || !strings.Contains(out, "there is no repository") || !strings.Contains(out, "spec.imports.create of the Organization is not true") {
+		t.Fatalf("where the organization does not want it: %v\n%s", err, out)
+	}
+	tn.letsImportsCreate()
+
+	out, err = tn.kubectl(file, append(place, "--dry-run")...)
+	if err != nil || !strings.Contains(out, "would create repository acme-payments-") || !strings.Contains(out, "would create project payments") ||
+		!strings.Contains(out, "3 created") {
+		t.Errorf("dry run: %v\n%s", err, out)
+	}
+	if there := tn.repositories(); len(there) > 0 {
+		t.Errorf("a dry run created %v", there)
+	}
+	out, err = tn.kubectl(file, place...)
+	if err != nil || !strings.Contains(out, "\ncreated project payments") || !strings.Contains(out, "3 created") {
+		t.Fatalf("import: %v\n%s", err, out)
+	}
+	there := tn.repositories()
+	if len(there) != 1 {
+		t.Fatalf("there are %d repositories", len(there))
+	}
+	spec := there[0].Spec
+	if spec.FullName != "acme/payments" || spec.URL != "https://github.com/acme/payments" || spec.Provider != "github" ||
+		spec.CloneURL != "https://github.com/acme/payments.git" || spec.ScanBranch != "main" || spec.LastCommit == nil || spec.LastCommit.Hash != commitA {
+		t.Errorf("its facts are %+v", spec)
+	}
+
+	// A person corrects a fact, and the next import leaves it so; the case of letters makes no other repository.
+	before := there[0].DeepCopy()
+	there[0].Spec.ScanBranch = "trunk"
+	harness.Must(t, env.Client.Patch(t.Context(), &there[0], client.MergeFrom(before)))
+	out, err = tn.kubectl(file, "--repository", "Acme/Payments", "--project", "payments")
+	if err != nil || strings.Contains(out, "created repository") || !strings.Contains(out, "3 unchanged") {
+		t.Errorf("again: %v\n%s", err, out)
+	}
+	if there = tn.repositories(); len(there) != 1 || there[0].Spec.ScanBranch != "trunk" {
+		t.Errorf("there are %d repositories, the scan branch is %s", len(there), there[0].Spec.ScanBranch)
+	}
+	// So is a project that is not the one that there is, unless its folder is given.
+	out, err = tn.kubectl(file, "--repository", "acme/payments", "--project", "paymants")
+	if err == nil || !strings.Contains(out, `there is no project "paymants"`) || !strings.Contains(out, "has others, for example payments") {
+		t.Errorf("another project: %v\n%s", err, out)
+	}
+	out, err = tn.kubectl(document(numbered(3)...), "--repository", "paymants", "--project", "paymants")
+	if err == nil || !strings.Contains(out, `there is no repository "paymants"`) || !strings.Contains(out, "name it OWNER/NAME") {
+		t.Errorf("a name that nothing tells of: %v\n%s", err, out)
+	}
+	out, err = tn.kubectl(document(), "--repository", "acme/payments", "--project", "payments-web", "--project-path", "web", "--tool", "other")
+	if err != nil || !strings.Contains(out, "created project payments-web (web)") {
+		t.Errorf("another project by its folder: %v\n%s", err, out)
+	}
+	// A name of its own for what has one already is a mistake.
+	out, err = tn.kubectl(file, "--repository", "paymants", "--project", "payments")
+	if err == nil || !strings.Contains(out, `there is no repository "paymants"`) || !strings.Contains(out, there[0].Name) {
+		t.Errorf("another name: %v\n%s", err, out)
+	}
+}
+
+func TestImportsAtTheSameTimeMakeOneRepository(t *testing.T) {
+	tn := newTenant(t, "hasty")
+	tn.letsImportsCreate()
+	batches := collect(t, importer.Choices{}, document(numbered(1)...))
+	names := []string{"acme/web", "Acme/Web", "acme/WEB", "acme/web.git"}
+	var wg sync.WaitGroup
+	errs := make([]error, len(names))
+	for i, name := range names {
+		wg.Go(func() {
+			place := importer.Place{Namespace: tn.namespace, Repository: name, Patterns: provision.Patterns{"src"}}
+			if i%2 == 0 { // which one tells and the other does not
+				place.Told.URLs = []string{"https://github.com/acme/web"}
+			}
+			_, errs[i] = importer.Provision(t.Context(), tn.scanner, place, batches)
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		harness.Must(t, err)
+	}
+	if there := tn.repositories(); len(there) != 1 {
+		t.Errorf("there are %d repositories: %v", len(there), there)
+	}
+	if got := tn.projects(); !slices.Equal(got, []string{"src"}) {
+		t.Errorf("there are the projects %q", got)
+	}
+}
+
+// Each names another project of the same new repository: one of them is the first, and the other is told of it.
+func TestImportsThatNameTwoFirstProjectsMakeOne(t *testing.T) {
+	tn := newTenant(t, "rivals")
+	tn.letsImportsCreate()
+	batches := collect(t, importer.Choices{}, document(numbered(1)...))
+	errs := make([]error, 6)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() {
+			_, errs[i] = importer.Provision(t.Context(), tn.scanner, importer.Place{
+				Namespace: tn.namespace, Repository: "acme/web", Project: fmt.Sprintf("p-%d", i),
+			}, batches)
+		})
+	}
+	wg.Wait()
+	made := 0
+	for _, err := range errs {
+		if err == nil {
+			made++
+		} else if !strings.Contains(err.Error(), "has others, for example p-") {
+			t.Error(err)
+		}
+	}
+	if got := tn.projects(); made != 1 || len(got) != 1 {
+		t.Errorf("%d imports found their project, and there are %d", made, len(got))
+	}
+}
+
+// What somebody else created a moment ago is taken as it is, and not as it was to be.
+func TestAProjectThatExistsIsFoundAsItIs(t *testing.T) {
+	tn := newTenant(t, "asitis")
+	tn.letsImportsCreate()
+	batches := collect(t, importer.Choices{}, document(numbered(1)...))
+	place := importer.Place{Namespace: tn.namespace, Repository: "acme/web", Patterns: provision.Patterns{"src"}}
+	found, err := importer.Provision(t.Context(), tn.scanner, place, batches)
+	harness.Must(t, err)
+	project := &found.Projects[0]
+	before := project.DeepCopy()
+	project.Spec.RelativePath = "lib" // so that src is missing again, and its name taken
+	harness.Must(t, env.Client.Patch(t.Context(), project, client.MergeFrom(before)))
+	found, err = importer.Provision(t.Context(), tn.scanner, place, batches)
+	harness.Must(t, err)
+	if len(found.Provisioned) > 0 || slices.ContainsFunc(found.Projects, func(p v1alpha1.Project) bool { return p.Spec.RelativePath != "lib" }) {
+		t.Errorf("created %v, and found %+v", found.Provisioned, found.Projects)
+	}
+}
+
+func TestFoldersBecomeProjects(t *testing.T) {
+	tn := newTenant(t, "folders")
+	tn.letsImportsCreate()
+	at := func(path string) result {
+		return result{rule: "R1", level: "error", message: "of " + path, path: path, line: 1}
+	}
+	provisions := func(place importer.Place, results ...result) ([]importer.Provisioned, error) {
+		place.Namespace, place.Repository, place.Patterns = tn.namespace, "acme/mono", provision.Patterns{"services/*"}
+		found, err := importer.Provision(t.Context(), tn.scanner, place, collect(t, importer.Choices{}, document(results...)))
+		if err != nil {
+			return nil, err
+		}
+		return found.Provisioned, nil
+	}
+	made, err := provisions(importer.Place{DryRun: true}, at("services/api/main.go"), at("README.md"))
+	harness.Must(t, err)
+	if len(made) != 3 || len(tn.repositories()) > 0 {
+		t.Errorf("a dry run says %v", made)
+	}
+	_, err = provisions(importer.Place{}, at("services/api/main.go"), at("README.md"))
+	harness.Must(t, err)
+	if got := tn.projects(); !slices.Equal(got, []string{"", "services/api"}) {
+		t.Errorf("there are the projects %q", got)
+	}
+	made, err = provisions(importer.Place{}, at("services/api/main.go"), at("services/web/main.go"))
+	harness.Must(t, err)
+	if len(made) != 1 || made[0].Of != "services/web" {
+		t.Errorf("the second import created %v", made)
+	}
+	var many []result
+	for i := range provision.MostProjects + 1 {
+		many = append(many, at("services/s"+strings.Repeat("x", i)+"/main.go"))
+	}
+	if _, err = provisions(importer.Place{}, many...); err == nil || len(tn.projects()) != 3 {
+		t.Errorf("too many at a time: %v, and there are %d", err, len(tn.projects()))
+	}
+}
+
+// What is hostile ends as a refusal, or in names of its own: it reaches nobody else's repository.
+func TestHostileNamesReachNobodyElses(t *testing.T) {
+	tn := newTenant(t, "harmed")
+	other := newTenant(t, "unharmed")
+	harness.Must(t, env.Client.Create(t.Context(), builder.Repository("theirs").In(other.namespace).Mutate(func(r *v1alpha1.Repository) {
+		r.Spec.FullName = "unharmed/theirs"
+	}).Build()))
+	tn.letsImportsCreate()
+	batches := collect(t, importer.Choices{}, document(numbered(1)...))
+	for _, name := range []string{"../theirs", "org-unharmed/../theirs", "a/b\x00c", "a/" + strings.Repeat("b", 600), "аcme/pay", "a//b", "/", "a/", "/b",
+		"UPPER", "a b", "a%2fb", strings.Repeat("x", 300)} {
+		if _, err := importer.Provision(t.Context(), tn.scanner, importer.Place{Namespace: tn.namespace, Repository: name}, batches); err == nil {
+			t.Errorf("%q was created", name)
+		}
+	}
+	found, err := importer.Provision(t.Context(), tn.scanner, importer.Place{Namespace: tn.namespace, Repository: "unharmed/theirs"}, batches)
+	harness.Must(t, err)
+	if found.Repository.Namespace != tn.namespace || len(other.repositories()) != 1 || len(tn.repositories()) != 1 {
+		t.Errorf("the name of another organization's repository led to %s/%s", found.Repository.Namespace, found.Repository.Name)
+	}
+}

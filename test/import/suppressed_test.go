@@ -1,0 +1,103 @@
+package import_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+)
+
+func TestSuppressedInTheSourceIsNotFixed(t *testing.T) {
+	p := newProject(t)
+	r := result{rule: "R1", path: "a.go", message: "suppressed", level: "error", line: 1}
+	never := result{rule: "R2", path: "b.go", message: "never seen", level: "error", line: 2, suppressed: "an example"}
+	p.imports(document(r), commitA)
+	p.triage(p.titled("suppressed").Name, `{"spec":{"triage":{"userStatus":"active","comments":"real"}}}`)
+	decision := p.titled("suppressed").Spec.Triage
+
+	r.suppressed = "the table name is a constant"
+	for i := range 2 {
+		s := p.imports(document(r, never), commitB)
+		if s.Closed != 0 || s.Updated+s.Unchanged != 1 || (i == 1) != (s.Unchanged == 1) || s.Suppressed != 1 ||
+			s.SkippedBecause["suppressed in the source"] != 1 {
+			t.Errorf("import %d with the suppression: %+v", i+1, *s)
+		}
+	}
+	finding := p.titled("suppressed")
+	want := &v1alpha1.FindingSuppression{Kind: v1alpha1.SuppressionInSource, Justification: r.suppressed}
+	if d := cmp.Diff(want, finding.Spec.Suppression); d != "" {
+		t.Errorf("suppression (-want +got):\n%s", d)
+	}
+	if state := findingstate.State(&finding); state != v1alpha1.FindingStateOpenMuted {
+		t.Errorf("the state is %s", state)
+	}
+	if d := cmp.Diff(decision, finding.Spec.Triage); d != "" {
+		t.Errorf("the person's decision (-before +after):\n%s", d)
+	}
+	if n := len(p.findings()); n != 1 {
+		t.Errorf("%d findings: one that was never seen is not to be imported", n)
+	}
+
+	p.imports(document(), commitB)
+	if s := p.imports(document(r), commitB); s.Reopened != 1 {
+		t.Errorf("what was closed and is back, suppressed: %+v", *s)
+	}
+	r.suppressed = ""
+	if s := p.imports(document(r), commitB); s.Updated != 1 {
+		t.Errorf("without the suppression: %+v", *s)
+	}
+	finding = p.titled("suppressed")
+	if state := findingstate.State(&finding); state != v1alpha1.FindingStateOpen || finding.Spec.Suppression != nil {
+		t.Errorf("the state is %s, the suppression %+v", state, finding.Spec.Suppression)
+	}
+	if d := cmp.Diff(decision, finding.Spec.Triage); d != "" {
+		t.Errorf("the person's decision (-before +after):\n%s", d)
+	}
+}
+
+func TestAnImportMakesADecisionStaleAndKeepsIt(t *testing.T) {
+	for name, change := range map[string]struct {
+		apply func(*result)
+		want  string
+	}{
+		"severity": {func(r *result) { r.level = "note" }, "severity high, now low"},
+		"code":     {func(r *result) { r.code = "query(b)" }, "other code at the place"},
+		"line":     {func(r *result) { r.line = 90 }, ""},
+		"words":    {func(r *result) { r.message = "reworded" }, ""},
+		"nothing":  {func(*result) {}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProject(t)
+			r := result{rule: "R1", path: "a.go", message: "decided", level: "error", line: 1, code: "query(a)"}
+			other := result{rule: "R2", path: "a.go", message: "undecided", level: "error", line: 2, code: "exec(a)"}
+			p.imports(document(r, other), commitA)
+			decided := p.titled("decided")
+			p.triage(decided.Name, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+
+			change.apply(&r)
+			change.apply(&other)
+			other.message = "undecided"
+			p.imports(document(r, other), commitB)
+			after := p.findings()[decided.Name]
+			if after.Spec.Triage.UserStatus != v1alpha1.UserStatusMuted || after.Spec.Closed != nil {
+				t.Fatalf("the decision is %+v, closed %v", after.Spec.Triage, after.Spec.Closed)
+			}
+			want := change.want
+			if got := findingstate.WhyStale(&after); name == "code" && after.Spec.Doubt != nil && got != "" {
+				t.Logf("in doubt as well: %s", got)
+			} else if got != want {
+				t.Errorf("stale because of %q, want %q", got, want)
+			}
+			if undecided := p.titled("undecided"); findingstate.Stale(&undecided) {
+				t.Error("nobody has decided about the other one")
+			}
+			p.triage(decided.Name, `{"spec":{"triage":{"basis":"now"}}}`)
+			p.imports(document(r, other), commitB)
+			if again := p.findings()[decided.Name]; findingstate.Stale(&again) {
+				t.Errorf("the decision was repeated, and is stale: %s", findingstate.WhyStale(&again))
+			}
+		})
+	}
+}

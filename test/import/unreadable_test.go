@@ -1,0 +1,135 @@
+package import_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
+)
+
+// spoil stores an object again with a member of its spec that no Go type can hold, as a newer version may write it.
+func spoil(t *testing.T, resource string, object client.Object, change func(spec map[string]any)) {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind := map[string]string{"findings": "Finding", "scans": "Scan", "reviewissues": "ReviewIssue"}[resource]
+	content["apiVersion"], content["kind"] = v1alpha1.GroupVersion.String(), kind
+	delete(content["metadata"].(map[string]any), "managedFields")
+	delete(content["metadata"].(map[string]any), "resourceVersion")
+	change(content["spec"].(map[string]any))
+	encoded, err := json.Marshal(content)
+	if err == nil {
+		err = env.PutIntoEtcd(t.Context(), resource, namespace, object.GetName(), encoded)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// noTime puts a time there that an earlier schema took, and that Go cannot read.
+func noTime(member ...string) func(map[string]any) {
+	return func(spec map[string]any) {
+		for _, name := range member[:len(member)-1] {
+			spec = spec[name].(map[string]any)
+		}
+		spec[member[len(member)-1]] = "2026-01-01T00:00:00+99:99"
+	}
+}
+
+// versionsOf are the resource versions of the findings by name, whether they can be read or not.
+func (p *project) versionsOf(names ...string) map[string]string {
+	p.Helper()
+	out := map[string]string{}
+	for _, name := range names {
+		object := partial("Finding", name)
+		p.must(env.Client.Get(p.Context(), client.ObjectKeyFromObject(object), object))
+		out[name] = object.ResourceVersion
+	}
+	return out
+}
+
+// A finding and a scan that cannot be read cost themselves only: the rest is imported, nothing of the finding is
+// written, and its result makes no second one.
+func TestWhatCannotBeReadIsPassedOver(t *testing.T) {
+	p := newProject(t)
+	p.imports(document(numbered(4)...), commitA)
+	odd, oddGone, scan := p.titled("problem 001"), p.titled("problem 003"), p.scans()[0]
+	spoil(t, "findings", &odd, noTime("scan", "analyzedAt"))
+	spoil(t, "findings", &oddGone, noTime("scan", "analyzedAt"))
+	spoil(t, "scans", &scan, noTime("completedAt"))
+	t.Cleanup(func() {
+		for _, name := range []string{odd.Name, oddGone.Name} {
+			p.must(client.IgnoreNotFound(env.Client.Delete(context.Background(), partial("Finding", name))))
+		}
+		p.must(client.IgnoreNotFound(env.Client.Delete(context.Background(), partial("Scan", scan.Name))))
+	})
+	before := p.versionsOf(odd.Name, oddGone.Name)
+
+	results := numbered(6)
+	results[2].level = "note"
+	summaries, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{Commit: commitA}, document(append(results[1:3], results[4:]...)...)))
+	p.must(err)
+	s := summaries[0]
+	p.wantAdds(s)
+	if s.Created != 2 || s.Updated != 1 || s.Closed != 1 || s.SkippedBecause["its finding cannot be read"] != 1 {
+		t.Errorf("%+v, want 2 created, 1 updated, 1 closed, 1 skipped", *s)
+	}
+	warnings := strings.Join(s.Warnings, "\n")
+	for _, want := range []string{"finding " + odd.Name, "finding " + oddGone.Name, "scan " + scan.Name, "mend it with kubectl"} {
+		if !strings.Contains(warnings, want) {
+			t.Errorf("warnings do not say %q:\n%s", want, warnings)
+		}
+	}
+	if after := p.versionsOf(odd.Name, oddGone.Name); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("what cannot be read was written: %v, before %v", after, before)
+	}
+}
+
+// A create meets an object that the list did not show, and that cannot be read: its name is not passed over.
+func TestACreateLeavesWhatCannotBeReadAlone(t *testing.T) {
+	p := newProject(t)
+	p.imports(document(numbered(1)...), commitA)
+	odd := p.titled("problem 000")
+	spoil(t, "findings", &odd, func(spec map[string]any) {
+		spec["tool"] = "hidden"
+		noTime("scan", "analyzedAt")(spec)
+	})
+	t.Cleanup(func() {
+		p.must(client.IgnoreNotFound(env.Client.Delete(context.Background(), partial("Finding", odd.Name))))
+	})
+	summaries, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{}, document(numbered(2)...)))
+	p.must(err)
+	if s := summaries[0]; s.Created != 1 || s.SkippedBecause["its finding cannot be read"] != 1 {
+		t.Errorf("%+v, want 1 created and 1 skipped", *s)
+	}
+}
+
+func TestAReviewPassesOverWhatCannotBeRead(t *testing.T) {
+	p := newPull(t)
+	first := reviewimport.Commit{SHA: commitA}
+	_, err := p.try(reviewimport.Options{}, &first, document(numbered(3)...))
+	p.must(err)
+	list := &v1alpha1.ReviewIssueList{}
+	p.must(env.Client.List(p.Context(), list, client.InNamespace(namespace), client.MatchingFields{"spec.reviewRef.name": reviewimport.Name(p.Repository, p.Number)}))
+	odd := list.Items[0]
+	spoil(t, "reviewissues", &odd, func(spec map[string]any) { spec["line"] = int64(4294967296) })
+	t.Cleanup(func() {
+		p.must(client.IgnoreNotFound(env.Client.Delete(context.Background(), partial("ReviewIssue", odd.Name))))
+	})
+	second := reviewimport.Commit{SHA: commitB}
+	s, err := p.try(reviewimport.Options{}, &second, document(numbered(3)...))
+	p.must(err)
+	if s.Created != 0 || s.Skipped != 1 || len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], odd.Name) {
+		t.Errorf("%+v, want 1 skipped, none created, and a warning of %s", *s, odd.Name)
+	}
+}

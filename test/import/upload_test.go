@@ -1,0 +1,88 @@
+package import_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// only is the one scan of the project.
+func (p *project) only(g Gomega) v1alpha1.ScanSpec {
+	p.Helper()
+	scans := p.scans()
+	g.Expect(scans).To(HaveLen(1))
+	return scans[0].Spec
+}
+
+func TestAScanThatRunsTellsItsUploadItsHeartbeatAndHowFarItIs(t *testing.T) {
+	p := newProject(t)
+	upload := &v1alpha1.ScanUpload{ID: "u-1", Scans: 1}
+	var once sync.Once
+	var recorded []string
+	_, err := p.tryImport(importer.Options{
+		Upload: upload, ImportedBy: "apikey/ci", ProgressInterval: 50 * time.Millisecond,
+		ScanName:   func(*importer.Batch) string { return "s-chosen" },
+		OnRecorded: func(_ *importer.Batch, scan string) { recorded = append(recorded, scan) },
+		OnProgress: func(done, _ int) {
+			if done == 0 {
+				return
+			}
+			once.Do(func() { // all others wait for this one
+				harness.Eventually(t, func(g Gomega) {
+					spec := p.only(g)
+					g.Expect(spec.Progress).To(Equal(&v1alpha1.ScanProgress{Done: 1, Total: 30}))
+					g.Expect(spec.Upload).To(Equal(upload))
+					g.Expect(spec.ImportedBy).To(Equal("apikey/ci"))
+					lease := &coordinationv1.Lease{}
+					g.Expect(env.Client.Get(p.Context(), client.ObjectKey{Namespace: namespace, Name: spec.Lease.Name}, lease)).To(Succeed())
+					g.Expect(ptr.Deref(lease.Spec.HolderIdentity, "")).To(Equal(spec.Lease.Holder))
+				})
+			})
+		},
+	}, collect(t, importer.Choices{}, document(append(numbered(30), numbered(1)...)...)))
+	p.must(err)
+	spec := p.only(NewWithT(t))
+	if diff := cmp.Diff(&v1alpha1.ScanProgress{Done: 30, Total: 30}, spec.Progress); diff != "" {
+		t.Errorf("progress at the end (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]v1alpha1.ScanSkip{{Reason: "the same in everything as another result", Count: 1}}, spec.SkippedBecause); diff != "" {
+		t.Errorf("skipped (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"s-chosen"}, recorded); diff != "" {
+		t.Errorf("recorded scans (-want +got):\n%s", diff)
+	}
+}
+
+// Who uploads has nothing but the Scan to read why nothing came of it.
+func TestAnUploadThatIsRefusedIsRecordedInItsScan(t *testing.T) {
+	p := newProject(t)
+	now := time.Now()
+	at := func(when time.Time) []*importer.Batch {
+		return collect(t, importer.Choices{StartedAt: when}, document(numbered(1)...))
+	}
+	_, err := p.tryImport(importer.Options{}, at(now))
+	p.must(err)
+	_, err = p.tryImport(importer.Options{Upload: &v1alpha1.ScanUpload{ID: "u-2", Scans: 1}}, at(now.Add(-time.Hour)))
+	p.wantRefused(err, "before the last completed one")
+	g := NewWithT(t)
+	var refused []v1alpha1.Scan
+	for _, scan := range p.scans() {
+		if scan.Spec.Upload != nil {
+			refused = append(refused, scan)
+		}
+	}
+	g.Expect(refused).To(HaveLen(1))
+	g.Expect(refused[0].Spec.Outcome).To(Equal(v1alpha1.ScanFailed))
+	g.Expect(refused[0].Spec.Message).To(ContainSubstring("before the last completed one"))
+	g.Expect(refused[0].Spec.Progress).To(BeNil(), "nothing was to be written")
+}

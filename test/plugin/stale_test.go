@@ -1,0 +1,74 @@
+package plugin_test
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+func rateHigh(f *v1alpha1.Finding) { f.Spec.Details.Severity = v1alpha1.LevelHigh }
+
+func TestAStaleDecisionIsListedAndRepeated(t *testing.T) {
+	o := newOrganization(t, "stale")
+	o.has(many(3)...)
+	triager := o.member(testenv.Triager)
+	triager.findings("triage", "f-0000", "f-0001", "--mute").wants("2 muted")
+	triager.findings("list", "--stale").wants("no findings match")
+	o.changed("f-0001", rateHigh)
+	o.changed("f-0002", rateHigh)
+
+	triager.findings("list", "--stale", "--no-headers").wants("f-0001", "muted", "SeverityChanged")
+	triager.findings("list", "--stale", "-o", "name").wants("finding.appsec.dev/f-0001\n")
+	triager.findings("history", "f-0001").wants("severity low, now high")
+
+	before := o.versions()
+	triager.findings("triage", "f-0001", "--comment", "looked at").wants("1 commented")
+	triager.findings("list", "--stale", "-o", "name").wants("f-0001")
+	triager.findings("triage", "--user-status", "muted", "--mute", "--yes").wants("muted, stale", "muted again", "1 muted, 1 unchanged, 0 failed")
+	triager.findings("list", "--stale").wants("no findings match")
+	if got := o.finding("f-0001").Spec.Triage; got.Basis != "rated=high" || got.Comments != "looked at" || got.UserStatus != v1alpha1.UserStatusMuted {
+		t.Errorf("the triage is %+v", got)
+	}
+	triager.findings("triage", "f-0001", "--mute").wants("0 muted, 1 unchanged")
+	if after := o.versions(); after["f-0000"] != before["f-0000"] {
+		t.Error("a decision about the same facts was written again")
+	}
+}
+
+// The person agreed to decide about what the preview showed.
+func TestADecisionAboutWhatAScanChangesMeanwhileIsNotMade(t *testing.T) {
+	o := newOrganization(t, "stale-meantime")
+	o.has(many(2)...)
+	var once sync.Once
+	g := &gateway{before: func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "f-0001") {
+			once.Do(func() { o.changed("f-0001", rateHigh) })
+		}
+		return false
+	}}
+	triager := o.as(g.through(o, o.token(testenv.Triager)))
+	triager.findings("triage", "--user-status", "open", "--mute", "--yes").fails("1 of 2 findings failed", "a scan changed it in the meantime")
+	if got := o.finding("f-0001").Spec.Triage.UserStatus; got != v1alpha1.UserStatusOpen {
+		t.Errorf("it is %s, and nobody agreed to that", got)
+	}
+	triager.findings("triage", "--user-status", "open", "--mute", "--yes").wants("1 muted")
+	if f := o.finding("f-0001"); findingstate.Stale(f) {
+		t.Errorf("stale: %s", findingstate.WhyStale(f))
+	}
+}
+
+func TestWhatTheSourceSuppressesIsListed(t *testing.T) {
+	o := newOrganization(t, "suppressed")
+	o.has(builder.Finding("f-1").Suppressed("inSource", "the name is a constant"), builder.Finding("f-2"))
+	viewer := o.member(testenv.Viewer)
+	viewer.findings("list", "--suppressed", "-o", "wide", "--no-headers").wants("f-1", "open_muted", "inSource", "the name is a constant")
+	viewer.findings("list", "--suppressed", "-o", "name").wants("finding.appsec.dev/f-1\n")
+	viewer.findings("list", "--state", "open", "-o", "name").wants("finding.appsec.dev/f-2\n")
+	viewer.findings("history", "f-1").wants("its source suppresses it (inSource): the name is a constant")
+}
