@@ -116,8 +116,8 @@ func Upload(scans []*v1alpha1.Scan) openapi.Upload {
 	}
 }
 
-// uploadStatus counts on this: all scans of an upload are recorded before one of them has an end. One that is missing
-// was removed since, and what of the others does not say that the upload failed says nothing: nil.
+// uploadStatus relies on all Scans of an upload being created before the first of them ends: a missing one was removed
+// since. Then only a failure among those left tells how the upload ended; otherwise its status is unknown, and nil.
 func uploadStatus(scans []*v1alpha1.Scan) *openapi.ScanStatus {
 	status := openapi.ScanStatusCompleted
 	for _, s := range scans {

@@ -31,9 +31,11 @@ func pick(ctx context.Context, c *importer.Client, j *job) error {
 			repositories = append(repositories, *repository)
 		}
 	}
+	if len(repositories) == 0 { // removed since the request was looked at
+		return nil
+	}
 	found, err := provision.Find(repositories, facts)
 	switch {
-	case len(repositories) == 0: // they were removed just now, so it is as if there had been none
 	case err != nil:
 		return &importer.RefusedError{Reason: err.Error() + ": give each its own spec.fullName or spec.url, name the one that was scanned in " +
 			"versionControlProvenance of the file or in checkout_uri, or upload to /v2/repos/{id}/projects/{project_id}/scans"}

@@ -10,12 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver"
@@ -147,22 +144,11 @@ func (o *apiserverOptions) validate() error {
 }
 
 func (o *apiserverOptions) complete() error {
-	level, err := o.level()
-	if err != nil {
-		return err
-	}
-	handlerOptions := &slog.HandlerOptions{Level: level}
-	var handler slog.Handler = slog.NewJSONHandler(os.Stderr, handlerOptions)
-	if o.logFormat == "text" {
-		handler = slog.NewTextHandler(os.Stderr, handlerOptions)
-	}
-	o.log = slog.New(handler)
-	klog.SetSlogLogger(o.log)                        // client-go's
-	ctrllog.SetLogger(logr.FromSlogHandler(handler)) // that of the certificate's watch
-
+	o.log = o.logger()
 	if err := noticeDeadConnections(); err != nil {
 		return err
 	}
+	var err error
 	o.config, err = o.plane(v1alpha1.APIFieldManager)
 	return err
 }

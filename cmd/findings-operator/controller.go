@@ -14,18 +14,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -138,8 +135,7 @@ others take over. With --findings-kubeconfig the Lease stays in the cluster of -
 			if err := o.complete(); err != nil {
 				return err
 			}
-			// Loggers belong to the process, so they are set here and not in run.
-			o.setLogger()
+			o.logger() // belongs to the process, so it is set here and not in run
 			return o.run(cmd.Context(), metrics.Registry)
 		},
 	}
@@ -179,20 +175,6 @@ func formerNames(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	}
 	return pflag.NormalizedName(name)
 }
-
-// setLogger sets the loggers of the process.
-func (o *controllerOptions) setLogger() {
-	encoder := zap.JSONEncoder(rfc3339)
-	if o.logFormat != "json" {
-		encoder = zap.ConsoleEncoder(rfc3339)
-	}
-	level, _ := zapcore.ParseLevel(o.logLevel) //nolint:errcheck // validate has looked at it
-	logger := zap.New(zap.Level(level), encoder)
-	ctrl.SetLogger(logger)
-	klog.SetLogger(logger)
-}
-
-func rfc3339(config *zapcore.EncoderConfig) { config.EncodeTime = zapcore.RFC3339TimeEncoder }
 
 func (o *controllerOptions) defaultConcurrency() string {
 	var out []string

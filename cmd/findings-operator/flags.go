@@ -4,14 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
+	"os"
 	"strings"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
+
+var logLevels = map[string]slog.Level{
+	"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
+}
 
 // commonOptions are the flags that controllers and REST API share.
 type commonOptions struct {
@@ -38,7 +45,7 @@ func (o *commonOptions) validate() error {
 		problems = append(problems, fmt.Errorf("--namespace %q is not a valid namespace name: %s", o.namespace,
 			strings.Join(invalid, "; ")))
 	}
-	if !slices.Contains([]string{"debug", "info", "warn", "error"}, o.logLevel) {
+	if _, known := logLevels[o.logLevel]; !known {
 		problems = append(problems, fmt.Errorf("--log-level must be debug, info, warn or error, not %q", o.logLevel))
 	}
 	switch o.logFormat {
@@ -50,8 +57,17 @@ func (o *commonOptions) validate() error {
 	return errors.Join(problems...)
 }
 
-func (o *commonOptions) level() (level slog.Level, err error) {
-	return level, level.UnmarshalText([]byte(o.logLevel))
+// logger returns the logger that the flags ask for, and has the libraries log there too.
+func (o *commonOptions) logger() *slog.Logger {
+	options := &slog.HandlerOptions{Level: logLevels[o.logLevel]}
+	var handler slog.Handler = slog.NewJSONHandler(os.Stderr, options)
+	if o.logFormat != "json" {
+		handler = slog.NewTextHandler(os.Stderr, options)
+	}
+	log := slog.New(handler)
+	klog.SetSlogLogger(log)
+	ctrl.SetLogger(logr.FromSlogHandler(handler))
+	return log
 }
 
 // local reaches the cluster that the process runs in.

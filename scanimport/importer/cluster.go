@@ -110,8 +110,8 @@ func ownRole(resource string) string {
 	return fmt.Sprintf("; that takes the verbs create and report on %s.appsec.dev (ClusterRole findings-admin), or spec.imports.create of the Organization, which lets imports create it", resource)
 }
 
-// Require reads an object that must be there before anything is imported; kind is for
-// messages. Where the object is not there, or going, the error is a RefusedError.
+// Require reads an object that must exist before anything is imported; kind is for messages.
+// If the object does not exist or is being deleted, the error is a RefusedError.
 func Require(ctx context.Context, c client.Client, kind string, key client.ObjectKey, into client.Object) error {
 	err := Retry(ctx, func(ctx context.Context) error { return c.Get(ctx, key, into) })
 	switch {

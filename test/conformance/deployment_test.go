@@ -222,6 +222,15 @@ func (o *organization) finding(b *builder.FindingBuilder) *v1alpha1.Finding {
 	return finding
 }
 
+// laterSecond waits until the second of the finding's updated_at is over: a change within it is dated only by the
+// controllers, who may record a later second than the answer to a PATCH shows.
+func (o *organization) laterSecond(finding *v1alpha1.Finding) {
+	o.t.Helper()
+	harness.Eventually(o.t, func(g Gomega) {
+		g.Expect(time.Since(finding.Status.UpdatedAt.Time)).To(BeNumerically(">", time.Second))
+	})
+}
+
 // firstFinding is when the first of a test's findings was detected.
 var firstFinding = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 

@@ -195,7 +195,7 @@ func TestFindingsV1_ClosedStaysClosedWhateverPeopleDecide(t *testing.T) {
 
 func TestFindingsV1_PatchIsSeenByLists(t *testing.T) {
 	o := newOrganization(t)
-	o.finding(builder.Finding("f-1"))
+	o.laterSecond(o.finding(builder.Finding("f-1")))
 	want := o.patch("/v1/findings/f-1", `{"user_status":"muted"}`).wants(200, "a patch").object()
 	harness.Within(t, replicaDelay, func(g Gomega) { g.Expect(o.listed("/v1/findings", "f-1")).To(Equal(want)) })
 }

@@ -156,6 +156,7 @@ func TestManners_TheETagChangesWithTheState(t *testing.T) {
 func TestManners_IfMatchOfAnotherStateIs412AndWritesNothing(t *testing.T) {
 	o := newOrganization(t)
 	finding := o.finding(builder.Finding("f-1"))
+	o.laterSecond(finding)
 	stale := o.get(pathOf(finding)).Header.Get("Etag")
 	fresh := o.patch("/v2/findings/f-1", `{"comments":"theirs"}`, apiclient.Header("If-Match", stale)).wants(200, "the state that was read").Header.Get("Etag")
 	if fresh == "" || fresh == stale {

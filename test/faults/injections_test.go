@@ -230,8 +230,8 @@ func (s *trial) awaitSignal(what string, signal <-chan struct{}) {
 	select {
 	case <-signal:
 	case <-s.t.Context().Done():
-		s.t.Fatal(s.t.Context().Err())
+		s.must(s.t.Context().Err())
 	case <-time.After(settleTimeout):
-		s.t.Fatalf("it did not happen that %s", what)
+		s.must(fmt.Errorf("it did not happen that %s", what))
 	}
 }

@@ -96,6 +96,7 @@ func start(t *testing.T, staleness time.Duration, controllers int, redis string)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log(s.Logs())
+			t.Log("what was wrong, once more, below the logs:\n" + s.verdict.texts())
 		}
 		s.Stop()
 	})
@@ -203,16 +204,15 @@ func (s *trial) findings(ctx context.Context) []v1alpha1.Finding {
 func (s *trial) must(err error) {
 	s.t.Helper()
 	if err != nil {
-		s.t.Fatal(err)
+		s.verdict.wrong("the test cannot go on: %v", err)
+		s.t.FailNow()
 	}
 }
 
 // eventually waits until check returns nil.
 func (s *trial) eventually(what string, check func(context.Context) error) {
 	s.t.Helper()
-	if err := await(s.t.Context(), what, check); err != nil {
-		s.t.Fatal(err)
-	}
+	s.must(await(s.t.Context(), what, check))
 }
 
 func await(ctx context.Context, what string, check func(context.Context) error) error {
@@ -239,6 +239,7 @@ type verdict struct {
 	lost, doubled int
 	faults        int
 	told          map[string]int
+	said          []string
 }
 
 // failer is what a verdict needs of a test.
@@ -272,12 +273,22 @@ func (v *verdict) wrong(format string, arguments ...any) {
 	}
 	v.told[format]++
 	count := v.told[format]
+	if count <= tellAtMost {
+		v.said = append(v.said, fmt.Sprintf(format, arguments...))
+	}
 	v.mutex.Unlock()
 	if count <= tellAtMost {
 		v.t.Errorf(format, arguments...)
 	} else {
 		v.t.Fail()
 	}
+}
+
+// texts is all that was told.
+func (v *verdict) texts() string {
+	v.mutex.Lock()
+	defer v.mutex.Unlock()
+	return strings.Join(v.said, "\n")
 }
 
 // injected counts faults.

@@ -301,9 +301,7 @@ func (u *uploadsTrial) within(what string, check func(context.Context) error) {
 	u.t.Helper()
 	const findingsPerSecond = 50
 	patience := settleTimeout + time.Duration(len(u.targets)*u.plan.results/findingsPerSecond)*time.Second
-	if err := awaitFor(u.t.Context(), patience, what, check); err != nil {
-		u.t.Fatal(err)
-	}
+	u.must(awaitFor(u.t.Context(), patience, what, check))
 }
 
 // checkEnds waits until each of the scans has an end, or the verdict that it is dead, which no scan may want for longer.
