@@ -29,7 +29,7 @@ func decide(mute, confirm, reopen bool, comment *string, grounds grounds) (decis
 	switch {
 	case len(chosen) > 1:
 		return decision{}, errors.New("--mute, --confirm and --reopen exclude each other: use one of them")
-	case len(chosen) == 0 && comment == nil:
+	case len(chosen) == 0 && comment == nil && grounds.reason == nil && grounds.expiresAt == nil:
 		return decision{}, errors.New("nothing to do: use --mute, --confirm or --reopen, or only --comment to keep the decision")
 	}
 	d := decision{findingstate.Decision{Comments: comment, Reason: grounds.reason, ExpiresAt: grounds.expiresAt}}

@@ -347,8 +347,10 @@ func (t *triager) read(ctx context.Context, target target) (*shownFinding, error
 // meanwhile says what has happened to a finding since it was shown.
 func (t *triager) meanwhile(shown, now verdict, by string) error {
 	switch {
-	case shown.UserStatus != now.UserStatus || !equality.Semantic.DeepEqual(shown.Triage, now.Triage):
+	case !equality.Semantic.DeepEqual(shown.Triage, now.Triage):
 		return fmt.Errorf("%s decided about it in the meantime (%s): it was left as it is", orSomebody(by), now.UserStatus)
+	case shown.UserStatus != now.UserStatus:
+		return fmt.Errorf("the decision of %s ended in the meantime: it was left as it is, look at it again", orSomebody(by))
 	case t.decision.UserStatus != nil && shown.Facts != now.Facts:
 		return errors.New("a scan changed it in the meantime: it was left as it is, look at it again")
 	}
