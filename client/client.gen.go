@@ -3777,7 +3777,8 @@ type ClientInterface interface {
 	// with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created under its id if the
 	// organization lets imports create them (`spec.imports`), and named in the `warnings` of an answer with 200; else the answer is 404. It is 409 if
 	// nothing tells which repository it is (`versionControlProvenance`, or a URL as `source_root`), or if the repository has
-	// other projects, since the id is probably misspelt then. Needs the scope `findings:import`, which only a key that lists it has.
+	// other projects, since the id is probably misspelt then. A parameter of an unknown name is refused, since a misspelt
+	// `dry_run` would import. Needs the scope `findings:import`, which only a key that lists it has.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3797,7 +3798,8 @@ type ClientInterface interface {
 	// with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created under its id if the
 	// organization lets imports create them (`spec.imports`), and named in the `warnings` of an answer with 200; else the answer is 404. It is 409 if
 	// nothing tells which repository it is (`versionControlProvenance`, or a URL as `source_root`), or if the repository has
-	// other projects, since the id is probably misspelt then. Needs the scope `findings:import`, which only a key that lists it has.
+	// other projects, since the id is probably misspelt then. A parameter of an unknown name is refused, since a misspelt
+	// `dry_run` would import. Needs the scope `findings:import`, which only a key that lists it has.
 	//
 	// Takes a body of the `application/sarif+json` content type.
 	//
@@ -4308,7 +4310,8 @@ func (c *Client) GetProject(ctx context.Context, id ID, projectId ID, params *Ge
 // with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created under its id if the
 // organization lets imports create them (`spec.imports`), and named in the `warnings` of an answer with 200; else the answer is 404. It is 409 if
 // nothing tells which repository it is (`versionControlProvenance`, or a URL as `source_root`), or if the repository has
-// other projects, since the id is probably misspelt then. Needs the scope `findings:import`, which only a key that lists it has.
+// other projects, since the id is probably misspelt then. A parameter of an unknown name is refused, since a misspelt
+// `dry_run` would import. Needs the scope `findings:import`, which only a key that lists it has.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4338,7 +4341,8 @@ func (c *Client) UploadScanWithBody(ctx context.Context, id ID, projectId ID, pa
 // with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created under its id if the
 // organization lets imports create them (`spec.imports`), and named in the `warnings` of an answer with 200; else the answer is 404. It is 409 if
 // nothing tells which repository it is (`versionControlProvenance`, or a URL as `source_root`), or if the repository has
-// other projects, since the id is probably misspelt then. Needs the scope `findings:import`, which only a key that lists it has.
+// other projects, since the id is probably misspelt then. A parameter of an unknown name is refused, since a misspelt
+// `dry_run` would import. Needs the scope `findings:import`, which only a key that lists it has.
 //
 // Takes a body of the `application/sarif+json` content type.
 //
@@ -7523,7 +7527,8 @@ type ClientWithResponsesInterface interface {
 	// with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created under its id if the
 	// organization lets imports create them (`spec.imports`), and named in the `warnings` of an answer with 200; else the answer is 404. It is 409 if
 	// nothing tells which repository it is (`versionControlProvenance`, or a URL as `source_root`), or if the repository has
-	// other projects, since the id is probably misspelt then. Needs the scope `findings:import`, which only a key that lists it has.
+	// other projects, since the id is probably misspelt then. A parameter of an unknown name is refused, since a misspelt
+	// `dry_run` would import. Needs the scope `findings:import`, which only a key that lists it has.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7543,7 +7548,8 @@ type ClientWithResponsesInterface interface {
 	// with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created under its id if the
 	// organization lets imports create them (`spec.imports`), and named in the `warnings` of an answer with 200; else the answer is 404. It is 409 if
 	// nothing tells which repository it is (`versionControlProvenance`, or a URL as `source_root`), or if the repository has
-	// other projects, since the id is probably misspelt then. Needs the scope `findings:import`, which only a key that lists it has.
+	// other projects, since the id is probably misspelt then. A parameter of an unknown name is refused, since a misspelt
+	// `dry_run` would import. Needs the scope `findings:import`, which only a key that lists it has.
 	//
 	// Takes a body of the `application/sarif+json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12330,7 +12336,8 @@ func (c *ClientWithResponses) GetProjectWithResponse(ctx context.Context, id ID,
 // with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created under its id if the
 // organization lets imports create them (`spec.imports`), and named in the `warnings` of an answer with 200; else the answer is 404. It is 409 if
 // nothing tells which repository it is (`versionControlProvenance`, or a URL as `source_root`), or if the repository has
-// other projects, since the id is probably misspelt then. Needs the scope `findings:import`, which only a key that lists it has.
+// other projects, since the id is probably misspelt then. A parameter of an unknown name is refused, since a misspelt
+// `dry_run` would import. Needs the scope `findings:import`, which only a key that lists it has.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12356,7 +12363,8 @@ func (c *ClientWithResponses) UploadScanWithBodyWithResponse(ctx context.Context
 // with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created under its id if the
 // organization lets imports create them (`spec.imports`), and named in the `warnings` of an answer with 200; else the answer is 404. It is 409 if
 // nothing tells which repository it is (`versionControlProvenance`, or a URL as `source_root`), or if the repository has
-// other projects, since the id is probably misspelt then. Needs the scope `findings:import`, which only a key that lists it has.
+// other projects, since the id is probably misspelt then. A parameter of an unknown name is refused, since a misspelt
+// `dry_run` would import. Needs the scope `findings:import`, which only a key that lists it has.
 //
 // Takes a body of the `application/sarif+json` content type, and returns a wrapper object for the known response body format(s).
 //

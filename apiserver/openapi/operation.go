@@ -25,7 +25,9 @@ type Operation struct {
 
 	path  map[string]scalar
 	query map[string]scalar
-	body  *bodySchema // nil where the operation takes none, or a stream
+	// strictQuery says that a parameter of an unknown name is an error.
+	strictQuery bool
+	body        *bodySchema // nil where the operation takes none, or a stream
 	// stream is the media type of a body that is read as it comes; empty where there is none.
 	stream string
 	// maxBytes is how long a body may be.
@@ -64,6 +66,7 @@ func newOperation(method, path string, described *openapi3.Operation, shared ope
 		ID: described.OperationID, Method: method, Path: path,
 		path: map[string]scalar{}, query: map[string]scalar{},
 	}
+	operation.strictQuery, _ = described.Extensions[strictQueryExtension].(bool)
 	var err error
 	if operation.Scope, err = scopeOf(described.Security); err != nil {
 		return nil, err

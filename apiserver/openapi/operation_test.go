@@ -84,6 +84,21 @@ func TestParseQuery(t *testing.T) {
 	}
 }
 
+func TestAStrictOperationRefusesParametersThatItDoesNotHave(t *testing.T) {
+	_, all := operations(t)
+	upload := all["uploadScan"]
+	for query, want := range map[string]string{
+		"dryrun=true":             `there is no parameter "dryrun": the parameters are analysis, `,
+		"tool=gosec&Force=true":   `there is no parameter "Force"`,
+		"dry_run=true&tool=gosec": "", "": "", "&&": "",
+	} {
+		_, err := upload.ParseQuery(query)
+		if got := fmt.Sprint(err); want == "" && err != nil || !strings.Contains(got, want) {
+			t.Errorf("?%s: error %v, want %q", query, err, want)
+		}
+	}
+}
+
 func TestParseQueryPutsInTheContractsDefaults(t *testing.T) {
 	_, all := operations(t)
 	for _, id := range []string{"listFindingsV1", "listFindingsV2"} {

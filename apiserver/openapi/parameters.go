@@ -74,8 +74,11 @@ func (o *Operation) ParsePath(segments map[string]string) (Parameters, error) {
 	return Parameters{values: values}, nil
 }
 
+// strictQueryExtension marks operations that refuse parameters that they do not have: a misspelt dry_run would import.
+const strictQueryExtension = "x-strict-query"
+
 // ParseQuery takes a request's raw query. Names that the contract does not describe are
-// ignored, whatever their values. A parameter with an empty value is as if it were not given:
+// ignored, whatever their values, unless the operation is strict. A parameter with an empty value is as if it were not given:
 // many clients send what is not set as "". Its errors are InvalidErrors.
 func (o *Operation) ParseQuery(raw string) (Parameters, error) {
 	values := make(map[string]string, len(o.query))
@@ -86,6 +89,9 @@ func (o *Operation) ParseQuery(raw string) (Parameters, error) {
 		name, err := url.QueryUnescape(name)
 		schema, described := o.query[name]
 		if err != nil || !described {
+			if o.strictQuery && name != "" {
+				return Parameters{}, o.unknownParameter(name)
+			}
 			continue
 		}
 		if value, err = url.QueryUnescape(value); err != nil {
@@ -107,6 +113,11 @@ func (o *Operation) ParseQuery(raw string) (Parameters, error) {
 		}
 	}
 	return Parameters{values: values}, nil
+}
+
+func (o *Operation) unknownParameter(name string) error {
+	return invalid("", CodeInvalid, "there is no parameter %s: the parameters are %s", strconv.Quote(cut(name)),
+		strings.Join(sortedNames(o.query), ", "))
 }
 
 // sortedNames makes the error that a client gets for two mistakes the same each time.

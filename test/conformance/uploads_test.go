@@ -166,6 +166,7 @@ func TestUploads_WhatIsNotTakenIsRefused(t *testing.T) {
 		"from the future":                  {"?started_at=2999-01-01T00:00:00Z", sarifOf("one", "alpha")},
 		"an unknown category":              {"?category=code", sarifOf("one", "alpha")},
 		"a dry run that is none":           {"?dry_run=yes", sarifOf("one", "alpha")},
+		"a dry run that is misspelt":       {"?dryrun=true", sarifOf("one", "alpha")},
 		"a gate without a pull request":    {"?fail_on=high", sarifOf("one", "alpha")},
 		"a gate that does not exist":       {"?pull_request=1&fail_on=low&commit=8f3e1c2d", sarifOf("one", "alpha")},
 		"a pull request without a commit":  {"?pull_request=1", sarifOf("one", "alpha")},
