@@ -21,7 +21,7 @@ const pageSize = 500
 // server's cache. Pages after the first would come from etcd if etcd was compacted since the last change, which
 // costs the API server three times as much; so would a list that its cache is not ready for. If the list does not
 // arrive in one response, for example because it exceeds the API server's request timeout, it is requested in pages
-// from then on. A streaming list, which reflectors prefer, decodes each object twice and takes twice as long.
+// instead. A streaming list, which reflectors prefer, decodes each object twice and takes twice as long.
 //
 // An object that cannot be read is left out of lists, and watchers see it as deleted: reflectors and informers hold
 // only what can be read, and no outdated version of the rest.
@@ -29,7 +29,8 @@ type ListWatch struct {
 	// ListWatch holds the list and watch functions that reflectors call.
 	*cache.ListWatch
 	ListWatchOptions
-	// inPages is set once a list did not arrive in one response. Reflectors run one list at a time.
+	// inPages is set after a list that did not arrive in one response, until one arrives in pages: the API server may have
+	// been starting. Reflectors run one list at a time.
 	inPages bool
 }
 
@@ -67,7 +68,9 @@ func (*ListWatch) IsWatchListSemanticsUnSupported() bool { return true }
 // list lists all current objects of the kind, whatever limit or version is requested.
 func (l *ListWatch) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 	if l.inPages {
-		return result(l.all(ctx, metav1.ListOptions{Limit: pageSize}))
+		listed, err := l.all(ctx, metav1.ListOptions{Limit: pageSize})
+		l.inPages = err != nil
+		return result(listed, err)
 	}
 	now, err := l.version(ctx)
 	if err != nil {

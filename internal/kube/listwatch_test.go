@@ -140,6 +140,21 @@ func TestAListThatDoesNotComeWholeIsAskedForInPages(t *testing.T) {
 	}
 }
 
+// The API server may have been starting when the list did not come whole.
+func TestAListAfterOneThatCameInPagesIsAskedForWhole(t *testing.T) {
+	from := manyFindings(2*pageSize + 1)
+	s := newListWatch(from)
+	s.inPages = true
+	for range 2 {
+		if _, err := s.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if last := from.asked[len(from.asked)-1]; last.Limit != 0 {
+		t.Errorf("asked for %+v", last)
+	}
+}
+
 // An API server that is not there says nothing about how long a list takes.
 func TestAListThatCouldNotBeginIsAskedForWholeAgain(t *testing.T) {
 	from := manyFindings(1)
