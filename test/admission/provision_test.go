@@ -61,7 +61,7 @@ func TestImportsCreateWhereTheOrganizationLetsThem(t *testing.T) {
 			}
 		}
 	}
-	byImports(false)(NewWithT(t)) // off by itself
+	harness.Eventually(t, byImports(false)) // off by itself
 	letImports(t, "provisioning", &v1alpha1.OrganizationImports{}, byImports(false))
 	letImports(t, "provisioning", &v1alpha1.OrganizationImports{Create: true}, byImports(true))
 

@@ -4,8 +4,37 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 )
+
+// For up to half a minute after its start kube-apiserver may not know the kind of a policy's parameters, if that is a custom
+// resource. A policy that may not fail then refuses everybody's writes.
+func TestPoliciesWithParametersIgnoreTheirFailures(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(RepositoryRoot(), "config", "admission", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found int
+	for _, file := range files {
+		content, err := os.ReadFile(file) //nolint:gosec // a test names its own files
+		if err != nil {
+			t.Fatal(err)
+		}
+		for document := range strings.SplitSeq(string(content), "\n---\n") {
+			if !strings.Contains(document, "\n  paramKind:\n") {
+				continue
+			}
+			found++
+			if !strings.Contains(document, "\n  failurePolicy: Ignore\n") {
+				t.Errorf("%s has a policy with parameters that does not ignore its failures", filepath.Base(file))
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no policy with parameters was found")
+	}
+}
 
 // A policy without a probe would be raced by every test that starts right after Start.
 func TestEveryPolicyHasAProbe(t *testing.T) {
