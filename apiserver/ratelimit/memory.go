@@ -42,6 +42,14 @@ func (m *memory) take(id string, now time.Time) counted {
 	return counted{w.requests, w.end.Sub(now)}
 }
 
+// set is what was counted elsewhere.
+func (m *memory) set(id string, known counted, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sweep(now)
+	m.windows[id] = window{requests: known.requests, end: now.Add(min(known.left, m.length))}
+}
+
 // sweep removes the windows that are over, once per window.
 func (m *memory) sweep(now time.Time) {
 	if now.Sub(m.swept) < m.length {

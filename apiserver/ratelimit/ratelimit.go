@@ -76,6 +76,10 @@ func (l *Limiter) Take(ctx context.Context, caller Caller) Decision {
 	}
 	counted, where := l.count(ctx, id, now)
 	decision := decide(counted, caller.limit(), l.window)
+	if !decision.Allowed && where == inRedis {
+		// So that it stays refused, and until the same moment, if Redis does not answer for the next request.
+		l.memory.set(id, counted, now)
+	}
 	l.metrics.record(decision, where)
 	return decision
 }

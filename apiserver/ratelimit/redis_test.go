@@ -334,6 +334,27 @@ func TestRedisGoneAndBack(t *testing.T) {
 	log.check(t)
 }
 
+func TestWhomRedisRefusedStaysRefusedWithoutRedis(t *testing.T) {
+	server := startRedis(t)
+	l := server.limiter(Options{})
+	untilShared(t, l)
+	caller := Key("a", 1)
+	refused := l.Take(t.Context(), caller)
+	for refused.Allowed { // Redis may be late for one of them
+		refused = l.Take(t.Context(), caller)
+	}
+	server.kill()
+	for range 2 * breakerFailures {
+		got := l.Take(t.Context(), caller)
+		if got.Allowed || got.RetryAfter > refused.RetryAfter {
+			t.Fatalf("refused with %+v, and then %+v", refused, got)
+		}
+	}
+	if got := l.Take(t.Context(), Key("b", 1)); !got.Allowed {
+		t.Errorf("another caller: %+v", got)
+	}
+}
+
 // checkRedisIsNotMissed keeps a limiter busy while its Redis is away. A busy machine may be slow
 // by itself, but not each time, so the bound has to hold once in three rounds; in every round it
 // holds apart from what timers were late by.
