@@ -311,6 +311,27 @@ func (e FindingSuppressionKind) Valid() bool {
 	}
 }
 
+// Defines values for FindingVerdictUserStatus.
+const (
+	FindingVerdictUserStatusActive      FindingVerdictUserStatus = "active"
+	FindingVerdictUserStatusLessThannil FindingVerdictUserStatus = "<nil>"
+	FindingVerdictUserStatusMuted       FindingVerdictUserStatus = "muted"
+)
+
+// Valid indicates whether the value is a known member of the FindingVerdictUserStatus enum.
+func (e FindingVerdictUserStatus) Valid() bool {
+	switch e {
+	case FindingVerdictUserStatusActive:
+		return true
+	case FindingVerdictUserStatusLessThannil:
+		return true
+	case FindingVerdictUserStatusMuted:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for GateVerdict.
 const (
 	GateVerdictFailed GateVerdict = "failed"
@@ -1060,7 +1081,9 @@ const (
 	FindingBatch        ListWebhookDeliveriesParamsEvent = "finding.batch"
 	FindingClosed       ListWebhookDeliveriesParamsEvent = "finding.closed"
 	FindingCreated      ListWebhookDeliveriesParamsEvent = "finding.created"
+	FindingExpired      ListWebhookDeliveriesParamsEvent = "finding.expired"
 	FindingFresh        ListWebhookDeliveriesParamsEvent = "finding.fresh"
+	FindingJudged       ListWebhookDeliveriesParamsEvent = "finding.judged"
 	FindingReopened     ListWebhookDeliveriesParamsEvent = "finding.reopened"
 	FindingStale        ListWebhookDeliveriesParamsEvent = "finding.stale"
 	FindingSuppressed   ListWebhookDeliveriesParamsEvent = "finding.suppressed"
@@ -1083,7 +1106,11 @@ func (e ListWebhookDeliveriesParamsEvent) Valid() bool {
 		return true
 	case FindingCreated:
 		return true
+	case FindingExpired:
+		return true
 	case FindingFresh:
+		return true
+	case FindingJudged:
 		return true
 	case FindingReopened:
 		return true
@@ -1348,6 +1375,10 @@ type FindingFull struct {
 
 	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
 	UserStatus UserStatus `json:"user_status"`
+
+	// Verdict What a TriagePolicy decided, as long as no person has decided and the scanner reports the finding. Where it is
+	// muted, `status` is open_muted; `user_status` of the finding stays open.
+	Verdict FindingVerdict `json:"verdict"`
 }
 
 // FindingFullList A page of findings.
@@ -1466,6 +1497,10 @@ type FindingRest struct {
 
 	// Reason Why the finding was decided about so; null where nobody said.
 	Reason *DecisionReason `json:"reason"`
+
+	// Verdict What a TriagePolicy decided, as long as no person has decided and the scanner reports the finding. Where it is
+	// muted, `status` is open_muted; `user_status` of the finding stays open.
+	Verdict FindingVerdict `json:"verdict"`
 }
 
 // FindingStatus closed where the scanner no longer reports the finding, else open_muted where a person
@@ -1717,6 +1752,31 @@ type FindingV2Update struct {
 	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
 	UserStatus *UserStatus `json:"user_status,omitempty"`
 }
+
+// FindingVerdict What a TriagePolicy decided, as long as no person has decided and the scanner reports the finding. Where it is
+// muted, `status` is open_muted; `user_status` of the finding stays open.
+type FindingVerdict struct {
+	// By Who had written the policy when it decided.
+	By string `json:"by"`
+
+	// Comment The policy's comment.
+	Comment string `json:"comment"`
+
+	// Policy The policy's name; empty where none decides.
+	Policy string `json:"policy"`
+
+	// Reason Why the finding was decided about so; null where nobody said.
+	Reason *DecisionReason `json:"reason"`
+
+	// Since When the policy decided so.
+	Since *time.Time `json:"since"`
+
+	// UserStatus What the policy decided; null where none does.
+	UserStatus *FindingVerdictUserStatus `json:"user_status"`
+}
+
+// FindingVerdictUserStatus What the policy decided; null where none does.
+type FindingVerdictUserStatus string
 
 // FindingVulnerability The known vulnerability that the finding reports.
 type FindingVulnerability struct {
@@ -2461,7 +2521,10 @@ type Transition struct {
 	// At When the change was made, as far as is known.
 	At time.Time `json:"at"`
 
-	// By Who made the change; for `expired`, who decided or commented last.
+	// Author For `judged`, who had written the policy; else empty.
+	Author string `json:"author"`
+
+	// By Who made the change; for `expired`, who decided or commented last, for `judged`, policy/ and the policy's name.
 	By string `json:"by"`
 
 	// Comment The comment that came with a decision, the reason of a suppression, or what makes a decision stale; cut
@@ -2471,7 +2534,8 @@ type Transition struct {
 	// ExpiresAt When the decision ends that was made, or has ended; null where it has no end.
 	ExpiresAt *time.Time `json:"expires_at"`
 
-	// From The value before, the user status for `triaged`, `expired`, `stale` and `fresh`, else the status; empty for the first.
+	// From The value before, the user status for `triaged`, `expired`, `stale` and `fresh`, the policies' verdict for
+	// `judged`, open where there is none, else the status; empty for the first.
 	From string `json:"from"`
 
 	// ImportedBy The API key that uploaded that scan, such as apikey/ci; empty if it was not uploaded over REST or is no longer kept.
@@ -2489,7 +2553,7 @@ type Transition struct {
 	// To The value after.
 	To string `json:"to"`
 
-	// Type created, updated, triaged, expired, closed, reopened, suppressed, unsuppressed, stale or fresh; more may be added.
+	// Type created, updated, triaged, judged, expired, closed, reopened, suppressed, unsuppressed, stale or fresh; more may be added.
 	Type string `json:"type"`
 }
 

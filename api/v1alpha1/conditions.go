@@ -170,6 +170,11 @@ func (s *Scan) StatusAndConditions() (*ScanStatus, *[]Condition) {
 }
 
 // StatusAndConditions points to the status, and to the conditions in it.
+func (p *TriagePolicy) StatusAndConditions() (*TriagePolicyStatus, *[]Condition) {
+	return &p.Status, &p.Status.Conditions
+}
+
+// StatusAndConditions points to the status, and to the conditions in it.
 func (w *WebhookDelivery) StatusAndConditions() (*WebhookDeliveryStatus, *[]Condition) {
 	return &w.Status, &w.Status.Conditions
 }

@@ -409,8 +409,8 @@ type FileLocation struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	MethodName string `json:"methodName,omitempty"`
-	// functionSignature of the method. At most 256 characters.
-	// +kubebuilder:validation:MaxLength=256
+	// functionSignature of the method. At most 128 characters.
+	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	FunctionSignature string `json:"functionSignature,omitempty"`
 }
@@ -522,6 +522,33 @@ type FindingTriage struct {
 // BasisNow as spec.triage.basis stands for the facts as they are.
 const BasisNow = "now"
 
+// FindingVerdict is what a TriagePolicy decided about a finding that no person has decided about.
+type FindingVerdict struct {
+	// policy is the name of the TriagePolicy.
+	// +required
+	Policy ResourceName `json:"policy"`
+	// userStatus is what the policy decided: active or muted.
+	// +required
+	UserStatus PolicyStatus `json:"userStatus"`
+	// reason that the policy gives.
+	// +optional
+	Reason DecisionReason `json:"reason,omitempty"`
+	// comment that the policy gives, cut to 128 characters.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Comment string `json:"comment,omitempty"`
+	// by is who had written the policy when it decided, cut to 60 characters.
+	// +kubebuilder:validation:MaxLength=60
+	// +optional
+	By string `json:"by,omitempty"`
+	// since is when the policy decided so.
+	// +required
+	Since Time `json:"since"`
+}
+
+// PolicyAuthorPrefix comes before a TriagePolicy's name where a transition says who made it.
+const PolicyAuthorPrefix = "policy/"
+
 // FindingStatus is what the controllers observe of a finding.
 type FindingStatus struct {
 	// observedGeneration is the metadata.generation that the status describes. If it is smaller
@@ -529,7 +556,7 @@ type FindingStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// state is closed if the scanner closed the finding, else open_muted if a person muted it and the decision
-	// has not ended, or if the source suppresses it, else open.
+	// has not ended, if nobody has decided and a policy mutes it, or if the source suppresses it, else open.
 	// +optional
 	State FindingState `json:"state,omitempty"`
 	// userStatus is the decision in force: that of spec.triage, or open where that has ended.
@@ -538,6 +565,10 @@ type FindingStatus struct {
 	// endedAt is the spec.triage.expiresAt of a decision that has ended. Absent while the decision is in force.
 	// +optional
 	EndedAt *Time `json:"endedAt,omitempty"`
+	// verdict is what a TriagePolicy decided. Absent where no policy in force matches, and where it does not count: the
+	// finding is closed, or a person has decided.
+	// +optional
+	Verdict *FindingVerdict `json:"verdict,omitempty"`
 	// triageDigest of the triage that the last reconcile saw; what the next one compares with.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
@@ -599,6 +630,8 @@ type FindingStatus struct {
 // +kubebuilder:printcolumn:name="Triaged By",type=string,priority=1,JSONPath=`.spec.triage.by`
 // +kubebuilder:printcolumn:name="Why",type=string,priority=1,JSONPath=`.spec.triage.reason`
 // +kubebuilder:printcolumn:name="Until",type=string,priority=1,JSONPath=`.spec.triage.expiresAt`
+// +kubebuilder:printcolumn:name="Verdict",type=string,priority=1,JSONPath=`.status.verdict.userStatus`
+// +kubebuilder:printcolumn:name="Policy",type=string,priority=1,JSONPath=`.status.verdict.policy`
 // +kubebuilder:printcolumn:name="Suppressed",type=string,priority=1,JSONPath=`.spec.suppression.kind`
 // +kubebuilder:printcolumn:name="Justification",type=string,priority=1,JSONPath=`.spec.suppression.justification`
 // +kubebuilder:printcolumn:name="Ready",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].status`

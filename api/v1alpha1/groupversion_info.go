@@ -41,6 +41,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&Review{}, &ReviewList{},
 		&ReviewIssue{}, &ReviewIssueList{},
 		&Scan{}, &ScanList{},
+		&TriagePolicy{}, &TriagePolicyList{},
 		&WebhookDelivery{}, &WebhookDeliveryList{},
 		&WebhookEndpoint{}, &WebhookEndpointList{},
 	)

@@ -135,6 +135,10 @@ type OrganizationQuotas struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ReviewIssues *int64 `json:"reviewIssues,omitempty"`
+	// triagePolicies is the maximum number of TriagePolicies, expired ones included, for example 100.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	TriagePolicies *int64 `json:"triagePolicies,omitempty"`
 	// apiKeys is the maximum number of APIKeys, disabled and expired ones included, for example 20.
 	// +kubebuilder:validation:Minimum=0
 	// +optional

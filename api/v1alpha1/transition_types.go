@@ -10,12 +10,14 @@ const (
 	// MaxTransitionComment is how long a transition's comment is, in characters; the audit log
 	// has it in full.
 	MaxTransitionComment = 128
+	// MaxTransitionAuthor is how long the name of a policy's author is, in characters.
+	MaxTransitionAuthor = 60
 )
 
 // TransitionType is the sort of change that a transition records. With the kind's prefix it is
 // the type of the event sent: "finding.", "review.", "review_issue.", "scan.".
 //
-// +kubebuilder:validation:Enum=created;updated;triaged;expired;closed;reopened;suppressed;unsuppressed;stale;fresh;opened;resolved;completed
+// +kubebuilder:validation:Enum=created;updated;triaged;judged;expired;closed;reopened;suppressed;unsuppressed;stale;fresh;opened;resolved;completed
 type TransitionType string
 
 // The transitions of findings.
@@ -23,6 +25,8 @@ const (
 	TransitionCreated TransitionType = "created"
 	TransitionUpdated TransitionType = "updated"
 	TransitionTriaged TransitionType = "triaged"
+	// TransitionJudged says that a TriagePolicy decides about the finding, otherwise than before, or no longer.
+	TransitionJudged TransitionType = "judged"
 	// TransitionExpired says that a decision has ended, by the time that it gave itself.
 	TransitionExpired  TransitionType = "expired"
 	TransitionClosed   TransitionType = "closed"
@@ -58,8 +62,9 @@ type Transition struct {
 	// at is when the change was made, as far as it is known.
 	// +required
 	At Time `json:"at"`
-	// from is the value before: the user status for triaged, expired, stale and fresh, the pull request's status of a
-	// review, the outcome of a scan, else the state; empty for the first.
+	// from is the value before: the user status for triaged, expired, stale and fresh, the policies' verdict for judged
+	// (open where there is none), the pull request's status of a review, the outcome of a scan, else the state; empty
+	// for the first.
 	// +kubebuilder:validation:MaxLength=16
 	// +optional
 	From string `json:"from,omitempty"`
@@ -67,18 +72,23 @@ type Transition struct {
 	// +kubebuilder:validation:MaxLength=16
 	// +optional
 	To string `json:"to,omitempty"`
-	// by is who made the change: triage.by for triaged, whose decision ended for expired, the commit that resolved
-	// a review issue, the controller for a scan that was abandoned, else the scanner; empty where it is not known.
+	// by is who made the change: triage.by for triaged, whose decision ended for expired, "policy/" and the policy's
+	// name for judged, the commit that resolved a review issue, the controller for a scan that was abandoned, else the
+	// scanner; empty where it is not known.
 	// +kubebuilder:validation:MaxLength=320
 	// +optional
 	By string `json:"by,omitempty"`
-	// reason of the decision, for triaged and expired; absent where none was given.
+	// author of the policy, for judged: its spec.by, cut to 60 characters.
+	// +kubebuilder:validation:MaxLength=60
+	// +optional
+	Author string `json:"author,omitempty"`
+	// reason of the decision, for triaged, judged and expired; absent where none was given.
 	// +optional
 	Reason DecisionReason `json:"reason,omitempty"`
 	// expiresAt is when the decision ends, for triaged and expired; absent where it does not.
 	// +optional
 	ExpiresAt *Time `json:"expiresAt,omitempty"`
-	// comment that came with the change, for triaged; the justification for suppressed, what differs
+	// comment that came with the change, for triaged and judged; the justification for suppressed, what differs
 	// for stale. Cut where it is longer.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional

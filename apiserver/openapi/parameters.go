@@ -78,8 +78,8 @@ func (o *Operation) ParsePath(segments map[string]string) (Parameters, error) {
 const strictQueryExtension = "x-strict-query"
 
 // ParseQuery takes a request's raw query. Names that the contract does not describe are
-// ignored, whatever their values, unless the operation is strict. A parameter with an empty value is as if it were not given:
-// many clients send what is not set as "". Its errors are InvalidErrors.
+// ignored, whatever their values, unless the operation is strict. A parameter with an empty value
+// is as if it were not given: many clients send what is not set as "". Its errors are InvalidErrors.
 func (o *Operation) ParseQuery(raw string) (Parameters, error) {
 	values := make(map[string]string, len(o.query))
 	for raw != "" {

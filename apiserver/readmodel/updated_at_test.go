@@ -64,7 +64,7 @@ func (o datedReviewIssue) Observed() lastwrite.Observed {
 	return lastwrite.Observed{Generation: o.Status.ObservedGeneration, UpdatedAt: o.Status.UpdatedAt}
 }
 
-func (o datedFinding) Reconcile(now time.Time) { o.Status = findingstate.Observe(o.Finding, now) }
+func (o datedFinding) Reconcile(now time.Time) { o.Status = findingstate.Observe(o.Finding, nil, now) }
 
 func (o datedReview) Reconcile(now time.Time) {
 	o.Status = reviewstate.ReviewStatus(o.Review, reviewstate.Counts{}, now)

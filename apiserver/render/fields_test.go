@@ -28,7 +28,7 @@ var documented = []shape{
 	{schema: "FindingV1", section: "Finding", column: 0, containers: []string{"project"}},
 	{schema: "FindingV2", section: "Finding", column: 1,
 		containers: []string{"agent", "details", "project", "project.context", "repo", "scan_details"}},
-	{schema: "FindingFull", section: "Finding, the full shape", containers: []string{"facts", "facts.package", "facts.suppression", "facts.vulnerability"}},
+	{schema: "FindingFull", section: "Finding, the full shape", containers: []string{"facts", "facts.package", "facts.suppression", "facts.vulnerability", "verdict"}},
 	{schema: "FindingHistory", section: "Finding, its history"},
 	{schema: "Repository", section: "Repository"},
 	{schema: "RepositoryProject", section: "Project", yes: 1},

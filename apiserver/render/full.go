@@ -52,7 +52,17 @@ func courseOf(f *v1alpha1.Finding) string {
 	w.text("decision_stale", findingstate.WhyStale(f))
 	w.time("expires_at", f.Spec.Triage.ExpiresAt)
 	w.word("reason", string(f.Spec.Triage.Reason))
+	w.object("verdict", func() { w.verdict(valueOf(findingstate.Verdict(f))) })
 	return buffer.String()
+}
+
+func (w *writer) verdict(v v1alpha1.FindingVerdict) {
+	w.text("by", v.By)
+	w.text("comment", v.Comment)
+	w.text("policy", string(v.Policy))
+	w.word("reason", string(v.Reason))
+	w.time("since", &v.Since)
+	w.word("user_status", string(v.UserStatus))
 }
 
 func (r *rest) length() int {

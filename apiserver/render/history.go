@@ -18,7 +18,7 @@ type Moment struct {
 
 // happening is what a scan or a person did to many findings alike.
 type happening struct {
-	kind, from, to, by, scan string
+	kind, from, to, by, author, scan string
 	// reason and end of a decision; 0 where it does not end.
 	reason string
 	end    int64
@@ -32,7 +32,8 @@ func NewHistory(transitions []v1alpha1.Transition) []Moment {
 	history := make([]Moment, len(transitions))
 	for i, t := range transitions {
 		what := happening{
-			kind: string(t.Type), from: t.From, to: t.To, by: t.By, scan: t.Scan, reason: string(t.Reason),
+			kind: string(t.Type), from: t.From, to: t.To, by: t.By, author: t.Author, scan: t.Scan,
+			reason: string(t.Reason),
 		}
 		if t.ExpiresAt != nil {
 			what.end = t.ExpiresAt.Unix()
@@ -54,7 +55,8 @@ func HistoryJSON(id string, history []Moment, importedBy func(scan string) strin
 		}
 		return openapi.Transition{
 			ExpiresAt: end, Reason: word[openapi.DecisionReason](what.reason),
-			At: second(time.Unix(m.at, 0)), By: what.by, Comment: m.comment, From: what.from, ScanId: what.scan, Seq: m.seq,
+			At: second(time.Unix(m.at, 0)), Author: what.author, By: what.by, Comment: m.comment, From: what.from,
+			ScanId: what.scan, Seq: m.seq,
 			ImportedBy: importedBy(what.scan), To: what.to, Type: what.kind,
 		}
 	})

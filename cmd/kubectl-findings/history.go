@@ -14,7 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-const historyLong = `Show who decided what about a finding, and when.
+const historyLong = `Show who decided what about a finding, and when: people, and policies where no person has.
 
 The finding keeps the last 16 changes of any kind; --all also shows those that scanners made.
 Of a scan that was uploaded over REST it shows the API key, while the scan is kept.
@@ -83,12 +83,13 @@ func (o *historyOptions) run(ctx context.Context, name string) error {
 	return nil
 }
 
-// history picks what concerns the decisions of people, or everything; never nil, for it may be encoded.
+// history picks what concerns decisions, or everything; never nil, for it may be encoded.
 func history(transitions []v1alpha1.Transition, all bool) []v1alpha1.Transition {
 	shown := []v1alpha1.Transition{}
 	for _, t := range transitions {
 		switch t.Type {
-		case v1alpha1.TransitionTriaged, v1alpha1.TransitionExpired, v1alpha1.TransitionStale, v1alpha1.TransitionFresh:
+		case v1alpha1.TransitionTriaged, v1alpha1.TransitionJudged, v1alpha1.TransitionExpired, v1alpha1.TransitionStale,
+			v1alpha1.TransitionFresh:
 			shown = append(shown, t)
 		default:
 			if all {
@@ -130,7 +131,7 @@ func historyTable(shown []change, all bool) ([]column, []row) {
 	}
 	var rows []row
 	for _, t := range shown {
-		r := row{instant(&t.At), t.By, t.From, t.To, detail(&t.Transition)}
+		r := row{instant(&t.At), who(&t.Transition), t.From, t.To, detail(&t.Transition)}
 		if !all && t.Type != v1alpha1.TransitionTriaged {
 			r[4] = strings.TrimSuffix(string(t.Type)+": "+r[4], ": ")
 		}
@@ -140,6 +141,14 @@ func historyTable(shown []change, all bool) ([]column, []row) {
 		rows = append(rows, r)
 	}
 	return columns, rows
+}
+
+// who made the change: of a policy also who had written it.
+func who(t *v1alpha1.Transition) string {
+	if t.Author == "" {
+		return t.By
+	}
+	return fmt.Sprintf("%s (%s)", t.By, t.Author)
 }
 
 // detail is the comment, behind the reason of a decision and when that ends.
@@ -161,6 +170,10 @@ func historyNotes(f *v1alpha1.Finding, shown int) []string {
 				transitions[0].Seq-1))
 	} else if shown == 0 {
 		notes = append(notes, "nobody has decided anything about it")
+	}
+	if v := findingstate.Verdict(f); v != nil {
+		notes = append(notes, fmt.Sprintf("no person has decided; the policy %s says %s since %s", v.Policy, v.UserStatus,
+			instant(&v.Since)))
 	}
 	if findingstate.Ended(f) {
 		notes = append(notes, fmt.Sprintf("the decision (%s) has ended at %s: decide anew, or leave it open",

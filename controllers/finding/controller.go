@@ -14,6 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
+	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
@@ -22,6 +23,8 @@ import (
 type Reconciler struct {
 	reconcile.Base
 	ledger *ledger.Ledger
+	// policies that decide about what no person has decided about.
+	policies *policies.Book
 	// audit gets a line for each decision that a person took.
 	audit logr.Logger
 }
@@ -34,10 +37,14 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	}
 	r := &Reconciler{
 		Base:   reconcile.NewBase(mgr),
-		ledger: deliveries,
-		audit:  mgr.GetLogger().WithName("audit"),
+		ledger: deliveries, policies: policies.NewBook(mgr.GetClient()),
+		audit: mgr.GetLogger().WithName("audit"),
 	}
 	if err := index.Add(ctx, mgr, &v1alpha1.Finding{}, referencesIndex, referencesOf); err != nil {
+		return err
+	}
+	hourly := newTicker(r.Client)
+	if err := mgr.Add(hourly); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
@@ -47,6 +54,10 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 			builder.WithPredicates(watch.CreatedOrDeleted)).
 		Watches(&v1alpha1.Project{}, r.enqueueFindings(waitsForProject, refersToProject),
 			builder.WithPredicates(createdDeletedOrMoved)).
+		Watches(&v1alpha1.Project{}, r.rejudge(ofProject), builder.WithPredicates(projectFactsDiffer)).
+		Watches(&v1alpha1.Repository{}, r.rejudge(ofRepository), builder.WithPredicates(repositoryFactsDiffer)).
+		Watches(&v1alpha1.TriagePolicy{}, r.rejudge(ofNamespace), builder.WithPredicates(decidesOtherwise)).
+		WatchesRawSource(hourly.source(r.rejudge(ofNamespace))).
 		Watches(&v1alpha1.WebhookEndpoint{}, deliveries.Endpoints()).
 		Watches(&v1alpha1.WebhookDelivery{}, deliveries.Pages()).
 		Watches(&v1alpha1.Scan{}, deliveries.ScansGone()).

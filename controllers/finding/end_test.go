@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -31,7 +32,7 @@ func TestADecisionEndsAtItsSecondAndNothingIsWrittenBeside(t *testing.T) {
 	}).Build()
 	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(), finding)
 	clock, c := clocktesting.NewFakePassiveClock(begin), env.AsController(t)
-	r := &Reconciler{Base: reconcile.Base{Client: c, Live: c, Clock: clock}}
+	r := &Reconciler{Base: reconcile.Base{Client: c, Live: c, Clock: clock}, policies: policies.NewBook(c)}
 	at := func(now time.Time) (again time.Duration) {
 		t.Helper()
 		clock.SetTime(now)

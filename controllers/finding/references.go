@@ -9,6 +9,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
 // referencesIndex is the cache index of findings by what they refer to and by what they wait for.
@@ -35,10 +36,14 @@ func referencesOf(finding *v1alpha1.Finding) []string {
 }
 
 // worthReconciling lets through of our own status writes that of a finding which begins to wait: what it waits for may
-// have come too early for the index to name the finding as waiting.
+// have come too early for the index to name the finding as waiting. And that of another verdict, or of a
+// decision that has ended: policies may have changed while the cache still held what was before, and nobody saw that it
+// is no longer theirs.
 var worthReconciling = watch.SpecOr(func(before, after *v1alpha1.Finding) bool {
-	return watch.BeginsToWait(before.Status.Conditions, after.Status.Conditions,
-		v1alpha1.ReasonRepositoryNotFound, v1alpha1.ReasonProjectNotFound)
+	return !findingstate.SameVerdict(before.Status.Verdict, after.Status.Verdict) ||
+		!before.Status.EndedAt.Equal(after.Status.EndedAt) ||
+		watch.BeginsToWait(before.Status.Conditions, after.Status.Conditions,
+			v1alpha1.ReasonRepositoryNotFound, v1alpha1.ReasonProjectNotFound)
 })
 
 // createdDeletedOrMoved passes over updates of a project that stays in its repository. The reference

@@ -14,9 +14,18 @@ import (
 // longestWait is how late a decision may end after a clock was put forward, or the machine slept.
 const longestWait = time.Hour
 
-// observeSpec records the state, the time and the transitions, and comes back when the decision ends.
-func (*Reconciler) observeSpec(_ context.Context, s *scope) error {
-	*s.Status = findingstate.Observe(s.Object, s.Now)
+// observeSpec records the state, what policies decide, the time and the transitions, and comes back when the decision
+// ends. When policies change, their watch wakes the findings that it makes a difference to.
+func (r *Reconciler) observeSpec(ctx context.Context, s *scope) error {
+	judge, err := r.policies.Judge(ctx, s.Object.Namespace, s.Now)
+	if err != nil {
+		return err
+	}
+	observed := findingstate.Observe(s.Object, judge.Of(ctx), s.Now)
+	if err := judge.Err(); err != nil {
+		return err
+	}
+	*s.Status = observed
 	s.RequeueAfter(min(findingstate.UntilEnd(s.Object, s.Now), longestWait))
 	return nil
 }

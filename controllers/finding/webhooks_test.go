@@ -28,6 +28,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
+	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -489,7 +490,7 @@ func TestACacheThatIsBehindMakesNoRetiredDeliveryAgain(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		r := &Reconciler{Base: reconcile.Base{Client: c, Clock: clock.RealClock{}}, ledger: books}
+		r := &Reconciler{Base: reconcile.Base{Client: c, Clock: clock.RealClock{}}, ledger: books, policies: policies.NewBook(c)}
 		return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 			result, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(old)})
 			if err == nil && result.RequeueAfter == 0 {

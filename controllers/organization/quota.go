@@ -38,6 +38,7 @@ func hardLimits(quotas *v1alpha1.OrganizationQuotas) corev1.ResourceList {
 		"scans":             quotas.Scans,
 		"reviews":           quotas.Reviews,
 		"reviewissues":      quotas.ReviewIssues,
+		"triagepolicies":    quotas.TriagePolicies,
 		"apikeys":           quotas.APIKeys,
 		"webhookendpoints":  quotas.WebhookEndpoints,
 		"webhookdeliveries": quotas.WebhookDeliveries,

@@ -210,6 +210,7 @@ func TestEachKindOfValueHoldsAnOrganization(t *testing.T) {
 		"Scan":            func(n string) client.Object { return builder.Scan("x", at).In(n).Project("r", "p").Build() },
 		"Review":          func(n string) client.Object { return builder.Review("x").In(n).PullRequest("r", 1).Build() },
 		"ReviewIssue":     func(n string) client.Object { return builder.ReviewIssue("x").In(n).Review("v").Build() },
+		"TriagePolicy":    func(n string) client.Object { return builder.TriagePolicy("x", "true").In(n).Build() },
 		"WebhookEndpoint": func(n string) client.Object { return builder.WebhookEndpoint("x").In(n).Build() },
 		// These are worth nothing without the others.
 		"APIKey":          func(n string) client.Object { return builder.APIKey("x").In(n).Build() },

@@ -59,7 +59,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 
 // ofValue are the kinds that an organization holds on to. Its API keys and its webhook
 // deliveries are worth nothing without them, and go along.
-var ofValue = []string{"Repository", "Project", "Finding", "Scan", "Review", "ReviewIssue", "WebhookEndpoint"}
+var ofValue = []string{"Repository", "Project", "Finding", "Scan", "Review", "ReviewIssue", "TriagePolicy", "WebhookEndpoint"}
 
 // holds says what the organization still has, and returns "" where that is nothing or it may
 // take it along. A list of one object says how many more there are.

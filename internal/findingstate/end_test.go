@@ -40,7 +40,7 @@ func TestADecisionEndsAtItsSecond(t *testing.T) {
 		t.Errorf("it waits %s for the end", wait)
 	}
 	before := f.Status
-	if d := cmp.Diff(before, findingstate.Observe(f, end.Add(-time.Nanosecond))); d != "" {
+	if d := cmp.Diff(before, findingstate.Observe(f, nil, end.Add(-time.Nanosecond))); d != "" {
 		t.Errorf("before the end something changed:\n%s", d)
 	}
 	spec := f.Spec.DeepCopy()
@@ -61,7 +61,7 @@ func TestADecisionEndsAtItsSecond(t *testing.T) {
 	}
 	after := f.Status
 	for _, later := range []time.Time{end, end.Add(time.Hour), now} {
-		if d := cmp.Diff(after, findingstate.Observe(f, later)); d != "" {
+		if d := cmp.Diff(after, findingstate.Observe(f, nil, later)); d != "" {
 			t.Errorf("at %s, once it has ended, something changed:\n%s", later, d)
 		}
 	}

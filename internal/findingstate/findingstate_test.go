@@ -34,7 +34,7 @@ func finding() *v1alpha1.Finding {
 
 // reconcile does with the status what the controller does.
 func reconcile(f *v1alpha1.Finding, now time.Time) {
-	f.Status = findingstate.Observe(f, now)
+	f.Status = findingstate.Observe(f, nil, now)
 	f.Status.EmittedSeq = findingstate.LastSeq(&f.Status)
 }
 
@@ -257,18 +257,18 @@ func TestADecisionWaitsUntilTheStatusRecordsIt(t *testing.T) {
 func TestObserveOfUnchangedSpecChangesNothing(t *testing.T) {
 	f := finding()
 	reconcile(f, now)
-	if diff := cmp.Diff(f.Status, findingstate.Observe(f, now.Add(time.Hour))); diff != "" {
+	if diff := cmp.Diff(f.Status, findingstate.Observe(f, nil, now.Add(time.Hour))); diff != "" {
 		t.Errorf("a reconcile without a change must lead to no write (-before +after):\n%s", diff)
 	}
 }
 
 func TestTransitionsThatAreNotEmittedAreNeverDropped(t *testing.T) {
 	f := finding()
-	f.Status = findingstate.Observe(f, now)
+	f.Status = findingstate.Observe(f, nil, now)
 	for i := range 3 * v1alpha1.MaxTransitions {
 		f.Generation++
 		f.Spec.Triage.Comments = fmt.Sprint(i)
-		f.Status = findingstate.Observe(f, now)
+		f.Status = findingstate.Observe(f, nil, now)
 	}
 	if got, want := len(f.Status.Transitions), 3*v1alpha1.MaxTransitions+1; got != want {
 		t.Errorf("kept %d of %d transitions, none of which was emitted", got, want)

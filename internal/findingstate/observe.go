@@ -12,12 +12,14 @@ import (
 // state, updatedAt, what a decision rests on and whether it is stale, and the transitions since the last
 // reconcile. The other conditions and emittedSeq are left as they are. Where the spec has not changed the
 // status comes back equal, unless the decision has ended meanwhile, or an earlier version wrote the status and
-// recorded no basis of the decision.
-func Observe(finding *v1alpha1.Finding, now time.Time) v1alpha1.FindingStatus {
+// recorded no basis of the decision. The judge is asked only if no person has decided, and the status comes back equal as
+// long as the verdict is the same; nil: there are no policies.
+func Observe(finding *v1alpha1.Finding, judge Judge, now time.Time) v1alpha1.FindingStatus {
 	next := *finding.Status.DeepCopy()
 	next.EndedAt = endedAt(finding, now)
+	next.Verdict = due(&v1alpha1.Finding{ObjectMeta: finding.ObjectMeta, Spec: finding.Spec, Status: next}, judge)
 	known := finding.Status.UpdatedAt != nil && finding.Status.ObservedGeneration == finding.Generation
-	if known && next.EndedAt.Equal(finding.Status.EndedAt) {
+	if known && next.EndedAt.Equal(finding.Status.EndedAt) && SameVerdict(next.Verdict, finding.Status.Verdict) {
 		if next.Basis == "" && Decided(finding) {
 			next.Transitions = history(&next).Record(*next.UpdatedAt, observeDecision(finding, &next, now)...)
 		}
@@ -26,6 +28,9 @@ func Observe(finding *v1alpha1.Finding, now time.Time) v1alpha1.FindingStatus {
 	updatedAt := UpdatedAt(finding, now)
 	if known {
 		updatedAt = laterOf(updatedAt, now)
+	}
+	if next.Verdict != nil && !SameVerdict(next.Verdict, finding.Status.Verdict) {
+		next.Verdict.Since = updatedAt
 	}
 	seen := &v1alpha1.Finding{Spec: finding.Spec, Status: next}
 	next.ObservedGeneration = finding.Generation
@@ -85,7 +90,7 @@ func changes(finding *v1alpha1.Finding, next *v1alpha1.FindingStatus) []v1alpha1
 	if before.TriageDigest != next.TriageDigest {
 		out = append(out, triaged(finding, before.UserStatus, UserStatus(finding)))
 	}
-	return append(out, ends(finding, next)...)
+	return append(append(out, ends(finding, next)...), judged(finding, next)...)
 }
 
 // ends is the transition of a decision that has ended since the last reconcile.
@@ -102,7 +107,7 @@ func firstChanges(finding *v1alpha1.Finding, next *v1alpha1.FindingStatus) []v1a
 	if isTriaged(&finding.Spec) {
 		out = append(out, triaged(finding, v1alpha1.UserStatusOpen, Declared(&finding.Spec)))
 	}
-	return append(out, ends(finding, next)...)
+	return append(append(out, ends(finding, next)...), judged(finding, next)...)
 }
 
 // suppressions is the transition that the source makes by suppressing the finding, or no longer.

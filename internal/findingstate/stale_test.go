@@ -158,7 +158,7 @@ func TestADecisionGoesStale(t *testing.T) {
 			if stale := v1alpha1.IsConditionTrue(f.Status.Conditions, v1alpha1.ConditionDecisionStale); stale != (c.want != "") {
 				t.Errorf("the condition is %v: %+v", stale, f.Status.Conditions)
 			}
-			if got := findingstate.Observe(f, now.Add(time.Hour)); !cmp.Equal(got, f.Status) {
+			if got := findingstate.Observe(f, nil, now.Add(time.Hour)); !cmp.Equal(got, f.Status) {
 				t.Errorf("a further look changes the status: %s", cmp.Diff(f.Status, got))
 			}
 		})

@@ -7,7 +7,7 @@ import (
 )
 
 // MaxChanges is the maximum number of transitions that one reconcile adds.
-const MaxChanges = 5
+const MaxChanges = 6
 
 // History holds the transitions in an object's status.
 type History struct {

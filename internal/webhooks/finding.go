@@ -25,12 +25,16 @@ type FindingData struct {
 	ScanID       string         `json:"scan_id,omitempty"`
 	Severity     v1alpha1.Level `json:"severity"`
 	By           string         `json:"by,omitempty"`
+	// Author of the policy that By names.
+	Author string `json:"author,omitempty"`
 	// Reason and ExpiresAt of the decision that was made, or has ended.
 	Reason    v1alpha1.DecisionReason `json:"reason,omitempty"`
 	ExpiresAt string                  `json:"expires_at,omitempty"`
-	// One of the two: the user status of a triage, of its end, or of what is stale about one, else the state.
+	// One of the three: the user status of a triage, of its end, or of what is stale about one; what policies decide,
+	// open where none does; else the state.
 	State      *Change `json:"state,omitempty"`
 	UserStatus *Change `json:"user_status,omitempty"`
+	Verdict    *Change `json:"verdict,omitempty"`
 }
 
 // Change holds a value's old and new state; From is empty if the value is new.
@@ -50,6 +54,7 @@ func DataOfFinding(finding *v1alpha1.Finding, t v1alpha1.Transition) FindingData
 		ScanID:       t.Scan,
 		Severity:     finding.Spec.Details.Severity,
 		By:           t.By,
+		Author:       t.Author,
 		Reason:       t.Reason,
 	}
 	if t.ExpiresAt != nil {
@@ -59,6 +64,8 @@ func DataOfFinding(finding *v1alpha1.Finding, t v1alpha1.Transition) FindingData
 	switch t.Type {
 	case v1alpha1.TransitionTriaged, v1alpha1.TransitionExpired, v1alpha1.TransitionStale, v1alpha1.TransitionFresh:
 		data.UserStatus = change
+	case v1alpha1.TransitionJudged:
+		data.Verdict = change
 	default:
 		data.State = change
 	}

@@ -135,7 +135,7 @@ func (m *memory) there() []v1alpha1.Finding {
 func (m *memory) observe() {
 	for name, f := range m.findings {
 		f.Generation = f.Status.ObservedGeneration + 1
-		f.Status = findingstate.Observe(&f, time.Now())
+		f.Status = findingstate.Observe(&f, nil, time.Now())
 		m.findings[name] = f
 	}
 }

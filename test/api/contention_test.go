@@ -38,7 +38,7 @@ func (o *organization) reconcile(ctx context.Context, name string) error {
 			return false, client.IgnoreNotFound(err)
 		}
 		before := finding.DeepCopy()
-		finding.Status = findingstate.Observe(finding, time.Now())
+		finding.Status = findingstate.Observe(finding, nil, time.Now())
 		// A conflict is for the next round.
 		_ = controller.Status().Patch(ctx, finding, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}),
 			client.FieldOwner(v1alpha1.ControllerFieldManager))

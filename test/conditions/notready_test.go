@@ -39,6 +39,7 @@ func hindrances(t *testing.T, namespace string) map[string]hindered {
 		"Scan":         {builder.Scan("dead", time.Now().Add(-2*time.Hour)).In(namespace).Build(), v1alpha1.ReasonAbandoned, true, "Scan again."},
 		"Review":       {builder.Review("lost").In(namespace).Mutate(func(r *v1alpha1.Review) { r.Spec.RepositoryRef.Name = "nowhere" }).Build(), v1alpha1.ReasonRepositoryNotFound, false, "create it"},
 		"ReviewIssue":  {builder.ReviewIssue("lost").In(namespace).Mutate(func(i *v1alpha1.ReviewIssue) { i.Spec.ReviewRef.Name = "nowhere" }).Build(), v1alpha1.ReasonReviewNotFound, false, "create it"},
+		"TriagePolicy": {builder.TriagePolicy("wrong", "finding.rule == ''").In(namespace).Build(), v1alpha1.ReasonNotCompiled, true, "does not compile"},
 		"APIKey":       {builder.APIKey("off").In(namespace).Disabled().Build(), v1alpha1.ReasonDisabled, false, "take it back"},
 		"WebhookEndpoint": {
 			builder.WebhookEndpoint("mute").In(namespace).Secret("nowhere").Build(), v1alpha1.ReasonSecretNotFound, true, "remove spec.secretRef",

@@ -51,7 +51,8 @@ var (
 	scanDetailsShape        = members("string: scan_id", "string?: analyzed_at rejected_at verified_at")
 
 	// Additions: the members of shape v2, and these.
-	findingFullShape = findingV2Shape.and("string: closed_scan_id commit_hash decided_by decision_stale", "string?: closed_at expires_at reason", "object: facts", "array: fingerprints")
+	findingFullShape = findingV2Shape.and("string: closed_scan_id commit_hash decided_by decision_stale", "string?: closed_at expires_at reason", "object: facts verdict", "array: fingerprints")
+	verdictShape     = members("string: by comment policy", "string?: reason since user_status")
 	factsShape       = members("string: class rule_id secret_type tool tool_severity", "string?: category confidence", "number?: score",
 		"object: package suppression vulnerability")
 	suppressionShape   = members("string: justification", "string?: kind")
@@ -59,7 +60,7 @@ var (
 	vulnerabilityShape = members("string: id", "array: aliases")
 	fingerprintShape   = members("string: name value")
 	historyShape       = members("string: finding_id", "array: transitions")
-	transitionShape    = members("string: at by comment from imported_by scan_id to type", "string?: expires_at reason", "integer: seq")
+	transitionShape    = members("string: at author by comment from imported_by scan_id to type", "string?: expires_at reason", "integer: seq")
 
 	findingV1Shape = members(
 		"string: id name description agent_name class attack_walkthrough severity remediation status user_status created_at updated_at",

@@ -261,6 +261,7 @@ func Unreadables() map[string]Odd {
 		"Review":          {"spec.reviewedCommits.reviewedAt", `"2026-01-01T00:00:00+99:99"`},
 		"ReviewIssue":     {"spec.line", "4294967296"},
 		"Scan":            {"spec.startedAt", `"2026-01-01T00:00:00+99:99"`},
+		"TriagePolicy":    {"spec.priority", "4294967296"},
 		"WebhookDelivery": {"spec.payload", "7"},
 		"WebhookEndpoint": {"spec.rotation.overlap", `"1d"`},
 	} {

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/corpus"
@@ -26,6 +28,8 @@ func (s *trial) poison() {
 	s.must(err)
 	kinds := slices.Sorted(maps.Keys(crds))
 	s.verdict.injected(len(kinds))
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: poisoned}}
+	s.must(client.IgnoreAlreadyExists(s.Client.Create(s.t.Context(), namespace)))
 	for _, kind := range kinds {
 		content, err := corpus.Stored(crds[kind], poisoned, "poison", corpus.Unreadables()[kind])
 		s.must(err)

@@ -40,6 +40,7 @@ var kinds = []schema.GroupVersionResource{
 	v1alpha1.GroupVersion.WithResource("reviewissues"),
 	v1alpha1.GroupVersion.WithResource("reviews"),
 	v1alpha1.GroupVersion.WithResource("scans"),
+	v1alpha1.GroupVersion.WithResource("triagepolicies"),
 	v1alpha1.GroupVersion.WithResource("webhookdeliveries"),
 	v1alpha1.GroupVersion.WithResource("webhookendpoints"),
 	{Version: "v1", Resource: "configmaps"},

@@ -166,6 +166,9 @@ func (l *life) organize(t *testing.T) {
 }
 
 func (l *life) subscribe(t *testing.T) {
+	policy := builder.TriagePolicy("tests", "finding.path.startsWith('test/')").In(home).Build()
+	harness.Must(t, env.Client.Create(t.Context(), policy))
+	ready(t, policy)
 	harness.Must(t, env.Client.Create(t.Context(), builder.WebhookEndpoint("each").In(home).URL(l.receiver.URL).Build()))
 	harness.Must(t, env.Client.Create(t.Context(), builder.WebhookEndpoint("batched").In(home).URL(l.receiver.URL).Mutate(func(e *v1alpha1.WebhookEndpoint) {
 		e.Spec.Batch = v1alpha1.WebhookBatchPerScan
@@ -560,6 +563,8 @@ func ready(t *testing.T, object client.Object) {
 		case *v1alpha1.Repository:
 			list = o.Status.Conditions
 		case *v1alpha1.WebhookEndpoint:
+			list = o.Status.Conditions
+		case *v1alpha1.TriagePolicy:
 			list = o.Status.Conditions
 		}
 		g.Expect(v1alpha1.IsConditionTrue(list, v1alpha1.ConditionReady)).To(BeTrue(), "%v", list)

@@ -61,6 +61,8 @@ func review() client.Object { return builder.Review("cel").In("default").Build()
 
 func issue() client.Object { return builder.ReviewIssue("cel").In("default").SeenIn("abc").Build() }
 
+func policy() client.Object { return builder.TriagePolicy("cel", "true").In("default").Build() }
+
 func endpoint() client.Object { return builder.WebhookEndpoint("cel").In("default").Build() }
 
 func delivery() client.Object {
@@ -123,6 +125,9 @@ var rulesAtCreate = []struct {
 	{"review of no pull request", review, edit{"spec.prNumber": int64(0)}, "greater than or equal to 1", "no provider counts from 0"},
 	{"issue seen in a commit twice", issue, edit{"spec.seenInCommits": []any{"a", "a"}}, "Duplicate", "it shows it or it does not"},
 	{"issue without a title", issue, edit{"spec.title": ""}, "at least 1", "people read it"},
+	{"policy of an hour", policy, edit{"spec.validFrom": "2026-01-02T03:04:05Z", "spec.validUntil": "2026-01-02T04:04:05Z"}, "", "it ends after it begins"},
+	{"policy that ends as it begins", policy, edit{"spec.validFrom": at, "spec.validUntil": at}, "validUntil must be after validFrom", "it would decide about nothing"},
+	{"policy that mutes for no reason", policy, edit{"spec.set.reason": nil}, "a policy that mutes needs a reason", "people give one too"},
 	{"endpoint at a port", endpoint, edit{"spec.url": "http://hooks.example.com:8080/findings"}, "", "a URL with a host"},
 	{"endpoint without a host", endpoint, edit{"spec.url": "https:///findings"}, "must be a URL with a host", "nothing can be sent there"},
 	{"endpoint with a password", endpoint, edit{"spec.url": "https://u:p@hooks.example.com"}, "should match", "everyone who reads the resource would read it"},

@@ -90,6 +90,19 @@ var policyProbes = map[string]probe{
 		}}
 		return wantRefusal(as.user.Create(ctx, project, client.DryRunAll))
 	},
+	"findings-policies.appsec.dev": func(ctx context.Context, as probers) error {
+		return wantRefusal(as.user.Create(ctx, probePolicy(), client.DryRunAll))
+	},
+	"findings-policies-stamp.appsec.dev": func(ctx context.Context, as probers) error {
+		policy := probePolicy()
+		if err := as.admin.Create(ctx, policy, client.DryRunAll); err != nil {
+			return err
+		}
+		if policy.Spec.By == "x" {
+			return errors.New("a forged spec.by of a triage policy went through")
+		}
+		return nil
+	},
 	// It speaks for each Organization too.
 	"findings-reasons.appsec.dev": func(context.Context, probers) error { return nil },
 	// It warns in releases alone, and refuses nothing.
@@ -219,6 +232,12 @@ func probeFinding() *v1alpha1.Finding {
 			Details:       v1alpha1.FindingDetails{Title: probeName, Severity: v1alpha1.LevelLow},
 		},
 	}
+}
+
+func probePolicy() *v1alpha1.TriagePolicy {
+	return &v1alpha1.TriagePolicy{ObjectMeta: probeMeta(), Spec: v1alpha1.TriagePolicySpec{
+		Match: "false", By: "x", Set: v1alpha1.PolicyDecision{UserStatus: v1alpha1.PolicyStatus(v1alpha1.UserStatusActive)},
+	}}
 }
 
 // wantRefusal turns a refusal by a policy into nil and anything else into an error. Each

@@ -119,7 +119,7 @@ func settleFinding(f *v1alpha1.Finding) {
 		f.ManagedFields = append(f.ManagedFields, applied("kubectl-findings", at).entry("spec",
 			fmt.Sprint("triage ", triage.Comments != ""), map[string]any{"triage": triage}))
 	}
-	f.Status = findingstate.Observe(f, at.Time)
+	f.Status = findingstate.Observe(f, nil, at.Time)
 	f.Status.EmittedSeq = findingstate.LastSeq(&f.Status)
 	f.Status.Conditions = ready(at, "The status is that of the spec.")
 	f.ManagedFields = append(f.ManagedFields, observed(at).entry("status",

@@ -1,0 +1,121 @@
+// Package triagepolicy puts the generations of policies into force, takes them out of it, and counts what they decide.
+// The verdicts themselves are in the findings, whose controller gives them.
+package triagepolicy
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
+)
+
+const (
+	// recountDelay is how long changes of findings are gathered before policies count anew.
+	recountDelay = 3 * time.Second
+	// countingShare bounds what counting takes of one processor: a count is followed by that many times its duration
+	// without one.
+	countingShare = 20
+	// longestWait is how late a policy may begin or end after a clock was put forward, or the machine slept, and how
+	// often one that depends on the time counts.
+	longestWait = time.Hour
+)
+
+// Reconciler reconciles TriagePolicies.
+type Reconciler struct {
+	reconcile.Base
+	policies *policies.Book
+	numbers  *numbers
+	// lastCount is how long the last count took, in nanoseconds.
+	lastCount atomic.Int64
+}
+
+// SetupWithManager adds the controller of TriagePolicies to the manager.
+func SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Options) error {
+	r := newReconciler(reconcile.NewBase(mgr))
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&v1alpha1.TriagePolicy{}, builder.WithPredicates(specChanged)).
+		Watches(&v1alpha1.TriagePolicy{}, r.recount(), builder.WithPredicates(decidesOtherwise)).
+		Watches(&v1alpha1.Finding{}, r.recount(), builder.WithPredicates(countsOtherwise)).
+		Watches(&v1alpha1.Project{}, r.recount(), builder.WithPredicates(watch.Updates(rules.ProjectFactsDiffer))).
+		Watches(&v1alpha1.Repository{}, r.recount(), builder.WithPredicates(watch.Updates(rules.RepositoryFactsDiffer))).
+		WithOptions(options).
+		Complete(r)
+}
+
+func newReconciler(base reconcile.Base) *Reconciler {
+	return &Reconciler{Base: base, policies: policies.NewBook(base.Client), numbers: theNumbers}
+}
+
+// specChanged passes over our own status writes.
+var specChanged = watch.SpecOr(func(_, _ *v1alpha1.TriagePolicy) bool { return false })
+
+// decidesOtherwise passes over what leaves the other policies' counts as they are.
+var decidesOtherwise = watch.Updates(func(before, after *v1alpha1.TriagePolicy) bool {
+	return generationInForce(before) != generationInForce(after)
+})
+
+// generationInForce is 0 where none is.
+func generationInForce(policy *v1alpha1.TriagePolicy) int64 {
+	if policy.Status.InForce == nil {
+		return 0
+	}
+	return policy.Status.InForce.Generation
+}
+
+// countsOtherwise passes over what leaves all counts as they are: a finding's history and conditions.
+var countsOtherwise = watch.SpecOr(func(before, after *v1alpha1.Finding) bool {
+	return findingstate.Undecided(before) != findingstate.Undecided(after)
+})
+
+// recount enqueues the policies of the namespace, a while later: thousands of findings may change together.
+func (r *Reconciler) recount() handler.EventHandler {
+	return watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
+		if change.Initial {
+			return // Every policy is reconciled on its own account.
+		}
+		watch.AddAfter(q, r.untilRecount(), watch.List(ctx, r.Client, &v1alpha1.TriagePolicyList{},
+			client.InNamespace(change.Object().GetNamespace())))
+	})
+}
+
+func (r *Reconciler) untilRecount() time.Duration {
+	return max(recountDelay, countingShare*time.Duration(r.lastCount.Load()))
+}
+
+// scope is what one reconcile works on.
+type scope struct {
+	reconcile.Scope[*v1alpha1.TriagePolicy, *v1alpha1.TriagePolicyStatus]
+	// declared is the spec as it is; nil where it does not compile, which wrong then says.
+	declared *rules.Policy
+	wrong    error
+	// counted is what the generation that is to be judged matches, earlier what the one before does.
+	counted, earlier tally
+	// whyNot is the reason for which the declared spec does not decide, because the message for people.
+	whyNot, because string
+}
+
+func newScope() *scope {
+	return &scope{Scope: *reconcile.NewScope(&v1alpha1.TriagePolicy{})}
+}
+
+// Reconcile puts a policy into force or takes it out, and brings its counts up to date.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	return reconcile.Loop[*scope]{
+		Base: r.Base, New: newScope,
+		Phases: []reconcile.Phase[*scope]{r.compile, r.count, r.putInForce, r.report},
+		Gone:   func(name types.NamespacedName) { r.numbers.forget(name) },
+	}.Run(ctx, req)
+}

@@ -1,0 +1,454 @@
+package triagepolicy
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/finding"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// room is a namespace with a repository and a project, with findings and policies in it.
+type room struct {
+	t         *testing.T
+	namespace string
+}
+
+func newRoom(t *testing.T) room {
+	t.Helper()
+	r := room{t, env.Namespace(t)}
+	env.Create(t, builder.Repository("repo").In(r.namespace).Build(), builder.Project("proj").In(r.namespace).Build())
+	return r
+}
+
+// running is a room with both controllers at work.
+func running(t *testing.T) room {
+	t.Helper()
+	controllertest.Start(t, env, finding.SetupWithManager, SetupWithManager)
+	return newRoom(t)
+}
+
+// finds makes a finding with that rule.
+func (r room) finds(name, rule string) *v1alpha1.Finding {
+	r.t.Helper()
+	f := builder.Finding(name).In(r.namespace).Mutate(func(f *v1alpha1.Finding) { f.Spec.RuleID = rule }).Build()
+	env.Create(r.t, f)
+	return f
+}
+
+func (r room) declares(name, match string, change func(*v1alpha1.TriagePolicySpec)) *v1alpha1.TriagePolicy {
+	r.t.Helper()
+	if change == nil {
+		change = func(*v1alpha1.TriagePolicySpec) {}
+	}
+	policy := builder.TriagePolicy(name, match).In(r.namespace).Mutate(change).Build()
+	env.Create(r.t, policy)
+	return policy
+}
+
+func (r room) patch(object client.Object, body string) {
+	r.t.Helper()
+	harness.Must(r.t, env.Client.Patch(r.t.Context(), object, client.RawPatch(types.MergePatchType, []byte(body))))
+}
+
+// is waits until the finding is of that state, under the verdict of that policy; "": of none.
+func (r room) is(f *v1alpha1.Finding, state v1alpha1.FindingState, policy string) {
+	r.t.Helper()
+	harness.Eventually(r.t, func(g Gomega) {
+		testenv.Get(r.t, g, env, f)
+		got := ""
+		if v := f.Status.Verdict; v != nil {
+			got = string(v.Policy)
+		}
+		g.Expect([]any{f.Status.State, got}).To(Equal([]any{state, policy}), f.Name)
+		g.Expect(f.Status.ObservedGeneration).To(Equal(f.Generation))
+	})
+}
+
+// says waits until the policy's conditions have those reasons.
+func (r room) says(policy *v1alpha1.TriagePolicy, inForce, ready string) {
+	r.t.Helper()
+	harness.Eventually(r.t, func(g Gomega) {
+		testenv.Get(r.t, g, env, policy)
+		g.Expect(policy.Status.ObservedGeneration).To(Equal(policy.Generation))
+		g.Expect(reason(policy, v1alpha1.ConditionInForce)).To(Equal(inForce))
+		g.Expect(reason(policy, v1alpha1.ConditionReady)).To(Equal(ready))
+	})
+}
+
+func reason(policy *v1alpha1.TriagePolicy, kind string) string {
+	condition := v1alpha1.FindCondition(policy.Status.Conditions, kind)
+	if condition == nil {
+		return ""
+	}
+	return condition.Reason
+}
+
+// counts waits until the status has those counts: matched, applied, would apply, shadowed, overridden, failed.
+func (r room) counts(policy *v1alpha1.TriagePolicy, want ...int32) {
+	r.t.Helper()
+	harness.Eventually(r.t, func(g Gomega) {
+		s := testenv.Get(r.t, g, env, policy).Status
+		g.Expect([]int32{s.Matched, s.Applied, s.WouldApply, s.Shadowed, s.Overridden, s.Failed}).To(Equal(want), policy.Name)
+	})
+}
+
+func happened(f *v1alpha1.Finding) (out []string) {
+	for _, t := range f.Status.Transitions {
+		out = append(out, strings.TrimSpace(strings.Join([]string{string(t.Type), t.From, t.To, strings.TrimPrefix(t.By, "policy/")}, " ")))
+	}
+	return out
+}
+
+const ok = v1alpha1.ReasonReconciled
+
+func TestAPersonWinsOverAPolicyAndThePolicyOverNothing(t *testing.T) {
+	g, r := NewWithT(t), running(t)
+	f := r.finds("f-1", "G1")
+	r.is(f, v1alpha1.FindingStateOpen, "")
+
+	policy := r.declares("mute", "finding.ruleID == 'G1'", func(s *v1alpha1.TriagePolicySpec) { s.Set.Comment = "not here" })
+	r.is(f, v1alpha1.FindingStateOpenMuted, "mute")
+	g.Expect(f.Spec.Triage.UserStatus).To(Equal(v1alpha1.UserStatusOpen), "the policy wrote a person's decision")
+	g.Expect(f.Status.UserStatus).To(Equal(v1alpha1.UserStatusOpen), "userStatus is the person's alone")
+	g.Expect(*f.Status.Verdict).To(Equal(v1alpha1.FindingVerdict{
+		Policy: "mute", UserStatus: "muted", Reason: v1alpha1.DecisionUsedInTests, Comment: "not here",
+		By: policy.Spec.By, Since: *f.Status.UpdatedAt,
+	}))
+	g.Expect(policy.Spec.By).NotTo(BeEmpty(), "the policy is signed")
+	r.says(policy, v1alpha1.ReasonInForce, ok)
+	r.counts(policy, 1, 1, 0, 0, 0, 0)
+	g.Expect(policy.Status.Samples).To(Equal([]v1alpha1.ResourceName{"f-1"}))
+
+	r.patch(f, `{"spec":{"triage":{"userStatus":"active"}}}`)
+	declared := f.Spec.Triage
+	r.is(f, v1alpha1.FindingStateOpen, "")
+	g.Expect(f.Spec.Triage).To(Equal(declared), "the person's decision was touched")
+	r.counts(policy, 1, 0, 0, 0, 1, 0)
+
+	r.patch(f, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+	r.is(f, v1alpha1.FindingStateOpenMuted, "")
+	r.counts(policy, 1, 0, 0, 0, 0, 0)
+
+	r.patch(f, `{"spec":{"triage":{"userStatus":"open"}}}`)
+	r.is(f, v1alpha1.FindingStateOpenMuted, "mute")
+
+	harness.Must(t, env.Client.Delete(t.Context(), policy))
+	r.is(f, v1alpha1.FindingStateOpen, "")
+	g.Expect(happened(f)).To(Equal([]string{
+		"created  open scanner/", "judged open muted mute", "triaged open active " + declared.By, "triaged active muted " + declared.By,
+		"triaged muted open " + declared.By, "judged open muted mute", "judged muted open mute",
+	}), "the history keeps all")
+	for _, transition := range f.Status.Transitions {
+		if transition.Type == v1alpha1.TransitionJudged {
+			g.Expect(transition.By).To(Equal("policy/mute"))
+			g.Expect(transition.Author).To(Equal(policy.Spec.By), "who wrote the policy is in the history")
+		}
+	}
+}
+
+func TestANewFindingArrivesMuted(t *testing.T) {
+	g, r := NewWithT(t), running(t)
+	policy := r.declares("mute", "finding.ruleID == 'G1'", nil)
+	r.says(policy, v1alpha1.ReasonNeverMatched, ok)
+	g.Expect(policy.Status.LastMatchedAt).To(BeNil())
+
+	f := r.finds("f-1", "G1")
+	r.is(f, v1alpha1.FindingStateOpenMuted, "mute")
+	g.Expect(happened(f)).To(Equal([]string{"created  open_muted scanner/", "judged open muted mute"}), "it was open before")
+	g.Expect(f.Status.Transitions[1].At).To(Equal(f.Status.Transitions[0].At), "both are of one write")
+	r.counts(policy, 1, 1, 0, 0, 0, 0)
+	r.says(policy, v1alpha1.ReasonInForce, ok)
+	g.Expect(policy.Status.LastMatchedAt.Time).To(BeTemporally("==", f.CreationTimestamp.Time))
+}
+
+func TestAPolicyThatChangesNothingWritesNothing(t *testing.T) {
+	g, r := NewWithT(t), running(t)
+	muted, other := r.finds("f-1", "G1"), r.finds("f-2", "G2")
+	r.declares("mute", "finding.ruleID == 'G1'", nil)
+	r.is(muted, v1alpha1.FindingStateOpenMuted, "mute")
+	r.is(other, v1alpha1.FindingStateOpen, "")
+	versions := []string{muted.ResourceVersion, other.ResourceVersion}
+
+	second := r.declares("same", "finding.ruleID == 'G1'", nil)
+	r.says(second, v1alpha1.ReasonShadowed, ok)
+	r.counts(second, 1, 0, 0, 1, 0, 0)
+	g.Expect(second.Status.ShadowedBy).To(Equal([]v1alpha1.ResourceName{"mute"}))
+	quiet := second.ResourceVersion
+	marker := r.finds("f-3", "G2") // what is created later is reconciled later
+	r.is(marker, v1alpha1.FindingStateOpen, "")
+	for i, f := range []*v1alpha1.Finding{muted, other} {
+		g.Expect(testenv.Get(t, g, env, f).ResourceVersion).To(Equal(versions[i]), f.Name+" was written")
+	}
+
+	// The policies look again once the finding is counted; they find what they have found before.
+	third := r.declares("z", "finding.ruleID == 'G2'", nil)
+	r.counts(third, 2, 2, 0, 0, 0, 0)
+	g.Expect(testenv.Get(t, g, env, second).ResourceVersion).To(Equal(quiet), "the same counts were written again")
+}
+
+func TestTheHighestPriorityDecidesAndAChangedPolicyDecidesAnew(t *testing.T) {
+	g, r := NewWithT(t), running(t)
+	f := r.finds("f-1", "G1")
+	low := r.declares("a-mutes", "finding.ruleID == 'G1'", nil)
+	r.is(f, v1alpha1.FindingStateOpenMuted, "a-mutes")
+	high := r.declares("z-confirms", "finding.ruleID.startsWith('G')", func(s *v1alpha1.TriagePolicySpec) {
+		s.Priority, s.Set = 5, v1alpha1.PolicyDecision{UserStatus: "active"}
+	})
+	r.is(f, v1alpha1.FindingStateOpen, "z-confirms")
+	r.says(low, v1alpha1.ReasonShadowed, ok)
+	g.Expect(low.Status.ShadowedBy).To(Equal([]v1alpha1.ResourceName{"z-confirms"}))
+
+	r.patch(low, `{"spec":{"priority":6}}`)
+	r.is(f, v1alpha1.FindingStateOpenMuted, "a-mutes")
+	r.says(high, v1alpha1.ReasonShadowed, ok)
+	r.patch(low, `{"spec":{"match":"finding.ruleID == 'G2'"}}`)
+	r.is(f, v1alpha1.FindingStateOpen, "z-confirms")
+	r.patch(high, `{"spec":{"mode":"Preview"}}`)
+	r.is(f, v1alpha1.FindingStateOpen, "")
+	r.says(high, v1alpha1.ReasonPreview, ok)
+	r.counts(high, 1, 0, 1, 0, 0, 0)
+}
+
+func TestATypoKeepsTheLastGenerationInForce(t *testing.T) {
+	g, r := NewWithT(t), running(t)
+	f := r.finds("f-1", "G1")
+	policy := r.declares("mute", "finding.ruleID == 'G1'", nil)
+	r.is(f, v1alpha1.FindingStateOpenMuted, "mute")
+	r.says(policy, v1alpha1.ReasonInForce, ok)
+
+	r.patch(policy, `{"spec":{"match":"true &&\n  finding.rulID == 'G1'"}}`)
+	r.says(policy, v1alpha1.ReasonEarlierGeneration, v1alpha1.ReasonNotCompiled)
+	g.Expect(v1alpha1.FindCondition(policy.Status.Conditions, v1alpha1.ConditionCompiled).Message).To(
+		ContainSubstring("line 2, column 10: undefined field 'rulID'"))
+	g.Expect(policy.Status.InForce.Generation).To(BeEquivalentTo(1))
+	another := r.finds("f-2", "G1")
+	r.is(another, v1alpha1.FindingStateOpenMuted, "mute")
+	r.is(f, v1alpha1.FindingStateOpenMuted, "mute")
+	r.counts(policy, 2, 2, 0, 0, 0, 0)
+
+	r.patch(policy, `{"spec":{"mode":"Preview"}}`) // who turns it off means it, typo or not
+	r.is(f, v1alpha1.FindingStateOpen, "")
+	r.patch(policy, `{"spec":{"mode":"Apply","match":"finding.ruleID == 'G2'"}}`)
+	r.is(f, v1alpha1.FindingStateOpen, "")
+	r.says(policy, v1alpha1.ReasonInForce, ok)
+
+	never := r.declares("never", "finding.rulID == 'G1'", nil)
+	r.says(never, v1alpha1.ReasonNotCompiled, v1alpha1.ReasonNotCompiled)
+	g.Expect(never.Status.InForce).To(BeNil())
+}
+
+func TestTooManyStopThePolicy(t *testing.T) {
+	g, r := NewWithT(t), running(t)
+	for i := range 3 {
+		r.is(r.finds(fmt.Sprintf("f-%d", i), "G1"), v1alpha1.FindingStateOpen, "")
+	}
+	first := r.finds("g-1", "G2")
+	two := func(s *v1alpha1.TriagePolicySpec) { s.MaxFindings = 2 }
+	wide := r.declares("wide", "finding.ruleID == 'G1'", two)
+	r.says(wide, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany)
+	r.counts(wide, 3, 0, 3, 0, 0, 0)
+
+	narrow := r.declares("narrow", "finding.ruleID == 'G2'", two)
+	r.is(first, v1alpha1.FindingStateOpenMuted, "narrow")
+	r.patch(narrow, `{"spec":{"match":"true"}}`)
+	r.says(narrow, v1alpha1.ReasonEarlierGeneration, v1alpha1.ReasonTooMany)
+	r.is(first, v1alpha1.FindingStateOpenMuted, "narrow")
+	r.patch(narrow, `{"spec":{"match":"finding.ruleID == 'G2'"}}`)
+	r.says(narrow, v1alpha1.ReasonInForce, ok)
+	for i := range 2 {
+		r.finds(fmt.Sprintf("h-%d", i), "G2")
+	}
+	r.says(narrow, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany)
+	r.is(first, v1alpha1.FindingStateOpen, "")
+	g.Expect(narrow.Status.InForce).To(BeNil())
+	harness.Must(t, env.Client.Delete(t.Context(), builder.Finding("h-1").In(r.namespace).Build()))
+	r.counts(narrow, 2, 0, 2, 0, 0, 0)
+	g.Expect(narrow.Status.InForce).To(BeNil(), "it comes back only once well below its limit")
+	r.patch(narrow, `{"spec":{"maxFindings":3}}`)
+	r.is(first, v1alpha1.FindingStateOpenMuted, "narrow")
+}
+
+func TestAPreviewWritesNothingToFindings(t *testing.T) {
+	g, r := NewWithT(t), running(t)
+	f, decided := r.finds("f-1", "G1"), r.finds("f-2", "G1")
+	r.patch(decided, `{"spec":{"triage":{"userStatus":"active"}}}`)
+	r.is(f, v1alpha1.FindingStateOpen, "")
+	r.is(decided, v1alpha1.FindingStateOpen, "")
+	versions := []string{f.ResourceVersion, decided.ResourceVersion}
+	policy := r.declares("look", "finding.ruleID == 'G1'", func(s *v1alpha1.TriagePolicySpec) { s.Mode = "" })
+	r.counts(policy, 2, 0, 1, 0, 1, 0)
+	r.says(policy, v1alpha1.ReasonPreview, ok)
+	g.Expect(policy.Status.Samples).To(Equal([]v1alpha1.ResourceName{"f-1", "f-2"}))
+	marker := r.finds("f-3", "G2")
+	r.is(marker, v1alpha1.FindingStateOpen, "")
+	for i, f := range []*v1alpha1.Finding{f, decided} {
+		g.Expect(testenv.Get(t, g, env, f).ResourceVersion).To(Equal(versions[i]), f.Name+" was written")
+	}
+}
+
+func TestAFailingEvaluationIsShownAndStopsNoOtherPolicy(t *testing.T) {
+	g, r := NewWithT(t), running(t)
+	failing := r.declares("a-fails", "finding.score < 4.0", func(s *v1alpha1.TriagePolicySpec) { s.Priority = 1000 })
+	r.declares("b-mutes", "finding.ruleID == 'G1'", nil)
+	f := r.finds("f-1", "G1")
+	r.is(f, v1alpha1.FindingStateOpenMuted, "b-mutes")
+	r.counts(failing, 0, 0, 0, 0, 0, 1)
+	g.Expect(*failing.Status.Failure).To(Equal(v1alpha1.PolicyFailure{Finding: "f-1", Message: "no such key: score"}))
+}
+
+func TestAProjectsFactsAreFactsOfItsFindings(t *testing.T) {
+	r := running(t)
+	f := r.finds("f-1", "G1")
+	r.declares("payments", "project.owner == 'payments'", nil)
+	r.is(f, v1alpha1.FindingStateOpen, "")
+	project := builder.Project("proj").In(r.namespace).Build()
+	r.patch(project, `{"spec":{"owner":"payments"}}`)
+	r.is(f, v1alpha1.FindingStateOpenMuted, "payments")
+	r.patch(project, `{"spec":{"owner":"others"}}`)
+	r.is(f, v1alpha1.FindingStateOpen, "")
+}
+
+func TestPoliciesDecideInTheirOwnNamespaceAlone(t *testing.T) {
+	r := running(t)
+	other := newRoom(t)
+	r.declares("mute", "true", nil)
+	f, elsewhere := r.finds("f-1", "G1"), other.finds("f-1", "G1")
+	r.is(f, v1alpha1.FindingStateOpenMuted, "mute")
+	other.is(elsewhere, v1alpha1.FindingStateOpen, "")
+}
+
+func TestARestartKeepsVerdictsAndWritesNothing(t *testing.T) {
+	g := NewWithT(t)
+	stop := controllertest.Start(t, env, finding.SetupWithManager, SetupWithManager)
+	r := newRoom(t)
+	f := r.finds("f-1", "G1")
+	policy := r.declares("mute", "true", nil)
+	r.is(f, v1alpha1.FindingStateOpenMuted, "mute")
+	r.counts(policy, 1, 1, 0, 0, 0, 0)
+	r.says(policy, v1alpha1.ReasonInForce, ok)
+	stop()
+	versions := []string{f.ResourceVersion, policy.ResourceVersion}
+	controllertest.Start(t, env, finding.SetupWithManager, SetupWithManager)
+	marker := r.finds("f-2", "G1")
+	r.is(marker, v1alpha1.FindingStateOpenMuted, "mute")
+	g.Expect(testenv.Get(t, g, env, f).ResourceVersion).To(Equal(versions[0]), "the finding was written")
+	g.Expect(versions[1]).NotTo(BeEmpty())
+}
+
+func TestAPolicyBeginsAndEndsAtItsSecond(t *testing.T) {
+	g, r := NewWithT(t), newRoom(t)
+	begin := time.Now().Truncate(time.Second)
+	from, until := begin.Add(time.Minute), begin.Add(90*time.Minute)
+	r.finds("f-1", "G1")
+	policy := r.declares("mute", "finding.ruleID == 'G1'", func(s *v1alpha1.TriagePolicySpec) {
+		s.ValidFrom, s.ValidUntil = ptr.To(v1alpha1.NewTime(from)), ptr.To(v1alpha1.NewTime(until))
+	})
+	clock, c := clocktesting.NewFakePassiveClock(begin), env.AsController(t)
+	reconciler := newReconciler(reconcile.Base{Client: c, Live: c, Clock: clock})
+	at := func(now time.Time) (again time.Duration) {
+		t.Helper()
+		clock.SetTime(now)
+		result, err := reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(policy)})
+		g.Expect(err).NotTo(HaveOccurred())
+		testenv.Get(t, g, env, policy)
+		return result.RequeueAfter
+	}
+	g.Expect(at(begin)).To(Equal(time.Minute))
+	g.Expect(reason(policy, v1alpha1.ConditionInForce)).To(Equal(v1alpha1.ReasonNotYetValid))
+	g.Expect([]int32{policy.Status.Applied, policy.Status.WouldApply}).To(Equal([]int32{0, 1}))
+	g.Expect(at(from.Add(-time.Millisecond))).To(Equal(time.Millisecond))
+	g.Expect(policy.Status.InForce).To(BeNil())
+	g.Expect(at(from)).To(Equal(longestWait), "it looks at the clock again, in case that was put forward")
+	g.Expect(policy.Status.InForce.Generation).To(Equal(policy.Generation))
+	g.Expect(at(until.Add(-time.Minute))).To(Equal(time.Minute))
+	version := policy.ResourceVersion
+	g.Expect(at(until.Add(-time.Millisecond))).To(Equal(time.Millisecond))
+	g.Expect(policy.ResourceVersion).To(Equal(version), "it wrote before the end")
+	g.Expect(at(until)).To(BeZero())
+	g.Expect(policy.Status.InForce).To(BeNil())
+	g.Expect(reason(policy, v1alpha1.ConditionInForce)).To(Equal(v1alpha1.ReasonPolicyExpired))
+	version = policy.ResourceVersion
+	g.Expect(at(until.Add(time.Hour))).To(BeZero())
+	g.Expect(policy.ResourceVersion).To(Equal(version), "it wrote after the end")
+}
+
+func TestAPolicyThatEndsReopensWhatItMuted(t *testing.T) {
+	g, r := NewWithT(t), running(t)
+	f := r.finds("f-1", "G1")
+	until := v1alpha1.NewTime(time.Now().Add(3 * time.Second).Truncate(time.Second))
+	policy := r.declares("mute", "true", func(s *v1alpha1.TriagePolicySpec) { s.ValidUntil = &until })
+	r.is(f, v1alpha1.FindingStateOpenMuted, "mute")
+	r.is(f, v1alpha1.FindingStateOpen, "")
+	g.Expect(f.Status.UpdatedAt.Time).NotTo(BeTemporally("<", until.Time), "it ended before its second")
+	r.says(policy, v1alpha1.ReasonPolicyExpired, ok)
+}
+
+func TestAPolicyThatDependsOnTheTimeCountsEachHour(t *testing.T) {
+	g, r := NewWithT(t), newRoom(t)
+	begin := time.Now().Truncate(time.Second)
+	detected := v1alpha1.NewTime(begin)
+	env.Create(t, builder.Finding("f-1").In(r.namespace).Mutate(func(f *v1alpha1.Finding) { f.Spec.DetectedAt = &detected }).Build())
+	policy := r.declares("old", "now - finding.detectedAt >= duration('24h')", nil)
+	clock, c := clocktesting.NewFakePassiveClock(begin), env.AsController(t)
+	reconciler := newReconciler(reconcile.Base{Client: c, Live: c, Clock: clock})
+	for _, step := range []struct {
+		at   time.Duration
+		want int32
+	}{{0, 0}, {23 * time.Hour, 0}, {24 * time.Hour, 1}} {
+		clock.SetTime(begin.Add(step.at))
+		result, err := reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(policy)})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(result.RequeueAfter).To(Equal(time.Hour))
+		g.Expect(testenv.Get(t, g, env, policy).Status.Matched).To(Equal(step.want))
+	}
+}
+
+func TestEachFindingOfAHundredComesUnderThePolicyWithOneWrite(t *testing.T) {
+	g, r := NewWithT(t), running(t)
+	const n = 100
+	for i := range n {
+		r.finds(fmt.Sprintf("f-%d", i), "G1")
+	}
+	list := func() *v1alpha1.FindingList {
+		out := &v1alpha1.FindingList{}
+		g.Expect(env.Client.List(context.Background(), out, client.InNamespace(r.namespace))).To(Succeed())
+		return out
+	}
+	all := func(ready func(*v1alpha1.Finding) bool) {
+		harness.Eventually(t, func(g Gomega) {
+			for _, f := range list().Items {
+				g.Expect(ready(&f)).To(BeTrue(), f.Name)
+			}
+		})
+	}
+	all(func(f *v1alpha1.Finding) bool {
+		return v1alpha1.IsConditionTrue(f.Status.Conditions, v1alpha1.ConditionReady)
+	})
+	policy := r.declares("mute", "finding.ruleID == 'G1'", nil)
+	all(func(f *v1alpha1.Finding) bool { return findingstate.Verdict(f) != nil })
+	r.counts(policy, n, n, 0, 0, 0, 0)
+	for _, f := range list().Items {
+		g.Expect(f.Status.Transitions).To(HaveLen(2), f.Name)
+		g.Expect(f.Status.Transitions[1].Seq).To(BeEquivalentTo(2))
+	}
+	g.Expect(policy.Status.Samples).To(HaveLen(v1alpha1.MaxPolicySamples))
+	g.Expect(policy.Status.Conditions).To(HaveEach(HaveField("Status", Not(Equal(metav1.ConditionUnknown)))))
+}

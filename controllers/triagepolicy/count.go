@@ -1,0 +1,160 @@
+package triagepolicy
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
+)
+
+// tally is what one generation of a policy matches.
+type tally struct {
+	matched, decides, shadowed, overridden, failed int32
+	shadowedBy                                     map[v1alpha1.ResourceName]bool
+	failure                                        *v1alpha1.PolicyFailure
+	samples                                        []v1alpha1.ResourceName
+	newest                                         time.Time
+	// full: the policy is not in force, and as many others are as may be.
+	full bool
+	// stopped: this generation matched too many findings when it was counted last.
+	stopped bool
+}
+
+// maxInForce is how many policies may be in force in an organization: each is evaluated for each finding that changes.
+const maxInForce = 100
+
+// limit is how many findings a policy may match. One that was stopped has to fall well below: else each finding that
+// comes and goes could reopen and mute thousands.
+func (t *tally) limit(spec *v1alpha1.TriagePolicySpec) int32 {
+	if t.stopped {
+		return spec.Limit() * 9 / 10
+	}
+	return spec.Limit()
+}
+
+// compile compiles the spec as it is declared.
+func (r *Reconciler) compile(_ context.Context, s *scope) error {
+	program, err := r.policies.Compile(s.Object.Spec.Match)
+	if _, wrong := rules.IsCompileError(err); err != nil && !wrong {
+		return err
+	}
+	if s.wrong = err; err == nil {
+		s.declared = &rules.Policy{Name: v1alpha1.ResourceName(s.Object.Name), Spec: &s.Object.Spec, Program: program}
+	}
+	return nil
+}
+
+// inForce is the generation that decides by now; nil where none does.
+func (r *Reconciler) inForce(s *scope) *rules.Policy {
+	in := s.Object.Status.InForce
+	if in == nil {
+		return nil
+	}
+	program, err := r.policies.Compile(in.Spec.Match)
+	if err != nil {
+		return nil
+	}
+	return &rules.Policy{Name: v1alpha1.ResourceName(s.Object.Name), Spec: &in.Spec, Program: program}
+}
+
+// count evaluates the policy over all findings of the namespace that are not closed. Where the declared generation is
+// not the one in force, both are counted: the earlier one may have to stay, and may match too many by now.
+func (r *Reconciler) count(ctx context.Context, s *scope) error {
+	began := r.Clock.Now()
+	defer func() { r.lastCount.Store(int64(r.Clock.Since(began))) }()
+	others, err := r.policies.InForce(ctx, s.Object.Namespace)
+	if err != nil {
+		return err
+	}
+	others = slices.DeleteFunc(others, func(p rules.Policy) bool { return string(p.Name) == s.Object.Name })
+	s.counted.full = s.Object.Status.InForce == nil && len(others) >= maxInForce
+	if in := v1alpha1.FindCondition(s.Object.Status.Conditions, v1alpha1.ConditionInForce); in != nil {
+		s.counted.stopped = in.Reason == v1alpha1.ReasonTooMany && in.ObservedGeneration == s.Object.Generation
+	}
+	list := &v1alpha1.FindingList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(s.Object.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the findings: %w", err)
+	}
+	earlier := r.inForce(s)
+	if s.declared != nil && earlier != nil && earlier.Spec.Match == s.declared.Spec.Match {
+		earlier = nil // what matches is the same
+	}
+	for i := range list.Items {
+		finding := &list.Items[i]
+		if finding.Spec.Closed != nil {
+			continue
+		}
+		facts, err := r.policies.Facts(ctx, finding)
+		if err != nil {
+			return err
+		}
+		s.counted.add(s.declared, others, facts, s.Now)
+		s.earlier.add(earlier, others, facts, s.Now)
+	}
+	if s.declared == nil {
+		s.counted = s.earlier
+	}
+	return nil
+}
+
+// add evaluates one policy over one finding, as if the policy were in force.
+func (t *tally) add(policy *rules.Policy, others []rules.Policy, facts *rules.Facts, now time.Time) {
+	if policy == nil {
+		return
+	}
+	matched, err := policy.Program.Matches(facts, now)
+	name := v1alpha1.ResourceName(facts.Finding.Name)
+	if err != nil {
+		t.failed++
+		if t.failure == nil || name < t.failure.Finding {
+			t.failure = &v1alpha1.PolicyFailure{Finding: name, Message: rules.Failure(err)}
+		}
+		return
+	}
+	if !matched {
+		return
+	}
+	t.matched++
+	t.sample(name)
+	if created := facts.Finding.CreationTimestamp.Time; created.After(t.newest) {
+		t.newest = created
+	}
+	switch status := findingstate.UserStatus(facts.Finding); {
+	case status == v1alpha1.UserStatus(policy.Spec.Set.UserStatus): // a person says the same
+	case status != v1alpha1.UserStatusOpen:
+		t.overridden++
+	default:
+		t.addUndecided(policy, others, facts, now)
+	}
+}
+
+func (t *tally) addUndecided(policy *rules.Policy, others []rules.Policy, facts *rules.Facts, now time.Time) {
+	before, _ := slices.BinarySearchFunc(others, *policy, rules.InOrder)
+	by := rules.First(others[:before], facts, now)
+	if by == nil {
+		t.decides++
+		return
+	}
+	t.shadowed++
+	if t.shadowedBy == nil {
+		t.shadowedBy = map[v1alpha1.ResourceName]bool{}
+	}
+	t.shadowedBy[by.Name] = true
+}
+
+// sample keeps the names that come first, so that the status changes only if one of those does.
+func (t *tally) sample(name v1alpha1.ResourceName) {
+	at, _ := slices.BinarySearchFunc(t.samples, name, cmp.Compare[v1alpha1.ResourceName])
+	if at == v1alpha1.MaxPolicySamples {
+		return
+	}
+	t.samples = slices.Insert(t.samples, at, name)
+	t.samples = t.samples[:min(len(t.samples), v1alpha1.MaxPolicySamples)]
+}

@@ -1,0 +1,84 @@
+package triagepolicy
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// numbers are what the policies' statuses say, as they were last looked at. They are added up when they are asked for:
+// no figure names a policy, of which there may be any number.
+type numbers struct {
+	policiesBy, findingsBy *prometheus.Desc
+
+	mu       sync.Mutex
+	policies map[types.NamespacedName]v1alpha1.TriagePolicyStatus
+}
+
+// theNumbers belong to the process, as the registry does.
+var theNumbers = newNumbers(metrics.Registry)
+
+// reasons are those of the condition InForce, each of which is shown though no policy has it.
+var reasons = []string{
+	v1alpha1.ReasonInForce, v1alpha1.ReasonEarlierGeneration, v1alpha1.ReasonNeverMatched, v1alpha1.ReasonShadowed,
+	v1alpha1.ReasonPreview, v1alpha1.ReasonNotYetValid, v1alpha1.ReasonPolicyExpired, v1alpha1.ReasonTooMany,
+	v1alpha1.ReasonNotCompiled,
+}
+
+func newNumbers(registry prometheus.Registerer) *numbers {
+	n := &numbers{
+		policiesBy: prometheus.NewDesc("findings_triage_policies",
+			"Triage policies by the reason of their condition InForce.", []string{"reason"}, nil),
+		findingsBy: prometheus.NewDesc("findings_triage_policy_findings",
+			"Findings that triage policies match, by what comes of it; a finding counts for each policy.",
+			[]string{"outcome"}, nil),
+		policies: map[types.NamespacedName]v1alpha1.TriagePolicyStatus{},
+	}
+	registry.MustRegister(n)
+	return n
+}
+
+func (n *numbers) note(name types.NamespacedName, policy *v1alpha1.TriagePolicy) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.policies[name] = *policy.Status.DeepCopy()
+}
+
+func (n *numbers) forget(name types.NamespacedName) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.policies, name)
+}
+
+// Describe names the metrics.
+func (n *numbers) Describe(out chan<- *prometheus.Desc) {
+	out <- n.policiesBy
+	out <- n.findingsBy
+}
+
+// Collect adds the figures up.
+func (n *numbers) Collect(out chan<- prometheus.Metric) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	by := map[string]float64{}
+	var applied, shadowed, overridden, failed float64
+	for _, status := range n.policies {
+		if in := v1alpha1.FindCondition(status.Conditions, v1alpha1.ConditionInForce); in != nil {
+			by[in.Reason]++
+		}
+		applied, shadowed = applied+float64(status.Applied), shadowed+float64(status.Shadowed)
+		overridden, failed = overridden+float64(status.Overridden), failed+float64(status.Failed)
+	}
+	for _, reason := range reasons {
+		out <- prometheus.MustNewConstMetric(n.policiesBy, prometheus.GaugeValue, by[reason], reason)
+	}
+	for outcome, value := range map[string]float64{
+		"applied": applied, "shadowed": shadowed, "overridden": overridden, "failed": failed,
+	} {
+		out <- prometheus.MustNewConstMetric(n.findingsBy, prometheus.GaugeValue, value, outcome)
+	}
+}

@@ -1,0 +1,200 @@
+package triagepolicy
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
+)
+
+// putInForce records which generation decides: the declared one where it may, else the last that might. It comes back
+// when a policy begins or ends, and each hour where the expression depends on the time.
+func (r *Reconciler) putInForce(_ context.Context, s *scope) error {
+	policy := s.Object
+	s.Status.ObservedGeneration = policy.Generation
+	if s.declared != nil && why(s.declared.Spec, &s.counted, s.Now) == "" {
+		s.Status.InForce = &v1alpha1.PolicyInForce{Generation: policy.Generation, Spec: policy.Spec}
+	} else if !r.earlierMay(s) {
+		s.Status.InForce = nil
+	}
+	for _, spec := range specs(s) {
+		s.RequeueAfter(min(rules.UntilNext(spec, s.Now), longestWait))
+		if program, err := r.policies.Compile(spec.Match); err == nil && program.UsesNow() {
+			s.RequeueAfter(longestWait)
+		}
+	}
+	return nil
+}
+
+// specs are those that time can change something about.
+func specs(s *scope) []*v1alpha1.TriagePolicySpec {
+	out := []*v1alpha1.TriagePolicySpec{&s.Object.Spec}
+	if in := s.Status.InForce; in != nil {
+		out = append(out, &in.Spec)
+	}
+	return out
+}
+
+// why says why a spec may not decide; "" where it may.
+func why(spec *v1alpha1.TriagePolicySpec, counted *tally, now time.Time) string {
+	window := rules.WindowOf(spec, now)
+	switch {
+	case window == rules.Expired:
+		return v1alpha1.ReasonPolicyExpired
+	case spec.Mode != v1alpha1.PolicyApply:
+		return v1alpha1.ReasonPreview
+	case window == rules.NotYetValid:
+		return v1alpha1.ReasonNotYetValid
+	case counted.full, counted.matched > counted.limit(spec):
+		return v1alpha1.ReasonTooMany
+	default:
+		return ""
+	}
+}
+
+// earlierMay reports whether the generation in force stays so though another is declared: only where that is wrong by
+// mistake, and not where somebody means it.
+func (r *Reconciler) earlierMay(s *scope) bool {
+	in := s.Object.Status.InForce
+	if in == nil || in.Generation == s.Object.Generation {
+		return false
+	}
+	if meant := why(&s.Object.Spec, &s.counted, s.Now); meant != "" && meant != v1alpha1.ReasonTooMany {
+		return false // whether it compiles or not
+	}
+	if s.declared != nil && why(s.declared.Spec, &s.counted, s.Now) == "" {
+		return false
+	}
+	counted := &s.earlier
+	if s.declared != nil && s.declared.Spec.Match == in.Spec.Match {
+		counted = &s.counted
+	}
+	return r.inForce(s) != nil && why(&in.Spec, counted, s.Now) == ""
+}
+
+// report records the counts and judges.
+func (r *Reconciler) report(_ context.Context, s *scope) error {
+	counted := &s.counted
+	if in := s.Status.InForce; in != nil && in.Generation != s.Object.Generation && s.declared != nil &&
+		in.Spec.Match != s.declared.Spec.Match {
+		counted = &s.earlier // what decides is shown, and the condition says what does not
+	}
+	status := s.Status
+	status.Matched, status.Shadowed, status.Overridden = counted.matched, counted.shadowed, counted.overridden
+	status.Applied, status.WouldApply = counted.decides, 0
+	if status.InForce == nil {
+		status.Applied, status.WouldApply = 0, counted.decides
+	}
+	shadowing := slices.Sorted(maps.Keys(counted.shadowedBy))
+	status.ShadowedBy = shadowing[:min(len(shadowing), v1alpha1.MaxShadowingPolicies)]
+	status.Failed, status.Failure, status.Samples = counted.failed, counted.failure, counted.samples
+	now, before := status.InForce, s.Object.Status.InForce
+	if now != nil && before != nil && now.Spec.Match != before.Spec.Match {
+		status.LastMatchedAt = nil
+	}
+	if newest := v1alpha1.NewTime(counted.newest); counted.matched > 0 && status.LastMatchedAt.Before(&newest) {
+		status.LastMatchedAt = &newest
+	}
+	s.explain()
+	s.judgeCompiled()
+	s.judgeInForce()
+	s.judgeReady()
+	r.numbers.note(client.ObjectKeyFromObject(s.Object), s.Object)
+	return nil
+}
+
+func (s *scope) condition(kind string, is bool, reason, message string) {
+	status := metav1.ConditionFalse
+	if is {
+		status = metav1.ConditionTrue
+	}
+	v1alpha1.SetCondition(&s.Status.Conditions, v1alpha1.Condition{
+		Type: kind, Status: status, ObservedGeneration: s.Object.Generation, LastTransitionTime: v1alpha1.NewTime(s.Now),
+		Reason: reason, Message: message,
+	})
+}
+
+// maxQuoted is how much of a compiler's message a condition has room for, in characters.
+const maxQuoted = 512
+
+// quotable is the compiler's message without what would end a quotation.
+func (s *scope) quotable() string {
+	message := []rune(strings.ReplaceAll(s.wrong.Error(), `"`, "'"))
+	return string(message[:min(len(message), maxQuoted)])
+}
+
+func (s *scope) judgeCompiled() {
+	if s.wrong != nil {
+		s.condition(v1alpha1.ConditionCompiled, false, v1alpha1.ReasonNotCompiled,
+			fmt.Sprintf("The expression spec.match does not compile: %q.", s.quotable()))
+		return
+	}
+	s.condition(v1alpha1.ConditionCompiled, true, v1alpha1.ReasonCompiled, "The expression spec.match is valid.")
+}
+
+func (s *scope) judgeInForce() {
+	in, status := s.Status.InForce, s.Status
+	switch {
+	case in == nil:
+		s.condition(v1alpha1.ConditionInForce, false, s.whyNot, s.because)
+	case in.Generation != s.Object.Generation:
+		s.condition(v1alpha1.ConditionInForce, true, v1alpha1.ReasonEarlierGeneration,
+			"The generation in status.inForce decides on. "+s.because)
+	case status.Matched == 0 && status.LastMatchedAt == nil:
+		s.condition(v1alpha1.ConditionInForce, true, v1alpha1.ReasonNeverMatched,
+			"No finding that is not closed has matched yet: check spec.match, or leave it for what is to come.")
+	case status.Shadowed > 0 && status.Applied == 0:
+		s.condition(v1alpha1.ConditionInForce, true, v1alpha1.ReasonShadowed,
+			"Other policies decide about all that this one could decide about: see status.shadowedBy, and spec.priority.")
+	default:
+		s.condition(v1alpha1.ConditionInForce, true, v1alpha1.ReasonInForce,
+			"The policy decides about the findings that match and that no person has decided about.")
+	}
+}
+
+// explain says why the declared generation does not decide; whyNot stays empty where it does.
+func (s *scope) explain() {
+	if s.whyNot = v1alpha1.ReasonNotCompiled; s.wrong == nil {
+		s.whyNot = why(&s.Object.Spec, &s.counted, s.Now)
+	}
+	var because string
+	switch s.whyNot {
+	case v1alpha1.ReasonNotCompiled:
+		because = "The expression of the present spec does not compile: the condition Compiled says where it is wrong."
+	case v1alpha1.ReasonPreview:
+		because = "The mode is Preview: the status shows what the policy would decide. Set spec.mode to Apply."
+	case v1alpha1.ReasonNotYetValid:
+		because = "The time in spec.validFrom has not come."
+	case v1alpha1.ReasonPolicyExpired:
+		because = "The time in spec.validUntil has come: delete the policy, or set another end."
+	case v1alpha1.ReasonTooMany:
+		because = "More findings match the present spec than spec.maxFindings: narrow spec.match, or raise the limit."
+		if s.counted.full {
+			because = fmt.Sprintf("There are %d other policies in force in the organization, which is all there may be.", maxInForce)
+		}
+	}
+	s.because = because
+}
+
+func (s *scope) judgeReady() {
+	switch s.whyNot {
+	case v1alpha1.ReasonNotCompiled:
+		s.Judge(conditions.Verdict{
+			Stalled: true, Reason: v1alpha1.ReasonNotCompiled,
+			Message: fmt.Sprintf("The expression spec.match does not compile: %q.", s.quotable()),
+		})
+	case v1alpha1.ReasonTooMany:
+		s.Judge(conditions.Verdict{Stalled: true, Reason: v1alpha1.ReasonTooMany, Message: s.because})
+	default:
+		s.Judge(conditions.Ready("The status is that of the spec."))
+	}
+}

@@ -1,0 +1,158 @@
+package findingstate_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+)
+
+// rules says what a policy of that name decides; "" where none does.
+func rules(name string, status v1alpha1.UserStatus, comment string) findingstate.Judge {
+	return func(*v1alpha1.Finding) *v1alpha1.FindingVerdict {
+		if name == "" {
+			return nil
+		}
+		return &v1alpha1.FindingVerdict{
+			Policy: v1alpha1.ResourceName(name), UserStatus: v1alpha1.PolicyStatus(status), Reason: v1alpha1.DecisionUsedInTests,
+			Comment: comment, By: "bob",
+		}
+	}
+}
+
+func closedBy(f *v1alpha1.Finding) { f.Spec.Closed = &v1alpha1.FindingClosure{ScanID: "s-3"} }
+
+func TestAPersonOverAPolicyOverNothing(t *testing.T) {
+	none, mutes := findingstate.Judge(nil), rules("tests", v1alpha1.UserStatusMuted, "in tests")
+	active := rules("confirm", v1alpha1.UserStatusActive, "")
+	nothing := func(*v1alpha1.Finding) {}
+	steps := []struct {
+		reason string
+		change func(*v1alpha1.Finding)
+		judge  findingstate.Judge
+		want   string // state, user status, policy
+		added  string
+	}{
+		{"no policy", nothing, none, "open open -", "created  open scanner/gosec s-1"},
+		{"a policy mutes", nothing, mutes, "open_muted open tests", "judged open muted policy/tests "},
+		{"it says the same", nothing, mutes, "open_muted open tests", ""},
+		{"a person confirms: that wins", decide(v1alpha1.UserStatusActive), mutes, "open active -", "triaged open active ann "},
+		{"the person takes it back, and the policy counts again", decide(v1alpha1.UserStatusOpen), mutes, "open_muted open tests",
+			"triaged active open ann |judged open muted policy/tests "},
+		{"the scanner closes it", closedBy, mutes, "closed open -", "closed open_muted closed scanner/gosec s-3"},
+		{"it comes back muted", func(f *v1alpha1.Finding) { f.Spec.Closed = nil }, mutes, "open_muted open tests",
+			"reopened closed open_muted scanner/gosec s-1|judged open muted policy/tests s-1"},
+		{"another policy decides otherwise", nothing, active, "open open confirm", "judged muted active policy/confirm "},
+		{"a person mutes it, as nobody else does", decide(v1alpha1.UserStatusMuted), active, "open_muted muted -", "triaged open muted ann "},
+		{"no policy is left", decide(v1alpha1.UserStatusOpen), none, "open open -", "triaged muted open ann "},
+		{"a policy confirms", nothing, active, "open open confirm", "judged open active policy/confirm "},
+		{"and is removed", nothing, none, "open open -", "judged active open policy/confirm "},
+	}
+	f := imported()
+	for i, s := range steps {
+		at := now.Add(time.Duration(i) * time.Minute)
+		before, last := *f.Status.DeepCopy(), findingstate.LastSeq(&f.Status)
+		generation := f.Spec.DeepCopy()
+		s.change(f)
+		if !cmp.Equal(*generation, f.Spec) {
+			f.Generation++
+		}
+		f.Status = findingstate.Observe(f, s.judge, at)
+		policy, added := "-", []string{}
+		if v := findingstate.Verdict(f); v != nil {
+			policy = string(v.Policy)
+		}
+		for _, tr := range f.Status.Transitions {
+			if tr.Seq > last {
+				added = append(added, strings.Join([]string{string(tr.Type), tr.From, tr.To, tr.By, tr.Scan}, " "))
+				if tr.Type == v1alpha1.TransitionJudged && tr.Author != "bob" {
+					t.Errorf("%s: the author is %q", s.reason, tr.Author)
+				}
+			}
+		}
+		got := strings.Join([]string{string(findingstate.State(f)), string(findingstate.UserStatus(f)), policy}, " ")
+		if got != s.want || strings.Join(added, "|") != s.added || f.Status.State != findingstate.State(f) {
+			t.Errorf("%s: got %q and %q, want %q and %q", s.reason, got, added, s.want, s.added)
+		}
+		if moved := !f.Status.UpdatedAt.Equal(before.UpdatedAt); s.added != "" && strings.HasPrefix(s.added, "judged") && !moved {
+			t.Errorf("%s: updatedAt does not move", s.reason)
+		} else if s.added == "" && !cmp.Equal(before, f.Status) {
+			t.Errorf("%s: it writes %s", s.reason, cmp.Diff(before, f.Status))
+		}
+	}
+}
+
+func TestAVerdictSaysSinceWhenAndMovesUpdatedAt(t *testing.T) {
+	f := imported()
+	f.Status = findingstate.Observe(f, rules("p", v1alpha1.UserStatusMuted, "why"), now)
+	since := f.Status.Verdict.Since
+	if f.Status.ObservedGeneration == 0 || !since.Equal(f.Status.UpdatedAt) || f.Status.State != v1alpha1.FindingStateOpenMuted {
+		t.Fatalf("a new finding does not arrive with its verdict: %+v", f.Status)
+	}
+	if got := f.Status.Transitions; len(got) != 2 || got[1].Type != v1alpha1.TransitionJudged || got[1].Scan == "" ||
+		got[1].Comment != "why" || got[1].Reason != v1alpha1.DecisionUsedInTests {
+		t.Errorf("the transitions are %+v", got)
+	}
+	f.Generation++
+	f.Spec.Details.Title = "other"
+	later := now.Add(time.Hour)
+	f.Status = findingstate.Observe(f, rules("p", v1alpha1.UserStatusMuted, "why"), later)
+	if !f.Status.Verdict.Since.Equal(&since) {
+		t.Error("other facts, the same verdict: since moves")
+	}
+	f.Status = findingstate.Observe(f, rules("p", v1alpha1.UserStatusMuted, "another why"), later.Add(time.Minute))
+	if want := v1alpha1.NewTime(later.Add(time.Minute)); !f.Status.Verdict.Since.Equal(&want) || !f.Status.UpdatedAt.Equal(&want) {
+		t.Errorf("another comment: since %s, updated %s", f.Status.Verdict.Since, f.Status.UpdatedAt)
+	}
+}
+
+func TestTheFacadeShowsAPersonsDecisionBeforeTheControllersDo(t *testing.T) {
+	f := imported()
+	f.Status = findingstate.Observe(f, rules("p", v1alpha1.UserStatusMuted, ""), now)
+	decide(v1alpha1.UserStatusActive)(f)
+	f.Generation++
+	if findingstate.State(f) != v1alpha1.FindingStateOpen || findingstate.Verdict(f) != nil {
+		t.Error("a policy's verdict stands against the decision until the controllers look")
+	}
+}
+
+// As if it had never been: after the last policy has gone, all but the history, its numbers and the time of the last
+// change is as it is without policies.
+func TestWithoutPoliciesAllIsAsIfThereHadBeenNone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		with, without := imported(), imported()
+		for i := range rapid.IntRange(1, 8).Draw(t, "steps") {
+			at := now.Add(time.Duration(i) * time.Minute)
+			change := rapid.SampledFrom([]func(*v1alpha1.Finding){
+				func(*v1alpha1.Finding) {}, decide(v1alpha1.UserStatusActive), decide(v1alpha1.UserStatusMuted), decide(v1alpha1.UserStatusOpen),
+				closedBy, func(f *v1alpha1.Finding) { f.Spec.Closed = nil }, severity("low"),
+			}).Draw(t, "change")
+			for _, f := range []*v1alpha1.Finding{with, without} {
+				change(f)
+				f.Generation++
+			}
+			judge := rules(rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "policy"),
+				rapid.SampledFrom([]v1alpha1.UserStatus{"active", "muted"}).Draw(t, "decides"), "")
+			with.Status, without.Status = findingstate.Observe(with, judge, at), findingstate.Observe(without, nil, at)
+			if findingstate.UserStatus(with) != findingstate.UserStatus(without) {
+				t.Fatal("a policy changes the person's decision")
+			}
+			if decided := findingstate.UserStatus(with) != v1alpha1.UserStatusOpen; decided && with.Status.State != without.Status.State {
+				t.Fatal("a policy counts against a person")
+			}
+		}
+		end := now.Add(time.Hour)
+		with.Status, without.Status = findingstate.Observe(with, nil, end), findingstate.Observe(without, nil, end)
+		for _, f := range []*v1alpha1.Finding{with, without} {
+			f.Status.Transitions, f.Status.UpdatedAt = nil, nil
+		}
+		if diff := cmp.Diff(without.Status, with.Status); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}

@@ -1,0 +1,73 @@
+package triagepolicy
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+)
+
+// object is a value of one of the kinds. It reads from the facts when it is asked.
+type object struct {
+	kind  *kind
+	facts *Facts
+}
+
+// ConvertToNative fails: no function takes an object.
+func (o *object) ConvertToNative(to reflect.Type) (any, error) {
+	if to == reflect.TypeFor[*object]() {
+		return o, nil
+	}
+	return nil, fmt.Errorf("a %s is no %v", o.kind.name, to)
+}
+
+// ConvertToType is only possible to the type itself.
+func (o *object) ConvertToType(to ref.Type) ref.Val {
+	switch to {
+	case types.TypeType:
+		return o.kind.typ
+	default:
+		if to.TypeName() == o.kind.name {
+			return o
+		}
+		return types.NewErr("a %s is no %s", o.kind.name, to.TypeName())
+	}
+}
+
+// Equal reports whether both are the same member of the same finding.
+func (o *object) Equal(other ref.Val) ref.Val {
+	another, is := other.(*object)
+	return types.Bool(is && another.kind == o.kind && another.facts == o.facts)
+}
+
+// Type is that of the kind.
+func (o *object) Type() ref.Type { return o.kind.typ }
+
+// Value is the object, from which the provider's members read.
+func (o *object) Value() any { return o }
+
+// IsSet reports whether the member of that name exists and is not empty.
+func (o *object) IsSet(field ref.Val) ref.Val {
+	m, known := o.member(field)
+	return types.Bool(known && isSet(m.get(o.facts)))
+}
+
+// Get returns the member of that name.
+func (o *object) Get(index ref.Val) ref.Val {
+	if m, known := o.member(index); known {
+		if value := m.get(o.facts); value != nil {
+			return value
+		}
+	}
+	return types.NewErr("no such key: %v", index)
+}
+
+func (o *object) member(name ref.Val) (member, bool) {
+	text, is := name.(types.String)
+	if !is {
+		return member{}, false
+	}
+	m, known := o.kind.members[string(text)]
+	return m, known
+}

@@ -1,0 +1,124 @@
+package admission_test
+
+import (
+	"context"
+	"testing"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// An editor and a reporter have every standard verb on policies, so only the admission policy stops them.
+func TestWhoMayNotDecideMayNotDecideThroughAPolicy(t *testing.T) {
+	c := newCast(t, "policies")
+	may := map[who]bool{triager: true, admin: true}
+	for _, name := range everyone {
+		g := NewWithT(t)
+		check := func(what string, err error) {
+			t.Helper()
+			if may[name] {
+				g.Expect(err).NotTo(HaveOccurred(), "%s: %s", name, what)
+				return
+			}
+			g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%s: %s: %v", name, what, err)
+			if name == editor || name == reporter {
+				g.Expect(err.Error()).To(ContainSubstring("needs the verb triage on findings.appsec.dev in this namespace"), what)
+			}
+		}
+		policy := builder.TriagePolicy("p-"+string(name), "true").In(c.namespace).Build()
+		check("create", c.as(name).Create(t.Context(), policy.DeepCopy()))
+		live := applied(t.Context(), t, builder.TriagePolicy("q-"+string(name), "true").In(c.namespace).Build())
+		check("change", sendMergePatch(t.Context(), t, c.as(name), live, fragment{"spec": map[string]any{"priority": 7}}, ""))
+		check("label", sendMergePatch(t.Context(), t, c.as(name), live, label, ""))
+		check("delete", c.as(name).Delete(t.Context(), live))
+	}
+}
+
+func TestAPolicyIsSignedByWhoWroteItAndNobodySignsAsAnother(t *testing.T) {
+	g, c := NewWithT(t), newCast(t, "policies-signed")
+	policy := builder.TriagePolicy("p", "true").In(c.namespace).Build()
+	policy.Spec.By = "policy/other"
+	harness.Must(t, c.as(triager).Create(t.Context(), policy))
+	g.Expect(policy.Spec.By).To(Equal(c.members[triager].username), "the author was taken from the client")
+	for _, step := range []struct {
+		reason, spec string
+		want         who
+	}{
+		{"without another spec the signature stays", `{"by": "mallory"}`, triager},
+		{"nor can it be taken off", `{"by": null}`, triager},
+		{"another spec is another author's", `{"priority": 3}`, admin},
+		{"also with somebody else's name on it", `{"priority": 4, "by": "mallory"}`, admin},
+	} {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":`+step.spec+`}`))
+		harness.Must(t, c.as(admin).Patch(t.Context(), policy, patch))
+		g.Expect(policy.Spec.By).To(Equal(c.members[step.want].username), step.reason)
+	}
+}
+
+// A person's decision is signed with the name of whoever makes the request; no name begins with policy/ unless the cluster's
+// own authentication says so.
+func TestNobodyWritesAPersonsDecisionAsAPolicy(t *testing.T) {
+	g, c := NewWithT(t), newCast(t, "policies-forged")
+	for _, name := range []who{triager, admin} {
+		finding := applied(t.Context(), t, builder.Finding("f-"+string(name)).In(c.namespace).Build())
+		harness.Must(t, sendMergePatch(t.Context(), t, c.as(name), finding, triage(map[string]any{"userStatus": "muted", "by": "policy/p"}), ""))
+		spec := read(t.Context(), t, finding).Object["spec"].(map[string]any)
+		g.Expect(spec["triage"].(map[string]any)["by"]).To(Equal(c.members[name].username))
+		verdict := fragment{"status": map[string]any{"verdict": map[string]any{"policy": "p", "userStatus": "muted", "since": "2026-01-01T00:00:00Z"}}}
+		err := sendMergePatch(t.Context(), t, c.as(name), finding, verdict, "status")
+		g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%s wrote a policy's verdict: %v", name, err)
+	}
+	finding := applied(t.Context(), t, builder.Finding("f-facade").In(c.namespace).Build())
+	err := sendMergePatch(t.Context(), t, c.as(facade), finding, triage(map[string]any{"userStatus": "muted", "by": "policy/p"}), "")
+	g.Expect(err).To(MatchError(ContainSubstring("spec.triage.by must be apikey/")), "the facade signs for keys alone")
+	err = sendMergePatch(t.Context(), t, c.as(controller), finding, triage(map[string]any{"userStatus": "muted"}), "")
+	g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "the controllers wrote a person's decision: %v", err)
+}
+
+// The garbage collector, which holds no verb triage, finishes what is deleted in the foreground and removes what is owned.
+func TestTheGarbageCollectorMayFinishWhatIsDeleted(t *testing.T) {
+	g, c := NewWithT(t), newCast(t, "policies-collected")
+	policy := builder.TriagePolicy("p", "true").In(c.namespace).Build()
+	harness.Must(t, env.Client.Create(t.Context(), policy))
+	harness.Must(t, env.Client.Delete(t.Context(), policy, client.PropagationPolicy(metav1.DeletePropagationForeground)))
+	config := rest.CopyConfig(env.Config)
+	config.Impersonate.UserName = "system:serviceaccount:kube-system:generic-garbage-collector"
+	collector, err := env.NewClient(config)
+	harness.Must(t, err)
+	finalizers := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	g.Expect(client.IgnoreNotFound(collector.Patch(t.Context(), policy, finalizers))).To(Succeed())
+	g.Expect(apierrors.IsNotFound(env.Client.Get(t.Context(), client.ObjectKeyFromObject(policy), policy))).To(BeTrue())
+
+	owned := builder.TriagePolicy("q", "true").In(c.namespace).Build()
+	harness.Must(t, env.Client.Create(t.Context(), owned))
+	spec := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"priority":7}}`))
+	g.Expect(apierrors.IsForbidden(collector.Patch(t.Context(), owned.DeepCopy(), spec))).To(BeTrue(), "it decides nothing")
+	g.Expect(collector.Delete(t.Context(), owned)).To(Succeed())
+}
+
+// The namespace's removal is Kubernetes' own, which holds no verb triage.
+func TestANamespaceThatIsRemovedTakesItsPoliciesAlong(t *testing.T) {
+	g := NewWithT(t)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-policies-removed"}}
+	harness.Must(t, env.Client.Create(t.Context(), namespace))
+	policy := builder.TriagePolicy("p", "true").In(namespace.Name).Build()
+	harness.Must(t, env.Client.Create(t.Context(), policy))
+	config, err := env.Member(context.Background(), namespace.Name, "remover", newRole(t, "test-editor"))
+	harness.Must(t, err)
+	remover, err := env.NewClient(config)
+	harness.Must(t, err)
+	g.Expect(apierrors.IsForbidden(remover.Delete(t.Context(), policy))).To(BeTrue(), "who may not decide removed a policy")
+	harness.Must(t, env.Client.Delete(t.Context(), namespace))
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(client.IgnoreNotFound(remover.Delete(t.Context(), policy.DeepCopy()))).To(Succeed())
+		g.Expect(apierrors.IsNotFound(env.Client.Get(t.Context(), client.ObjectKeyFromObject(policy), policy))).To(BeTrue())
+	})
+}
