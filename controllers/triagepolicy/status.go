@@ -179,7 +179,7 @@ func (s *scope) explain() {
 	case v1alpha1.ReasonTooMany:
 		because = "More findings match the present spec than spec.maxFindings: narrow spec.match, or raise the limit."
 		if s.counted.full {
-			because = fmt.Sprintf("There are %d other policies in force in the organization, which is all there may be.", maxInForce)
+			because = "A hundred other policies are in force in the organization, which is all there may be."
 		}
 	}
 	s.because = because
