@@ -25,8 +25,8 @@ func InOrder(a, b Policy) int {
 	return cmp.Or(cmp.Compare(b.Spec.Priority, a.Spec.Priority), cmp.Compare(a.Name, b.Name))
 }
 
-// First returns the first of the policies, which are in their order, that matches: it decides. Nil if none does. One whose
-// evaluation fails does not match.
+// First returns the first of the policies, which are in their order, that matches: it decides. Nil if none does. One
+// whose evaluation fails does not match.
 func First(policies []Policy, facts *Facts, now time.Time) *Policy {
 	for i := range policies {
 		if matched, err := policies[i].matches(facts, now); err == nil && matched {
