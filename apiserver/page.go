@@ -10,6 +10,10 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 )
 
+// fromStore are the lists that are read where they are stored: the revision of the read model does not say whether a
+// page of them is as it was.
+var fromStore = []string{"listTriageOperations", "listTriageOperationFindings"}
+
 // performList runs the operation of a list, unless the page is ready.
 func (r *router) performList(id string, handle handlers.Handle) gin.HandlerFunc {
 	anew := perform(handle)

@@ -117,7 +117,7 @@ func (r *router) addOperations(api *gin.RouterGroup, described map[string]*opena
 			return fmt.Errorf("operation %q is described in openapi.yaml and not served; run make generate", id)
 		}
 		do := perform(handle)
-		if contract.IsList() {
+		if contract.IsList() && !slices.Contains(fromStore, id) {
 			do = r.performList(id, handle)
 		}
 		path, segments := ginPath(contract.Path)

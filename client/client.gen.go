@@ -386,6 +386,39 @@ func (e GivenReason) Valid() bool {
 	}
 }
 
+// Defines values for GivenTriageReason.
+const (
+	GivenTriageReasonAcceptedRisk       GivenTriageReason = "accepted-risk"
+	GivenTriageReasonDuplicate          GivenTriageReason = "duplicate"
+	GivenTriageReasonFalsePositive      GivenTriageReason = "false-positive"
+	GivenTriageReasonMitigatedElsewhere GivenTriageReason = "mitigated-elsewhere"
+	GivenTriageReasonNotReachable       GivenTriageReason = "not-reachable"
+	GivenTriageReasonUsedInTests        GivenTriageReason = "used-in-tests"
+	GivenTriageReasonWillNotFix         GivenTriageReason = "will-not-fix"
+)
+
+// Valid indicates whether the value is a known member of the GivenTriageReason enum.
+func (e GivenTriageReason) Valid() bool {
+	switch e {
+	case GivenTriageReasonAcceptedRisk:
+		return true
+	case GivenTriageReasonDuplicate:
+		return true
+	case GivenTriageReasonFalsePositive:
+		return true
+	case GivenTriageReasonMitigatedElsewhere:
+		return true
+	case GivenTriageReasonNotReachable:
+		return true
+	case GivenTriageReasonUsedInTests:
+		return true
+	case GivenTriageReasonWillNotFix:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Level.
 const (
 	LevelHigh   Level = "high"
@@ -503,6 +536,144 @@ func (e Severity) Valid() bool {
 	case SeverityLow:
 		return true
 	case SeverityMedium:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TriageOperationDecisionUserStatus.
+const (
+	TriageOperationDecisionUserStatusActive      TriageOperationDecisionUserStatus = "active"
+	TriageOperationDecisionUserStatusLessThannil TriageOperationDecisionUserStatus = "<nil>"
+	TriageOperationDecisionUserStatusMuted       TriageOperationDecisionUserStatus = "muted"
+	TriageOperationDecisionUserStatusOpen        TriageOperationDecisionUserStatus = "open"
+)
+
+// Valid indicates whether the value is a known member of the TriageOperationDecisionUserStatus enum.
+func (e TriageOperationDecisionUserStatus) Valid() bool {
+	switch e {
+	case TriageOperationDecisionUserStatusActive:
+		return true
+	case TriageOperationDecisionUserStatusLessThannil:
+		return true
+	case TriageOperationDecisionUserStatusMuted:
+		return true
+	case TriageOperationDecisionUserStatusOpen:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TriageOperationFiltersStale.
+const (
+	TriageOperationFiltersStaleFalse TriageOperationFiltersStale = "false"
+	TriageOperationFiltersStaleTrue  TriageOperationFiltersStale = "true"
+)
+
+// Valid indicates whether the value is a known member of the TriageOperationFiltersStale enum.
+func (e TriageOperationFiltersStale) Valid() bool {
+	switch e {
+	case TriageOperationFiltersStaleFalse:
+		return true
+	case TriageOperationFiltersStaleTrue:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TriageOperationFiltersSuppressed.
+const (
+	TriageOperationFiltersSuppressedFalse TriageOperationFiltersSuppressed = "false"
+	TriageOperationFiltersSuppressedTrue  TriageOperationFiltersSuppressed = "true"
+)
+
+// Valid indicates whether the value is a known member of the TriageOperationFiltersSuppressed enum.
+func (e TriageOperationFiltersSuppressed) Valid() bool {
+	switch e {
+	case TriageOperationFiltersSuppressedFalse:
+		return true
+	case TriageOperationFiltersSuppressedTrue:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TriageOperationFindingOutcome.
+const (
+	TriageOperationFindingOutcomeChanged     TriageOperationFindingOutcome = "changed"
+	TriageOperationFindingOutcomeConflicted  TriageOperationFindingOutcome = "conflicted"
+	TriageOperationFindingOutcomeFailed      TriageOperationFindingOutcome = "failed"
+	TriageOperationFindingOutcomeLessThannil TriageOperationFindingOutcome = "<nil>"
+	TriageOperationFindingOutcomeUnchanged   TriageOperationFindingOutcome = "unchanged"
+)
+
+// Valid indicates whether the value is a known member of the TriageOperationFindingOutcome enum.
+func (e TriageOperationFindingOutcome) Valid() bool {
+	switch e {
+	case TriageOperationFindingOutcomeChanged:
+		return true
+	case TriageOperationFindingOutcomeConflicted:
+		return true
+	case TriageOperationFindingOutcomeFailed:
+		return true
+	case TriageOperationFindingOutcomeLessThannil:
+		return true
+	case TriageOperationFindingOutcomeUnchanged:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TriageOperationPhase.
+const (
+	TriageOperationPhaseCompleted TriageOperationPhase = "completed"
+	TriageOperationPhaseFailed    TriageOperationPhase = "failed"
+	TriageOperationPhasePreview   TriageOperationPhase = "preview"
+	TriageOperationPhaseRunning   TriageOperationPhase = "running"
+	TriageOperationPhaseSelecting TriageOperationPhase = "selecting"
+)
+
+// Valid indicates whether the value is a known member of the TriageOperationPhase enum.
+func (e TriageOperationPhase) Valid() bool {
+	switch e {
+	case TriageOperationPhaseCompleted:
+		return true
+	case TriageOperationPhaseFailed:
+		return true
+	case TriageOperationPhasePreview:
+		return true
+	case TriageOperationPhaseRunning:
+		return true
+	case TriageOperationPhaseSelecting:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TriageOutcome.
+const (
+	TriageOutcomeChanged    TriageOutcome = "changed"
+	TriageOutcomeConflicted TriageOutcome = "conflicted"
+	TriageOutcomeFailed     TriageOutcome = "failed"
+	TriageOutcomeUnchanged  TriageOutcome = "unchanged"
+)
+
+// Valid indicates whether the value is a known member of the TriageOutcome enum.
+func (e TriageOutcome) Valid() bool {
+	switch e {
+	case TriageOutcomeChanged:
+		return true
+	case TriageOutcomeConflicted:
+		return true
+	case TriageOutcomeFailed:
+		return true
+	case TriageOutcomeUnchanged:
 		return true
 	default:
 		return false
@@ -1043,6 +1214,39 @@ func (e ListScansParamsOrder) Valid() bool {
 	}
 }
 
+// Defines values for ListTriageOperationsParamsSort.
+const (
+	ListTriageOperationsParamsSortCreatedAt ListTriageOperationsParamsSort = "created_at"
+)
+
+// Valid indicates whether the value is a known member of the ListTriageOperationsParamsSort enum.
+func (e ListTriageOperationsParamsSort) Valid() bool {
+	switch e {
+	case ListTriageOperationsParamsSortCreatedAt:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListTriageOperationsParamsOrder.
+const (
+	ListTriageOperationsParamsOrderAsc  ListTriageOperationsParamsOrder = "asc"
+	ListTriageOperationsParamsOrderDesc ListTriageOperationsParamsOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the ListTriageOperationsParamsOrder enum.
+func (e ListTriageOperationsParamsOrder) Valid() bool {
+	switch e {
+	case ListTriageOperationsParamsOrderAsc:
+		return true
+	case ListTriageOperationsParamsOrderDesc:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListWebhookDeliveriesParamsSort.
 const (
 	ListWebhookDeliveriesParamsSortCreatedAt ListWebhookDeliveriesParamsSort = "created_at"
@@ -1090,8 +1294,11 @@ const (
 	FindingTriaged      ListWebhookDeliveriesParamsEvent = "finding.triaged"
 	FindingUnsuppressed ListWebhookDeliveriesParamsEvent = "finding.unsuppressed"
 	FindingUpdated      ListWebhookDeliveriesParamsEvent = "finding.updated"
+	ReviewIssueExpired  ListWebhookDeliveriesParamsEvent = "review_issue.expired"
+	ReviewIssueJudged   ListWebhookDeliveriesParamsEvent = "review_issue.judged"
 	ReviewIssueOpened   ListWebhookDeliveriesParamsEvent = "review_issue.opened"
 	ReviewIssueResolved ListWebhookDeliveriesParamsEvent = "review_issue.resolved"
+	ReviewIssueTriaged  ListWebhookDeliveriesParamsEvent = "review_issue.triaged"
 	ReviewUpdated       ListWebhookDeliveriesParamsEvent = "review.updated"
 	ScanCompleted       ListWebhookDeliveriesParamsEvent = "scan.completed"
 	WebhookPing         ListWebhookDeliveriesParamsEvent = "webhook.ping"
@@ -1124,9 +1331,15 @@ func (e ListWebhookDeliveriesParamsEvent) Valid() bool {
 		return true
 	case FindingUpdated:
 		return true
+	case ReviewIssueExpired:
+		return true
+	case ReviewIssueJudged:
+		return true
 	case ReviewIssueOpened:
 		return true
 	case ReviewIssueResolved:
+		return true
+	case ReviewIssueTriaged:
 		return true
 	case ReviewUpdated:
 		return true
@@ -1376,8 +1589,9 @@ type FindingFull struct {
 	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
 	UserStatus UserStatus `json:"user_status"`
 
-	// Verdict What a TriagePolicy decided, as long as no person has decided and the scanner reports the finding. Where it is
-	// muted, `status` is open_muted; `user_status` of the finding stays open.
+	// Verdict What a person decided about the same result in a pull request, else a TriagePolicy, as long as no person has
+	// decided about the finding and the scanner reports it. Where it is muted, `status` is open_muted; `user_status` of
+	// the finding stays open.
 	Verdict FindingVerdict `json:"verdict"`
 }
 
@@ -1498,8 +1712,9 @@ type FindingRest struct {
 	// Reason Why the finding was decided about so; null where nobody said.
 	Reason *DecisionReason `json:"reason"`
 
-	// Verdict What a TriagePolicy decided, as long as no person has decided and the scanner reports the finding. Where it is
-	// muted, `status` is open_muted; `user_status` of the finding stays open.
+	// Verdict What a person decided about the same result in a pull request, else a TriagePolicy, as long as no person has
+	// decided about the finding and the scanner reports it. Where it is muted, `status` is open_muted; `user_status` of
+	// the finding stays open.
 	Verdict FindingVerdict `json:"verdict"`
 }
 
@@ -1753,13 +1968,14 @@ type FindingV2Update struct {
 	UserStatus *UserStatus `json:"user_status,omitempty"`
 }
 
-// FindingVerdict What a TriagePolicy decided, as long as no person has decided and the scanner reports the finding. Where it is
-// muted, `status` is open_muted; `user_status` of the finding stays open.
+// FindingVerdict What a person decided about the same result in a pull request, else a TriagePolicy, as long as no person has
+// decided about the finding and the scanner reports it. Where it is muted, `status` is open_muted; `user_status` of
+// the finding stays open.
 type FindingVerdict struct {
-	// By Who had written the policy when it decided.
+	// By Who decided in the pull request, or had written the policy when it decided.
 	By string `json:"by"`
 
-	// Comment The policy's comment.
+	// Comment That person's or the policy's comment.
 	Comment string `json:"comment"`
 
 	// Policy The policy's name; empty where none decides.
@@ -1768,14 +1984,17 @@ type FindingVerdict struct {
 	// Reason Why the finding was decided about so; null where nobody said.
 	Reason *DecisionReason `json:"reason"`
 
-	// Since When the policy decided so.
+	// ReviewIssue The id of the review issue that a person decided about; empty where none did.
+	ReviewIssue string `json:"review_issue"`
+
+	// Since Since when the decision counts for the finding.
 	Since *time.Time `json:"since"`
 
-	// UserStatus What the policy decided; null where none does.
+	// UserStatus What was decided; null where nothing was.
 	UserStatus *FindingVerdictUserStatus `json:"user_status"`
 }
 
-// FindingVerdictUserStatus What the policy decided; null where none does.
+// FindingVerdictUserStatus What was decided; null where nothing was.
 type FindingVerdictUserStatus string
 
 // FindingVulnerability The known vulnerability that the finding reports.
@@ -1806,6 +2025,25 @@ type GivenEnd = string
 // GivenReason Why the finding is decided about so; `none` takes the reason away. Another `user_status` comes without the reason of the one
 // before. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
 type GivenReason string
+
+// GivenTriage What is decided about each finding. At least one of `user_status` and `comments` is needed; what is not given stays, but
+// that another `user_status` comes without the reason and the end of the one before.
+type GivenTriage struct {
+	// Comments Triage comments; they replace those that were there, and the empty text takes them away.
+	Comments *string `json:"comments,omitempty"`
+
+	// ExpiresAt When the decision ends, in RFC 3339 and in the future; then `user_status` is open again.
+	ExpiresAt *string `json:"expires_at,omitempty"`
+
+	// Reason Why. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
+	Reason *GivenTriageReason `json:"reason,omitempty"`
+
+	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
+	UserStatus *UserStatus `json:"user_status,omitempty"`
+}
+
+// GivenTriageReason Why. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
+type GivenTriageReason string
 
 // ID A resource's id, at most 253 bytes of UTF-8 without control characters.
 type ID = string
@@ -2557,6 +2795,259 @@ type Transition struct {
 	Type string `json:"type"`
 }
 
+// TriageOperation One decision about many findings.
+type TriageOperation struct {
+	// Changed How many findings it has decided about.
+	Changed int32 `json:"changed"`
+
+	// Commit Whether it is committed.
+	Commit bool `json:"commit"`
+
+	// CommittedBy Who committed it; empty while nobody has.
+	CommittedBy string `json:"committed_by"`
+
+	// CompletedAt When it ended; null while it has not.
+	CompletedAt *time.Time `json:"completed_at"`
+
+	// Conflicted How many were left alone, since somebody had decided about them after they were selected.
+	Conflicted int32 `json:"conflicted"`
+
+	// Conflicts The first of those that were left alone.
+	Conflicts []TriageOperationExample `json:"conflicts"`
+
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// CreatedBy Who made it, such as apikey/ci.
+	CreatedBy string `json:"created_by"`
+
+	// Decided Who had decided about the findings when they were selected, the most frequent first.
+	Decided []TriageOperationDecider `json:"decided"`
+
+	// Detail Why it failed; empty if it did not.
+	Detail string `json:"detail"`
+
+	// Failed How many could not be changed.
+	Failed int32 `json:"failed"`
+
+	// Failures The first of those that failed.
+	Failures []TriageOperationExample `json:"failures"`
+
+	// Filters What was asked for, by the name of the filter; empty where ids were. An operation that was made with kubectl may have
+	// several values of one filter, with commas between, and the filters `file`, `label_selector` and `field_selector`.
+	Filters map[string]string `json:"filters"`
+
+	// Id The operation's id.
+	Id string `json:"id"`
+
+	// Ids The ids of the findings; empty where filters were given.
+	Ids []string `json:"ids"`
+
+	// Matched How many findings were selected.
+	Matched int32 `json:"matched"`
+
+	// NotUndoable How many of them an undo would leave as they are, for want of room to keep what they had.
+	NotUndoable int32 `json:"not_undoable"`
+
+	// Phase selecting: its findings are being selected; preview: they are, and nothing happens until it is committed; running: it works
+	// through them; completed: it has; failed: it cannot go on, and `detail` says why.
+	Phase TriageOperationPhase `json:"phase"`
+
+	// Samples The ids of some of the findings.
+	Samples []string `json:"samples"`
+
+	// Set What is decided about each finding; nothing of it for an undo.
+	Set TriageOperationDecision `json:"set"`
+
+	// Unchanged How many were as they should be.
+	Unchanged int32 `json:"unchanged"`
+
+	// Undo The id of the operation that is undone; empty for every other.
+	Undo string `json:"undo"`
+
+	// WouldChange How many of them it changes, unless somebody decides about them before it does.
+	WouldChange int32 `json:"would_change"`
+}
+
+// TriageOperationDecider One who had decided about findings of the operation.
+type TriageOperationDecider struct {
+	// By The author of the decisions; empty where it is not known.
+	By string `json:"by"`
+
+	// Count How many findings.
+	Count int32 `json:"count"`
+}
+
+// TriageOperationDecision What is decided about each finding; nothing of it for an undo.
+type TriageOperationDecision struct {
+	// Comments The comments; empty where none are set.
+	Comments string `json:"comments"`
+
+	// ExpiresAt When the decision ends; null where it does not.
+	ExpiresAt *time.Time `json:"expires_at"`
+
+	// Reason Why the finding was decided about so; null where nobody said.
+	Reason *DecisionReason `json:"reason"`
+
+	// UserStatus What they become; null where that stays.
+	UserStatus *TriageOperationDecisionUserStatus `json:"user_status"`
+}
+
+// TriageOperationDecisionUserStatus What they become; null where that stays.
+type TriageOperationDecisionUserStatus string
+
+// TriageOperationExample A finding that was not changed.
+type TriageOperationExample struct {
+	// FindingId The finding's id.
+	FindingId string `json:"finding_id"`
+
+	// Message Why it was not changed.
+	Message string `json:"message"`
+}
+
+// TriageOperationFilters The filters of `GET /v2/findings`, each written as in its query; findings have to meet all. An empty value is as if
+// it were not given; at least one is needed.
+type TriageOperationFilters struct {
+	// Category The sort of thing that was found: Code, a weakness in code or configuration; Package, a known
+	// vulnerability of a package that is used; Secret, a credential where it should not be.
+	Category *FindingCategory `json:"category,omitempty"`
+
+	// Class The vulnerability class.
+	Class *string `json:"class,omitempty"`
+
+	// CreatedSince The first `created_at`.
+	CreatedSince *time.Time `json:"created_since,omitempty"`
+
+	// CreatedUntil The first `created_at` that is too late.
+	CreatedUntil *time.Time `json:"created_until,omitempty"`
+
+	// MinScore The lowest score, from 0 to 10.
+	MinScore *string `json:"min_score,omitempty"`
+
+	// Owner The owner of the project.
+	Owner *string `json:"owner,omitempty"`
+
+	// Package The name of a package, or its package URL.
+	Package *string `json:"package,omitempty"`
+
+	// ProjectId A resource's id, at most 253 bytes of UTF-8 without control characters.
+	ProjectId *ID `json:"project_id,omitempty"`
+
+	// RepoId A resource's id, at most 253 bytes of UTF-8 without control characters.
+	RepoId *ID `json:"repo_id,omitempty"`
+
+	// Rule The scanner's rule.
+	Rule *string `json:"rule,omitempty"`
+
+	// Severity How bad it is.
+	Severity *Severity `json:"severity,omitempty"`
+
+	// Stale Whether the decision rests on facts that have changed.
+	Stale *TriageOperationFiltersStale `json:"stale,omitempty"`
+
+	// Status closed where the scanner no longer reports the finding, else open_muted where a person
+	// has muted it or its source suppresses it (by a comment in the code, or a baseline), else
+	// open.
+	Status *FindingStatus `json:"status,omitempty"`
+
+	// Suppressed Whether the source suppresses the finding.
+	Suppressed *TriageOperationFiltersSuppressed `json:"suppressed,omitempty"`
+
+	// Text At most 8 words of the title or the path.
+	Text *string `json:"text,omitempty"`
+
+	// Tool The scanner.
+	Tool *string `json:"tool,omitempty"`
+
+	// UpdatedSince The first `updated_at`.
+	UpdatedSince *time.Time `json:"updated_since,omitempty"`
+
+	// UpdatedUntil The first `updated_at` that is too late.
+	UpdatedUntil *time.Time `json:"updated_until,omitempty"`
+
+	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
+	UserStatus *UserStatus `json:"user_status,omitempty"`
+
+	// Vulnerability The id of a vulnerability, or an alias.
+	Vulnerability *string `json:"vulnerability,omitempty"`
+}
+
+// TriageOperationFiltersStale Whether the decision rests on facts that have changed.
+type TriageOperationFiltersStale string
+
+// TriageOperationFiltersSuppressed Whether the source suppresses the finding.
+type TriageOperationFiltersSuppressed string
+
+// TriageOperationFinding A finding that an operation has selected.
+type TriageOperationFinding struct {
+	// FindingId The finding's id. It may have been removed since.
+	FindingId string `json:"finding_id"`
+
+	// Outcome What came of it; null while it has not had its turn.
+	Outcome *TriageOperationFindingOutcome `json:"outcome"`
+}
+
+// TriageOperationFindingOutcome What came of it; null while it has not had its turn.
+type TriageOperationFindingOutcome string
+
+// TriageOperationFindingList A page of the findings of an operation.
+type TriageOperationFindingList struct {
+	// HasMore Whether more items may follow.
+	HasMore bool `json:"has_more"`
+
+	// Items The page's findings.
+	Items []TriageOperationFinding `json:"items"`
+
+	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	NextCursor string `json:"next_cursor"`
+
+	// Total How many findings match in all.
+	Total int64 `json:"total"`
+}
+
+// TriageOperationList A page of triage operations.
+type TriageOperationList struct {
+	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	HasMore bool `json:"has_more"`
+
+	// Items The page's operations.
+	Items []TriageOperation `json:"items"`
+
+	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	NextCursor string `json:"next_cursor"`
+
+	// Total How many operations there are in all.
+	Total int64 `json:"total"`
+}
+
+// TriageOperationPhase selecting: its findings are being selected; preview: they are, and nothing happens until it is committed; running: it works
+// through them; completed: it has; failed: it cannot go on, and `detail` says why.
+type TriageOperationPhase string
+
+// TriageOperationRequest Which findings to decide about, and how; or which operation to undo.
+type TriageOperationRequest struct {
+	// Commit Whether to do it. By default the answer shows what would be done.
+	Commit *bool `json:"commit,omitempty"`
+
+	// Filters The filters of `GET /v2/findings`, each written as in its query; findings have to meet all. An empty value is as if
+	// it were not given; at least one is needed.
+	Filters *TriageOperationFilters `json:"filters,omitempty"`
+
+	// Ids The ids of the findings.
+	Ids *[]ID `json:"ids,omitempty"`
+
+	// Set What is decided about each finding. At least one of `user_status` and `comments` is needed; what is not given stays, but
+	// that another `user_status` comes without the reason and the end of the one before.
+	Set *GivenTriage `json:"set,omitempty"`
+
+	// Undo A resource's id, at most 253 bytes of UTF-8 without control characters.
+	Undo *ID `json:"undo,omitempty"`
+}
+
+// TriageOutcome What came of a finding. changed: the operation has decided about it; unchanged: it was as it should be; conflicted: somebody
+// had decided about it meanwhile, and it was left alone; failed: it could not be changed.
+type TriageOutcome string
+
 // Upload A file of results that was uploaded, with the scans that it holds.
 type Upload struct {
 	// Changes What would change, in the answer to a dry run; of each scan at most 100 of each action.
@@ -2958,6 +3449,9 @@ type NotFound = Error
 
 // PreconditionFailed The body of every answer that is an error.
 type PreconditionFailed = Error
+
+// QuotaUsedUp The body of every answer that is an error.
+type QuotaUsedUp = Error
 
 // Refused The body of every answer that is an error.
 type Refused = Error
@@ -3485,6 +3979,43 @@ type ListScansParamsSort string
 // ListScansParamsOrder defines parameters for ListScans.
 type ListScansParamsOrder string
 
+// ListTriageOperationsParams defines parameters for ListTriageOperations.
+type ListTriageOperationsParams struct {
+	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
+	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Sort What to sort by. Rows of one time are sorted by id.
+	Sort *ListTriageOperationsParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
+	// Order The direction to sort in.
+	Order *ListTriageOperationsParamsOrder `form:"order,omitempty" json:"order,omitempty"`
+
+	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
+	// `has_more` true; it holds one item at least.
+	Size *Size `form:"size,omitempty" json:"size,omitempty"`
+}
+
+// ListTriageOperationsParamsSort defines parameters for ListTriageOperations.
+type ListTriageOperationsParamsSort string
+
+// ListTriageOperationsParamsOrder defines parameters for ListTriageOperations.
+type ListTriageOperationsParamsOrder string
+
+// ListTriageOperationFindingsParams defines parameters for ListTriageOperationFindings.
+type ListTriageOperationFindingsParams struct {
+	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
+	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
+	// `has_more` true; it holds one item at least.
+	Size *Size `form:"size,omitempty" json:"size,omitempty"`
+
+	// Outcome Only findings of this outcome.
+	Outcome *TriageOutcome `form:"outcome,omitempty" json:"outcome,omitempty"`
+}
+
 // ListWebhookDeliveriesParams defines parameters for ListWebhookDeliveries.
 type ListWebhookDeliveriesParams struct {
 	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
@@ -3537,6 +4068,9 @@ type UpdateFindingV2JSONRequestBody = FindingV2Update
 
 // UploadScanApplicationSarifPlusJSONRequestBody defines body for UploadScan for application/sarif+json ContentType.
 type UploadScanApplicationSarifPlusJSONRequestBody = UploadScanApplicationSarifPlusJSONBody
+
+// CreateTriageOperationJSONRequestBody defines body for CreateTriageOperation for application/json ContentType.
+type CreateTriageOperationJSONRequestBody = TriageOperationRequest
 
 // VerifyWebhookDeliveryJSONRequestBody defines body for VerifyWebhookDelivery for application/json ContentType.
 type VerifyWebhookDeliveryJSONRequestBody = WebhookVerificationRequest
@@ -3899,6 +4433,71 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v2/scans/{id} (the `GetScan` operationId).
 	GetScan(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListTriageOperations Get triage operations
+	//
+	// An addition to the contract. The organization's triage operations, a page at a time, by default the newest first. Needs
+	// the scope `findings:read`.
+	//
+	// Corresponds with GET /v2/triage-operations (the `ListTriageOperations` operationId).
+	ListTriageOperations(ctx context.Context, params *ListTriageOperationsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateTriageOperationWithBody Decide about many findings
+	//
+	// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
+	// `set` would change. Nothing changes before the operation is committed: by `commit` in this request, or by
+	// `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
+	// the first two. `undo` gives back what an earlier operation has changed.
+	//
+	// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
+	// seconds in any case: ask for the operation again where it has more to do. Members that are not described are refused.
+	// Needs the scope `findings:triage`.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v2/triage-operations (the `CreateTriageOperation` operationId).
+	CreateTriageOperationWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateTriageOperation Decide about many findings
+	//
+	// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
+	// `set` would change. Nothing changes before the operation is committed: by `commit` in this request, or by
+	// `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
+	// the first two. `undo` gives back what an earlier operation has changed.
+	//
+	// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
+	// seconds in any case: ask for the operation again where it has more to do. Members that are not described are refused.
+	// Needs the scope `findings:triage`.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v2/triage-operations (the `CreateTriageOperation` operationId).
+	CreateTriageOperation(ctx context.Context, body CreateTriageOperationJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetTriageOperation Get a triage operation
+	//
+	// An addition to the contract. The operation as it is stored now. Needs the scope `findings:read`.
+	//
+	// Corresponds with GET /v2/triage-operations/{id} (the `GetTriageOperation` operationId).
+	GetTriageOperation(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CommitTriageOperation Commit a triage operation
+	//
+	// An addition to the contract. Has the operation done: it decides about the findings that were selected, but for those
+	// about which somebody has decided since. One that is committed already stays as it is. The answer comes once all of them
+	// are worked through, and after ten seconds in any case. An operation that failed is answered with 400. Needs the
+	// scope `findings:triage`.
+	//
+	// Corresponds with POST /v2/triage-operations/{id}/commit (the `CommitTriageOperation` operationId).
+	CommitTriageOperation(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListTriageOperationFindings Get the findings of a triage operation
+	//
+	// An addition to the contract. The findings that the operation has selected, in the order of their ids, each with what came
+	// of it. Needs the scope `findings:read`.
+	//
+	// Corresponds with GET /v2/triage-operations/{id}/findings (the `ListTriageOperationFindings` operationId).
+	ListTriageOperationFindings(ctx context.Context, id ID, params *ListTriageOperationFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetUpload Get an upload
 	//
@@ -4483,6 +5082,131 @@ func (c *Client) ListScans(ctx context.Context, params *ListScansParams, reqEdit
 // Corresponds with GET /v2/scans/{id} (the `GetScan` operationId).
 func (c *Client) GetScan(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetScanRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListTriageOperations Get triage operations
+//
+// An addition to the contract. The organization's triage operations, a page at a time, by default the newest first. Needs
+// the scope `findings:read`.
+//
+// Corresponds with GET /v2/triage-operations (the `ListTriageOperations` operationId).
+func (c *Client) ListTriageOperations(ctx context.Context, params *ListTriageOperationsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListTriageOperationsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateTriageOperationWithBody Decide about many findings
+//
+// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
+// `set` would change. Nothing changes before the operation is committed: by `commit` in this request, or by
+// `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
+// the first two. `undo` gives back what an earlier operation has changed.
+//
+// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
+// seconds in any case: ask for the operation again where it has more to do. Members that are not described are refused.
+// Needs the scope `findings:triage`.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v2/triage-operations (the `CreateTriageOperation` operationId).
+func (c *Client) CreateTriageOperationWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateTriageOperationRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateTriageOperation Decide about many findings
+//
+// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
+// `set` would change. Nothing changes before the operation is committed: by `commit` in this request, or by
+// `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
+// the first two. `undo` gives back what an earlier operation has changed.
+//
+// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
+// seconds in any case: ask for the operation again where it has more to do. Members that are not described are refused.
+// Needs the scope `findings:triage`.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v2/triage-operations (the `CreateTriageOperation` operationId).
+func (c *Client) CreateTriageOperation(ctx context.Context, body CreateTriageOperationJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateTriageOperationRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetTriageOperation Get a triage operation
+//
+// An addition to the contract. The operation as it is stored now. Needs the scope `findings:read`.
+//
+// Corresponds with GET /v2/triage-operations/{id} (the `GetTriageOperation` operationId).
+func (c *Client) GetTriageOperation(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetTriageOperationRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CommitTriageOperation Commit a triage operation
+//
+// An addition to the contract. Has the operation done: it decides about the findings that were selected, but for those
+// about which somebody has decided since. One that is committed already stays as it is. The answer comes once all of them
+// are worked through, and after ten seconds in any case. An operation that failed is answered with 400. Needs the
+// scope `findings:triage`.
+//
+// Corresponds with POST /v2/triage-operations/{id}/commit (the `CommitTriageOperation` operationId).
+func (c *Client) CommitTriageOperation(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCommitTriageOperationRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListTriageOperationFindings Get the findings of a triage operation
+//
+// An addition to the contract. The findings that the operation has selected, in the order of their ids, each with what came
+// of it. Needs the scope `findings:read`.
+//
+// Corresponds with GET /v2/triage-operations/{id}/findings (the `ListTriageOperationFindings` operationId).
+func (c *Client) ListTriageOperationFindings(ctx context.Context, id ID, params *ListTriageOperationFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListTriageOperationFindingsRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -7044,6 +7768,289 @@ func NewGetScanRequest(server string, id ID) (*http.Request, error) {
 	return req, nil
 }
 
+// NewListTriageOperationsRequest constructs an http.Request for the ListTriageOperations method
+func NewListTriageOperationsRequest(server string, params *ListTriageOperationsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/triage-operations")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Sort != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "sort", *params.Sort, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Order != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "order", *params.Order, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Size != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "size", *params.Size, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewCreateTriageOperationRequest calls the generic CreateTriageOperation builder with application/json body
+func NewCreateTriageOperationRequest(server string, body CreateTriageOperationJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCreateTriageOperationRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewCreateTriageOperationRequestWithBody constructs an http.Request for the CreateTriageOperation method, with any body, and a specified content type
+func NewCreateTriageOperationRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/triage-operations")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewGetTriageOperationRequest constructs an http.Request for the GetTriageOperation method
+func NewGetTriageOperationRequest(server string, id ID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "resource-id"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/triage-operations/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewCommitTriageOperationRequest constructs an http.Request for the CommitTriageOperation method
+func NewCommitTriageOperationRequest(server string, id ID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "resource-id"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/triage-operations/%s/commit", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListTriageOperationFindingsRequest constructs an http.Request for the ListTriageOperationFindings method
+func NewListTriageOperationFindingsRequest(server string, id ID, params *ListTriageOperationFindingsParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "resource-id"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/triage-operations/%s/findings", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Size != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "size", *params.Size, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Outcome != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "outcome", *params.Outcome, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewGetUploadRequest constructs an http.Request for the GetUpload method
 func NewGetUploadRequest(server string, id ID) (*http.Request, error) {
 	var err error
@@ -7657,6 +8664,79 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /v2/scans/{id} (the `GetScan` operationId).
 	GetScanWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*GetScanResult, error)
+
+	// ListTriageOperationsWithResponse Get triage operations
+	//
+	// An addition to the contract. The organization's triage operations, a page at a time, by default the newest first. Needs
+	// the scope `findings:read`.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v2/triage-operations (the `ListTriageOperations` operationId).
+	ListTriageOperationsWithResponse(ctx context.Context, params *ListTriageOperationsParams, reqEditors ...RequestEditorFn) (*ListTriageOperationsResult, error)
+
+	// CreateTriageOperationWithBodyWithResponse Decide about many findings
+	//
+	// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
+	// `set` would change. Nothing changes before the operation is committed: by `commit` in this request, or by
+	// `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
+	// the first two. `undo` gives back what an earlier operation has changed.
+	//
+	// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
+	// seconds in any case: ask for the operation again where it has more to do. Members that are not described are refused.
+	// Needs the scope `findings:triage`.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/triage-operations (the `CreateTriageOperation` operationId).
+	CreateTriageOperationWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateTriageOperationResult, error)
+
+	// CreateTriageOperationWithResponse Decide about many findings
+	//
+	// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
+	// `set` would change. Nothing changes before the operation is committed: by `commit` in this request, or by
+	// `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
+	// the first two. `undo` gives back what an earlier operation has changed.
+	//
+	// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
+	// seconds in any case: ask for the operation again where it has more to do. Members that are not described are refused.
+	// Needs the scope `findings:triage`.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/triage-operations (the `CreateTriageOperation` operationId).
+	CreateTriageOperationWithResponse(ctx context.Context, body CreateTriageOperationJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateTriageOperationResult, error)
+
+	// GetTriageOperationWithResponse Get a triage operation
+	//
+	// An addition to the contract. The operation as it is stored now. Needs the scope `findings:read`.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v2/triage-operations/{id} (the `GetTriageOperation` operationId).
+	GetTriageOperationWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*GetTriageOperationResult, error)
+
+	// CommitTriageOperationWithResponse Commit a triage operation
+	//
+	// An addition to the contract. Has the operation done: it decides about the findings that were selected, but for those
+	// about which somebody has decided since. One that is committed already stays as it is. The answer comes once all of them
+	// are worked through, and after ten seconds in any case. An operation that failed is answered with 400. Needs the
+	// scope `findings:triage`.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/triage-operations/{id}/commit (the `CommitTriageOperation` operationId).
+	CommitTriageOperationWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*CommitTriageOperationResult, error)
+
+	// ListTriageOperationFindingsWithResponse Get the findings of a triage operation
+	//
+	// An addition to the contract. The findings that the operation has selected, in the order of their ids, each with what came
+	// of it. Needs the scope `findings:read`.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v2/triage-operations/{id}/findings (the `ListTriageOperationFindings` operationId).
+	ListTriageOperationFindingsWithResponse(ctx context.Context, id ID, params *ListTriageOperationFindingsParams, reqEditors ...RequestEditorFn) (*ListTriageOperationFindingsResult, error)
 
 	// GetUploadWithResponse Get an upload
 	//
@@ -11386,6 +12466,867 @@ func (r GetScanResult) ContentType() string {
 	return ""
 }
 
+// ListTriageOperationsResult200Headers the declared response headers of an HTTP 200 response for ListTriageOperations
+type ListTriageOperationsResult200Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// ListTriageOperationsResult400Headers the declared response headers of an HTTP 400 response for ListTriageOperations
+type ListTriageOperationsResult400Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// ListTriageOperationsResult401Headers the declared response headers of an HTTP 401 response for ListTriageOperations
+type ListTriageOperationsResult401Headers struct {
+	WwwAuthenticate     *string
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// ListTriageOperationsResult403Headers the declared response headers of an HTTP 403 response for ListTriageOperations
+type ListTriageOperationsResult403Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// ListTriageOperationsResult404Headers the declared response headers of an HTTP 404 response for ListTriageOperations
+type ListTriageOperationsResult404Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// ListTriageOperationsResult429Headers the declared response headers of an HTTP 429 response for ListTriageOperations
+type ListTriageOperationsResult429Headers struct {
+	RetryAfter          *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// ListTriageOperationsResult500Headers the declared response headers of an HTTP 500 response for ListTriageOperations
+type ListTriageOperationsResult500Headers struct {
+	RetryAfter          *int
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+type ListTriageOperationsResult struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *TriageOperationList
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *InvalidParameter
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthorized
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *InternalError
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ListTriageOperationsResult200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *ListTriageOperationsResult400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListTriageOperationsResult401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ListTriageOperationsResult403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *ListTriageOperationsResult404Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListTriageOperationsResult429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *ListTriageOperationsResult500Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListTriageOperationsResult) GetJSON200() *TriageOperationList {
+	return r.JSON200
+}
+
+// GetJSON400 returns the response for an HTTP 400 `application/json` response
+func (r ListTriageOperationsResult) GetJSON400() *InvalidParameter {
+	return r.JSON400
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r ListTriageOperationsResult) GetJSON401() *Unauthorized {
+	return r.JSON401
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r ListTriageOperationsResult) GetJSON403() *Forbidden {
+	return r.JSON403
+}
+
+// GetJSON404 returns the response for an HTTP 404 `application/json` response
+func (r ListTriageOperationsResult) GetJSON404() *NotFound {
+	return r.JSON404
+}
+
+// GetJSON429 returns the response for an HTTP 429 `application/json` response
+func (r ListTriageOperationsResult) GetJSON429() *TooManyRequests {
+	return r.JSON429
+}
+
+// GetJSON500 returns the response for an HTTP 500 `application/json` response
+func (r ListTriageOperationsResult) GetJSON500() *InternalError {
+	return r.JSON500
+}
+
+// GetBody returns the raw response body bytes
+func (r ListTriageOperationsResult) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListTriageOperationsResult) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListTriageOperationsResult) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListTriageOperationsResult) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// CreateTriageOperationResult201Headers the declared response headers of an HTTP 201 response for CreateTriageOperation
+type CreateTriageOperationResult201Headers struct {
+	Location            *string
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// CreateTriageOperationResult202Headers the declared response headers of an HTTP 202 response for CreateTriageOperation
+type CreateTriageOperationResult202Headers struct {
+	Location            *string
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// CreateTriageOperationResult400Headers the declared response headers of an HTTP 400 response for CreateTriageOperation
+type CreateTriageOperationResult400Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// CreateTriageOperationResult401Headers the declared response headers of an HTTP 401 response for CreateTriageOperation
+type CreateTriageOperationResult401Headers struct {
+	WwwAuthenticate     *string
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// CreateTriageOperationResult403Headers the declared response headers of an HTTP 403 response for CreateTriageOperation
+type CreateTriageOperationResult403Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// CreateTriageOperationResult404Headers the declared response headers of an HTTP 404 response for CreateTriageOperation
+type CreateTriageOperationResult404Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// CreateTriageOperationResult409Headers the declared response headers of an HTTP 409 response for CreateTriageOperation
+type CreateTriageOperationResult409Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// CreateTriageOperationResult429Headers the declared response headers of an HTTP 429 response for CreateTriageOperation
+type CreateTriageOperationResult429Headers struct {
+	RetryAfter          *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// CreateTriageOperationResult500Headers the declared response headers of an HTTP 500 response for CreateTriageOperation
+type CreateTriageOperationResult500Headers struct {
+	RetryAfter          *int
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+type CreateTriageOperationResult struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *TriageOperation
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *TriageOperation
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *BadRequest
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthorized
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *QuotaUsedUp
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *InternalError
+	// Headers201 the parsed response headers for an HTTP 201 response
+	Headers201 *CreateTriageOperationResult201Headers
+	// Headers202 the parsed response headers for an HTTP 202 response
+	Headers202 *CreateTriageOperationResult202Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *CreateTriageOperationResult400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *CreateTriageOperationResult401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *CreateTriageOperationResult403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *CreateTriageOperationResult404Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *CreateTriageOperationResult409Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *CreateTriageOperationResult429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *CreateTriageOperationResult500Headers
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r CreateTriageOperationResult) GetJSON201() *TriageOperation {
+	return r.JSON201
+}
+
+// GetJSON202 returns the response for an HTTP 202 `application/json` response
+func (r CreateTriageOperationResult) GetJSON202() *TriageOperation {
+	return r.JSON202
+}
+
+// GetJSON400 returns the response for an HTTP 400 `application/json` response
+func (r CreateTriageOperationResult) GetJSON400() *BadRequest {
+	return r.JSON400
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r CreateTriageOperationResult) GetJSON401() *Unauthorized {
+	return r.JSON401
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r CreateTriageOperationResult) GetJSON403() *Forbidden {
+	return r.JSON403
+}
+
+// GetJSON404 returns the response for an HTTP 404 `application/json` response
+func (r CreateTriageOperationResult) GetJSON404() *NotFound {
+	return r.JSON404
+}
+
+// GetJSON409 returns the response for an HTTP 409 `application/json` response
+func (r CreateTriageOperationResult) GetJSON409() *QuotaUsedUp {
+	return r.JSON409
+}
+
+// GetJSON429 returns the response for an HTTP 429 `application/json` response
+func (r CreateTriageOperationResult) GetJSON429() *TooManyRequests {
+	return r.JSON429
+}
+
+// GetJSON500 returns the response for an HTTP 500 `application/json` response
+func (r CreateTriageOperationResult) GetJSON500() *InternalError {
+	return r.JSON500
+}
+
+// GetBody returns the raw response body bytes
+func (r CreateTriageOperationResult) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r CreateTriageOperationResult) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CreateTriageOperationResult) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r CreateTriageOperationResult) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetTriageOperationResult200Headers the declared response headers of an HTTP 200 response for GetTriageOperation
+type GetTriageOperationResult200Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// GetTriageOperationResult400Headers the declared response headers of an HTTP 400 response for GetTriageOperation
+type GetTriageOperationResult400Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// GetTriageOperationResult401Headers the declared response headers of an HTTP 401 response for GetTriageOperation
+type GetTriageOperationResult401Headers struct {
+	WwwAuthenticate     *string
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// GetTriageOperationResult403Headers the declared response headers of an HTTP 403 response for GetTriageOperation
+type GetTriageOperationResult403Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// GetTriageOperationResult404Headers the declared response headers of an HTTP 404 response for GetTriageOperation
+type GetTriageOperationResult404Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// GetTriageOperationResult429Headers the declared response headers of an HTTP 429 response for GetTriageOperation
+type GetTriageOperationResult429Headers struct {
+	RetryAfter          *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// GetTriageOperationResult500Headers the declared response headers of an HTTP 500 response for GetTriageOperation
+type GetTriageOperationResult500Headers struct {
+	RetryAfter          *int
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+type GetTriageOperationResult struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *TriageOperation
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *InvalidParameter
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthorized
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *InternalError
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetTriageOperationResult200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *GetTriageOperationResult400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetTriageOperationResult401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetTriageOperationResult403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *GetTriageOperationResult404Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetTriageOperationResult429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *GetTriageOperationResult500Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetTriageOperationResult) GetJSON200() *TriageOperation {
+	return r.JSON200
+}
+
+// GetJSON400 returns the response for an HTTP 400 `application/json` response
+func (r GetTriageOperationResult) GetJSON400() *InvalidParameter {
+	return r.JSON400
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r GetTriageOperationResult) GetJSON401() *Unauthorized {
+	return r.JSON401
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r GetTriageOperationResult) GetJSON403() *Forbidden {
+	return r.JSON403
+}
+
+// GetJSON404 returns the response for an HTTP 404 `application/json` response
+func (r GetTriageOperationResult) GetJSON404() *NotFound {
+	return r.JSON404
+}
+
+// GetJSON429 returns the response for an HTTP 429 `application/json` response
+func (r GetTriageOperationResult) GetJSON429() *TooManyRequests {
+	return r.JSON429
+}
+
+// GetJSON500 returns the response for an HTTP 500 `application/json` response
+func (r GetTriageOperationResult) GetJSON500() *InternalError {
+	return r.JSON500
+}
+
+// GetBody returns the raw response body bytes
+func (r GetTriageOperationResult) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetTriageOperationResult) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetTriageOperationResult) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetTriageOperationResult) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// CommitTriageOperationResult200Headers the declared response headers of an HTTP 200 response for CommitTriageOperation
+type CommitTriageOperationResult200Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// CommitTriageOperationResult202Headers the declared response headers of an HTTP 202 response for CommitTriageOperation
+type CommitTriageOperationResult202Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// CommitTriageOperationResult400Headers the declared response headers of an HTTP 400 response for CommitTriageOperation
+type CommitTriageOperationResult400Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// CommitTriageOperationResult401Headers the declared response headers of an HTTP 401 response for CommitTriageOperation
+type CommitTriageOperationResult401Headers struct {
+	WwwAuthenticate     *string
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// CommitTriageOperationResult403Headers the declared response headers of an HTTP 403 response for CommitTriageOperation
+type CommitTriageOperationResult403Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// CommitTriageOperationResult404Headers the declared response headers of an HTTP 404 response for CommitTriageOperation
+type CommitTriageOperationResult404Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// CommitTriageOperationResult429Headers the declared response headers of an HTTP 429 response for CommitTriageOperation
+type CommitTriageOperationResult429Headers struct {
+	RetryAfter          *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// CommitTriageOperationResult500Headers the declared response headers of an HTTP 500 response for CommitTriageOperation
+type CommitTriageOperationResult500Headers struct {
+	RetryAfter          *int
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+type CommitTriageOperationResult struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *TriageOperation
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *TriageOperation
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *InvalidParameter
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthorized
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *InternalError
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *CommitTriageOperationResult200Headers
+	// Headers202 the parsed response headers for an HTTP 202 response
+	Headers202 *CommitTriageOperationResult202Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *CommitTriageOperationResult400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *CommitTriageOperationResult401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *CommitTriageOperationResult403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *CommitTriageOperationResult404Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *CommitTriageOperationResult429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *CommitTriageOperationResult500Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r CommitTriageOperationResult) GetJSON200() *TriageOperation {
+	return r.JSON200
+}
+
+// GetJSON202 returns the response for an HTTP 202 `application/json` response
+func (r CommitTriageOperationResult) GetJSON202() *TriageOperation {
+	return r.JSON202
+}
+
+// GetJSON400 returns the response for an HTTP 400 `application/json` response
+func (r CommitTriageOperationResult) GetJSON400() *InvalidParameter {
+	return r.JSON400
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r CommitTriageOperationResult) GetJSON401() *Unauthorized {
+	return r.JSON401
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r CommitTriageOperationResult) GetJSON403() *Forbidden {
+	return r.JSON403
+}
+
+// GetJSON404 returns the response for an HTTP 404 `application/json` response
+func (r CommitTriageOperationResult) GetJSON404() *NotFound {
+	return r.JSON404
+}
+
+// GetJSON429 returns the response for an HTTP 429 `application/json` response
+func (r CommitTriageOperationResult) GetJSON429() *TooManyRequests {
+	return r.JSON429
+}
+
+// GetJSON500 returns the response for an HTTP 500 `application/json` response
+func (r CommitTriageOperationResult) GetJSON500() *InternalError {
+	return r.JSON500
+}
+
+// GetBody returns the raw response body bytes
+func (r CommitTriageOperationResult) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r CommitTriageOperationResult) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CommitTriageOperationResult) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r CommitTriageOperationResult) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ListTriageOperationFindingsResult200Headers the declared response headers of an HTTP 200 response for ListTriageOperationFindings
+type ListTriageOperationFindingsResult200Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// ListTriageOperationFindingsResult400Headers the declared response headers of an HTTP 400 response for ListTriageOperationFindings
+type ListTriageOperationFindingsResult400Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// ListTriageOperationFindingsResult401Headers the declared response headers of an HTTP 401 response for ListTriageOperationFindings
+type ListTriageOperationFindingsResult401Headers struct {
+	WwwAuthenticate     *string
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// ListTriageOperationFindingsResult403Headers the declared response headers of an HTTP 403 response for ListTriageOperationFindings
+type ListTriageOperationFindingsResult403Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// ListTriageOperationFindingsResult404Headers the declared response headers of an HTTP 404 response for ListTriageOperationFindings
+type ListTriageOperationFindingsResult404Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// ListTriageOperationFindingsResult429Headers the declared response headers of an HTTP 429 response for ListTriageOperationFindings
+type ListTriageOperationFindingsResult429Headers struct {
+	RetryAfter          *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// ListTriageOperationFindingsResult500Headers the declared response headers of an HTTP 500 response for ListTriageOperationFindings
+type ListTriageOperationFindingsResult500Headers struct {
+	RetryAfter          *int
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+type ListTriageOperationFindingsResult struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *TriageOperationFindingList
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *InvalidParameter
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthorized
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *InternalError
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ListTriageOperationFindingsResult200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *ListTriageOperationFindingsResult400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListTriageOperationFindingsResult401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ListTriageOperationFindingsResult403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *ListTriageOperationFindingsResult404Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListTriageOperationFindingsResult429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *ListTriageOperationFindingsResult500Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListTriageOperationFindingsResult) GetJSON200() *TriageOperationFindingList {
+	return r.JSON200
+}
+
+// GetJSON400 returns the response for an HTTP 400 `application/json` response
+func (r ListTriageOperationFindingsResult) GetJSON400() *InvalidParameter {
+	return r.JSON400
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r ListTriageOperationFindingsResult) GetJSON401() *Unauthorized {
+	return r.JSON401
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r ListTriageOperationFindingsResult) GetJSON403() *Forbidden {
+	return r.JSON403
+}
+
+// GetJSON404 returns the response for an HTTP 404 `application/json` response
+func (r ListTriageOperationFindingsResult) GetJSON404() *NotFound {
+	return r.JSON404
+}
+
+// GetJSON429 returns the response for an HTTP 429 `application/json` response
+func (r ListTriageOperationFindingsResult) GetJSON429() *TooManyRequests {
+	return r.JSON429
+}
+
+// GetJSON500 returns the response for an HTTP 500 `application/json` response
+func (r ListTriageOperationFindingsResult) GetJSON500() *InternalError {
+	return r.JSON500
+}
+
+// GetBody returns the raw response body bytes
+func (r ListTriageOperationFindingsResult) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListTriageOperationFindingsResult) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListTriageOperationFindingsResult) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListTriageOperationFindingsResult) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // GetUploadResult200Headers the declared response headers of an HTTP 200 response for GetUpload
 type GetUploadResult200Headers struct {
 	XDataAge            *int
@@ -12501,6 +14442,115 @@ func (c *ClientWithResponses) GetScanWithResponse(ctx context.Context, id ID, re
 		return nil, err
 	}
 	return ParseGetScanResult(rsp)
+}
+
+// ListTriageOperationsWithResponse Get triage operations
+//
+// An addition to the contract. The organization's triage operations, a page at a time, by default the newest first. Needs
+// the scope `findings:read`.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v2/triage-operations (the `ListTriageOperations` operationId).
+func (c *ClientWithResponses) ListTriageOperationsWithResponse(ctx context.Context, params *ListTriageOperationsParams, reqEditors ...RequestEditorFn) (*ListTriageOperationsResult, error) {
+	rsp, err := c.ListTriageOperations(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListTriageOperationsResult(rsp)
+}
+
+// CreateTriageOperationWithBodyWithResponse Decide about many findings
+//
+// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
+// `set` would change. Nothing changes before the operation is committed: by `commit` in this request, or by
+// `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
+// the first two. `undo` gives back what an earlier operation has changed.
+//
+// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
+// seconds in any case: ask for the operation again where it has more to do. Members that are not described are refused.
+// Needs the scope `findings:triage`.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/triage-operations (the `CreateTriageOperation` operationId).
+func (c *ClientWithResponses) CreateTriageOperationWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateTriageOperationResult, error) {
+	rsp, err := c.CreateTriageOperationWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateTriageOperationResult(rsp)
+}
+
+// CreateTriageOperationWithResponse Decide about many findings
+//
+// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
+// `set` would change. Nothing changes before the operation is committed: by `commit` in this request, or by
+// `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
+// the first two. `undo` gives back what an earlier operation has changed.
+//
+// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
+// seconds in any case: ask for the operation again where it has more to do. Members that are not described are refused.
+// Needs the scope `findings:triage`.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/triage-operations (the `CreateTriageOperation` operationId).
+func (c *ClientWithResponses) CreateTriageOperationWithResponse(ctx context.Context, body CreateTriageOperationJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateTriageOperationResult, error) {
+	rsp, err := c.CreateTriageOperation(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateTriageOperationResult(rsp)
+}
+
+// GetTriageOperationWithResponse Get a triage operation
+//
+// An addition to the contract. The operation as it is stored now. Needs the scope `findings:read`.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v2/triage-operations/{id} (the `GetTriageOperation` operationId).
+func (c *ClientWithResponses) GetTriageOperationWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*GetTriageOperationResult, error) {
+	rsp, err := c.GetTriageOperation(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetTriageOperationResult(rsp)
+}
+
+// CommitTriageOperationWithResponse Commit a triage operation
+//
+// An addition to the contract. Has the operation done: it decides about the findings that were selected, but for those
+// about which somebody has decided since. One that is committed already stays as it is. The answer comes once all of them
+// are worked through, and after ten seconds in any case. An operation that failed is answered with 400. Needs the
+// scope `findings:triage`.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/triage-operations/{id}/commit (the `CommitTriageOperation` operationId).
+func (c *ClientWithResponses) CommitTriageOperationWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*CommitTriageOperationResult, error) {
+	rsp, err := c.CommitTriageOperation(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCommitTriageOperationResult(rsp)
+}
+
+// ListTriageOperationFindingsWithResponse Get the findings of a triage operation
+//
+// An addition to the contract. The findings that the operation has selected, in the order of their ids, each with what came
+// of it. Needs the scope `findings:read`.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v2/triage-operations/{id}/findings (the `ListTriageOperationFindings` operationId).
+func (c *ClientWithResponses) ListTriageOperationFindingsWithResponse(ctx context.Context, id ID, params *ListTriageOperationFindingsParams, reqEditors ...RequestEditorFn) (*ListTriageOperationFindingsResult, error) {
+	rsp, err := c.ListTriageOperationFindings(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListTriageOperationFindingsResult(rsp)
 }
 
 // GetUploadWithResponse Get an upload
@@ -20625,6 +22675,1875 @@ func ParseGetScanResult(rsp *http.Response) (*GetScanResult, error) {
 		response.Headers429 = &headers
 	case rsp.StatusCode == 500:
 		var headers GetScanResult500Headers
+		if values := rsp.Header.Values("retry-after"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "retry-after", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers500 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListTriageOperationsResult parses an HTTP response from a ListTriageOperationsWithResponse call
+func ParseListTriageOperationsResult(rsp *http.Response) (*ListTriageOperationsResult, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListTriageOperationsResult{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest TriageOperationList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest InvalidParameter
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest InternalError
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ListTriageOperationsResult200Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers ListTriageOperationsResult400Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListTriageOperationsResult401Headers
+		if values := rsp.Header.Values("www-authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "www-authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WwwAuthenticate = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ListTriageOperationsResult403Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers ListTriageOperationsResult404Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListTriageOperationsResult429Headers
+		if values := rsp.Header.Values("retry-after"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "retry-after", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers ListTriageOperationsResult500Headers
+		if values := rsp.Header.Values("retry-after"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "retry-after", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers500 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseCreateTriageOperationResult parses an HTTP response from a CreateTriageOperationWithResponse call
+func ParseCreateTriageOperationResult(rsp *http.Response) (*CreateTriageOperationResult, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CreateTriageOperationResult{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest TriageOperation
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest TriageOperation
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest QuotaUsedUp
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest InternalError
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 201:
+		var headers CreateTriageOperationResult201Headers
+		if values := rsp.Header.Values("location"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Location = &value
+		}
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers201 = &headers
+	case rsp.StatusCode == 202:
+		var headers CreateTriageOperationResult202Headers
+		if values := rsp.Header.Values("location"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Location = &value
+		}
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers202 = &headers
+	case rsp.StatusCode == 400:
+		var headers CreateTriageOperationResult400Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers CreateTriageOperationResult401Headers
+		if values := rsp.Header.Values("www-authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "www-authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WwwAuthenticate = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers CreateTriageOperationResult403Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers CreateTriageOperationResult404Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 409:
+		var headers CreateTriageOperationResult409Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 429:
+		var headers CreateTriageOperationResult429Headers
+		if values := rsp.Header.Values("retry-after"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "retry-after", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers CreateTriageOperationResult500Headers
+		if values := rsp.Header.Values("retry-after"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "retry-after", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers500 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetTriageOperationResult parses an HTTP response from a GetTriageOperationWithResponse call
+func ParseGetTriageOperationResult(rsp *http.Response) (*GetTriageOperationResult, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetTriageOperationResult{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest TriageOperation
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest InvalidParameter
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest InternalError
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetTriageOperationResult200Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers GetTriageOperationResult400Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetTriageOperationResult401Headers
+		if values := rsp.Header.Values("www-authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "www-authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WwwAuthenticate = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetTriageOperationResult403Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers GetTriageOperationResult404Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 429:
+		var headers GetTriageOperationResult429Headers
+		if values := rsp.Header.Values("retry-after"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "retry-after", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers GetTriageOperationResult500Headers
+		if values := rsp.Header.Values("retry-after"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "retry-after", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers500 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseCommitTriageOperationResult parses an HTTP response from a CommitTriageOperationWithResponse call
+func ParseCommitTriageOperationResult(rsp *http.Response) (*CommitTriageOperationResult, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CommitTriageOperationResult{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest TriageOperation
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest TriageOperation
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest InvalidParameter
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest InternalError
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers CommitTriageOperationResult200Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 202:
+		var headers CommitTriageOperationResult202Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers202 = &headers
+	case rsp.StatusCode == 400:
+		var headers CommitTriageOperationResult400Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers CommitTriageOperationResult401Headers
+		if values := rsp.Header.Values("www-authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "www-authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WwwAuthenticate = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers CommitTriageOperationResult403Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers CommitTriageOperationResult404Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 429:
+		var headers CommitTriageOperationResult429Headers
+		if values := rsp.Header.Values("retry-after"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "retry-after", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers CommitTriageOperationResult500Headers
+		if values := rsp.Header.Values("retry-after"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "retry-after", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers500 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListTriageOperationFindingsResult parses an HTTP response from a ListTriageOperationFindingsWithResponse call
+func ParseListTriageOperationFindingsResult(rsp *http.Response) (*ListTriageOperationFindingsResult, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListTriageOperationFindingsResult{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest TriageOperationFindingList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest InvalidParameter
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest InternalError
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ListTriageOperationFindingsResult200Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers ListTriageOperationFindingsResult400Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListTriageOperationFindingsResult401Headers
+		if values := rsp.Header.Values("www-authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "www-authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WwwAuthenticate = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ListTriageOperationFindingsResult403Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers ListTriageOperationFindingsResult404Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListTriageOperationFindingsResult429Headers
+		if values := rsp.Header.Values("retry-after"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "retry-after", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers ListTriageOperationFindingsResult500Headers
 		if values := rsp.Header.Values("retry-after"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "retry-after", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

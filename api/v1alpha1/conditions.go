@@ -170,6 +170,11 @@ func (s *Scan) StatusAndConditions() (*ScanStatus, *[]Condition) {
 }
 
 // StatusAndConditions points to the status, and to the conditions in it.
+func (o *TriageOperation) StatusAndConditions() (*TriageOperationStatus, *[]Condition) {
+	return &o.Status, &o.Status.Conditions
+}
+
+// StatusAndConditions points to the status, and to the conditions in it.
 func (p *TriagePolicy) StatusAndConditions() (*TriagePolicyStatus, *[]Condition) {
 	return &p.Status, &p.Status.Conditions
 }

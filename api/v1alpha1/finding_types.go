@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// UserStatus is what a person decided about a finding.
+// UserStatus is what a person decided about a finding, or about an issue of a review.
 //
 // +kubebuilder:validation:Enum=open;active;muted
 type UserStatus string
@@ -522,32 +522,44 @@ type FindingTriage struct {
 // BasisNow as spec.triage.basis stands for the facts as they are.
 const BasisNow = "now"
 
-// FindingVerdict is what a TriagePolicy decided about a finding that no person has decided about.
+// FindingVerdict is what was decided, by a TriagePolicy or about the same result in a pull request, about a finding
+// that no person has decided about. Either policy or reviewIssue names where it comes from.
 type FindingVerdict struct {
-	// policy is the name of the TriagePolicy.
-	// +required
-	Policy ResourceName `json:"policy"`
-	// userStatus is what the policy decided: active or muted.
+	// policy is the name of the TriagePolicy; absent where a ReviewIssue's decision is shown.
+	// +optional
+	Policy ResourceName `json:"policy,omitempty"`
+	// reviewIssue is the name of the ReviewIssue that a person decided about, when the result was in a pull request
+	// alone. At most 63 characters; absent where a policy decided.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	ReviewIssue string `json:"reviewIssue,omitempty"`
+	// userStatus is what was decided: active or muted.
 	// +required
 	UserStatus PolicyStatus `json:"userStatus"`
-	// reason that the policy gives.
+	// reason that the policy or the person gives.
 	// +optional
 	Reason DecisionReason `json:"reason,omitempty"`
-	// comment that the policy gives, cut to 128 characters.
+	// comment that the policy or the person gives, cut to 128 characters.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Comment string `json:"comment,omitempty"`
-	// by is who had written the policy when it decided, cut to 60 characters.
+	// by is who had written the policy when it decided, or who decided about the ReviewIssue, cut to 60 characters.
 	// +kubebuilder:validation:MaxLength=60
 	// +optional
 	By string `json:"by,omitempty"`
-	// since is when the policy decided so.
+	// since is when it came to count.
 	// +required
 	Since Time `json:"since"`
 }
 
-// PolicyAuthorPrefix comes before a TriagePolicy's name where a transition says who made it.
-const PolicyAuthorPrefix = "policy/"
+// What comes before the name of a TriagePolicy or of a ReviewIssue where a transition says what made it.
+const (
+	PolicyAuthorPrefix      = "policy/"
+	ReviewIssueAuthorPrefix = "review-issue/"
+)
+
+// MaxVerdictReviewIssue is how long the name of a ReviewIssue may be whose decision a finding's verdict shows.
+const MaxVerdictReviewIssue = 63
 
 // FindingStatus is what the controllers observe of a finding.
 type FindingStatus struct {
@@ -556,7 +568,7 @@ type FindingStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// state is closed if the scanner closed the finding, else open_muted if a person muted it and the decision
-	// has not ended, if nobody has decided and a policy mutes it, or if the source suppresses it, else open.
+	// has not ended, if nobody has decided and its verdict mutes it, or if the source suppresses it, else open.
 	// +optional
 	State FindingState `json:"state,omitempty"`
 	// userStatus is the decision in force: that of spec.triage, or open where that has ended.
@@ -565,8 +577,8 @@ type FindingStatus struct {
 	// endedAt is the spec.triage.expiresAt of a decision that has ended. Absent while the decision is in force.
 	// +optional
 	EndedAt *Time `json:"endedAt,omitempty"`
-	// verdict is what a TriagePolicy decided. Absent where no policy in force matches, and where it does not count: the
-	// finding is closed, or a person has decided.
+	// verdict is what a TriagePolicy decided, or a person about the same result in a pull request. Absent where neither
+	// did, and where it does not count: the finding is closed, or a person has decided about it.
 	// +optional
 	Verdict *FindingVerdict `json:"verdict,omitempty"`
 	// triageDigest of the triage that the last reconcile saw; what the next one compares with.
@@ -632,6 +644,7 @@ type FindingStatus struct {
 // +kubebuilder:printcolumn:name="Until",type=string,priority=1,JSONPath=`.spec.triage.expiresAt`
 // +kubebuilder:printcolumn:name="Verdict",type=string,priority=1,JSONPath=`.status.verdict.userStatus`
 // +kubebuilder:printcolumn:name="Policy",type=string,priority=1,JSONPath=`.status.verdict.policy`
+// +kubebuilder:printcolumn:name="Review Issue",type=string,priority=1,JSONPath=`.status.verdict.reviewIssue`
 // +kubebuilder:printcolumn:name="Suppressed",type=string,priority=1,JSONPath=`.spec.suppression.kind`
 // +kubebuilder:printcolumn:name="Justification",type=string,priority=1,JSONPath=`.spec.suppression.justification`
 // +kubebuilder:printcolumn:name="Ready",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].status`

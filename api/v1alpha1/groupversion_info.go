@@ -41,6 +41,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&Review{}, &ReviewList{},
 		&ReviewIssue{}, &ReviewIssueList{},
 		&Scan{}, &ScanList{},
+		&TriageOperation{}, &TriageOperationList{},
+		&TriageOperationPart{}, &TriageOperationPartList{},
 		&TriagePolicy{}, &TriagePolicyList{},
 		&WebhookDelivery{}, &WebhookDeliveryList{},
 		&WebhookEndpoint{}, &WebhookEndpointList{},

@@ -139,6 +139,10 @@ type OrganizationQuotas struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	TriagePolicies *int64 `json:"triagePolicies,omitempty"`
+	// triageOperations is the maximum number of TriageOperations, completed ones included, for example 200.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	TriageOperations *int64 `json:"triageOperations,omitempty"`
 	// apiKeys is the maximum number of APIKeys, disabled and expired ones included, for example 20.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
@@ -195,6 +199,13 @@ type Retention struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && !self.matches('[ a-gi-lo-rtv-zA-Z]')",message="finishedDeliveries must be hours, minutes and seconds and not negative, for example 8760h for a year"
 	// +optional
 	FinishedDeliveries *metav1.Duration `json:"finishedDeliveries,omitempty"`
+	// finishedOperations is how long a TriageOperation is kept after it has completed or failed, for example "2160h";
+	// from then on it cannot be undone. Absent: "720h", 30 days. One that nobody commits is removed after 24 hours.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && !self.matches('[ a-gi-lo-rtv-zA-Z]')",message="finishedOperations must be hours, minutes and seconds and not negative, for example 8760h for a year"
+	// +optional
+	FinishedOperations *metav1.Duration `json:"finishedOperations,omitempty"`
 }
 
 // OrganizationCounts are sums over the organization's namespace.

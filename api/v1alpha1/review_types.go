@@ -88,6 +88,14 @@ type ReviewStatus struct {
 	// openLowCount is the number of open issues of low severity.
 	// +optional
 	OpenLowCount int32 `json:"openLowCount"`
+	// openMutedCount is the number of open issues that a person muted, or that a policy mutes. They count in
+	// openIssueCount too.
+	// +optional
+	OpenMutedCount int32 `json:"openMutedCount,omitempty"`
+	// openConfirmedCount is the number of open issues that a person or a policy confirmed. They count in
+	// openIssueCount too.
+	// +optional
+	OpenConfirmedCount int32 `json:"openConfirmedCount,omitempty"`
 	// lastReviewAt is when the last reviewed commit was reviewed.
 	// +optional
 	LastReviewAt *Time `json:"lastReviewAt,omitempty"`
@@ -130,6 +138,8 @@ type ReviewStatus struct {
 // +kubebuilder:printcolumn:name="High",type=integer,priority=1,JSONPath=`.status.openHighCount`
 // +kubebuilder:printcolumn:name="Medium",type=integer,priority=1,JSONPath=`.status.openMediumCount`
 // +kubebuilder:printcolumn:name="Low",type=integer,priority=1,JSONPath=`.status.openLowCount`
+// +kubebuilder:printcolumn:name="Muted",type=integer,priority=1,JSONPath=`.status.openMutedCount`
+// +kubebuilder:printcolumn:name="Confirmed",type=integer,priority=1,JSONPath=`.status.openConfirmedCount`
 // +kubebuilder:printcolumn:name="Ready",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:selectablefield:JSONPath=`.spec.repositoryRef.name`

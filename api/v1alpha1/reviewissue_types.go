@@ -23,7 +23,7 @@ const (
 	ReviewIssueResolved ReviewIssueState = "resolved"
 )
 
-// ReviewIssueSpec says what a review found, and in which commits.
+// ReviewIssueSpec says what a review found, in which commits, and what people decided about it.
 //
 // +kubebuilder:validation:XValidation:rule="self.reviewRef == oldSelf.reviewRef",message="spec.reviewRef is immutable"
 type ReviewIssueSpec struct {
@@ -65,6 +65,99 @@ type ReviewIssueSpec struct {
 	// +kubebuilder:validation:MaxItems=250
 	// +optional
 	SeenInCommits []CommitSHA `json:"seenInCommits,omitempty"`
+	// result is what the scanner reported, as far as policies and the base branch ask for it. Written by
+	// the import of reviews, as of the last reviewed commit that shows the issue. Absent: an earlier
+	// version imported it, or nobody did.
+	// +structType=atomic
+	// +optional
+	Result *ReviewIssueResult `json:"result,omitempty"`
+	// triage is the decision of people. Changing it requires the verb triage on reviewissues; an import
+	// never does.
+	// +kubebuilder:default={userStatus: "open"}
+	// +optional
+	Triage ReviewIssueTriage `json:"triage,omitzero"`
+}
+
+// ReviewIssueTriage is what people decided about an issue.
+type ReviewIssueTriage struct {
+	// userStatus is the decision: open (nobody has decided), active (confirmed) or muted (not to be
+	// acted on).
+	// +kubebuilder:default=open
+	// +optional
+	UserStatus UserStatus `json:"userStatus,omitempty"`
+	// reason for the decision, as that for a finding's: false-positive, not-reachable, mitigated-elsewhere,
+	// accepted-risk, used-in-tests, will-not-fix or duplicate. Removed when userStatus becomes open. An
+	// Organization may require one to mute (spec.triage.requireReason).
+	// +optional
+	Reason DecisionReason `json:"reason,omitempty"`
+	// expiresAt is when the decision ends, for example "2026-12-31T00:00:00Z". The controllers record the end in
+	// status.endedAt; userStatus here stays as it was written. Removed when userStatus becomes open, and with the
+	// first new userStatus after the end. Absent: the decision does not end.
+	// +optional
+	ExpiresAt *Time `json:"expiresAt,omitempty"`
+	// comments explain the decision. At most 10000 characters.
+	// +kubebuilder:validation:MaxLength=10000
+	// +optional
+	Comments string `json:"comments,omitempty"`
+	// by is who decided, for example "ann@example.com". The API server stamps it with the name of the
+	// authenticated user; a value that a client sends is overwritten.
+	// +kubebuilder:validation:MaxLength=320
+	// +optional
+	By string `json:"by,omitempty"`
+}
+
+// ReviewIssueResult is what a scanner reported in a commit of a pull request, in the terms of a finding's facts.
+type ReviewIssueResult struct {
+	// key by which the result is known again in the base branch: a digest of repository, tool, rule, file and
+	// evidence, for example "hb5vsq7wxwdeqplxqo6bkyfxyi", to be compared and not to be read. At most 32 characters.
+	// Absent: the commit has several results that only their lines tell apart.
+	// +kubebuilder:validation:MaxLength=32
+	// +optional
+	Key string `json:"key,omitempty"`
+	// project whose findings the pull request was compared with. Absent: all of the repository.
+	// +optional
+	Project ResourceName `json:"project,omitempty"`
+	// tool is the name of the scanner, for example "gosec".
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Tool string `json:"tool,omitempty"`
+	// analysis whose scans report the issue, for example "/language:ruby".
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Analysis string `json:"analysis,omitempty"`
+	// category of the issue: Code, Package or Secret.
+	// +optional
+	Category FindingCategory `json:"category,omitempty"`
+	// ruleID is the scanner's id of the violated rule, for example "G201".
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	RuleID string `json:"ruleID,omitempty"`
+	// class of weakness: the CWE where the scanner names one, for example "CWE-89", else the rule's id.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Class string `json:"class,omitempty"`
+	// confidence of the scanner that the issue is real: high, medium or low.
+	// +optional
+	Confidence Level `json:"confidence,omitempty"`
+	// secretType is the type of secret, for issues of category Secret.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	SecretType string `json:"secretType,omitempty"`
+	// score of the issue from 0.0 to 10.0, as the scanner gives it.
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:Pattern=`^(10\.0|[0-9]\.[0-9])$`
+	// +optional
+	Score string `json:"score,omitempty"`
+	// toolSeverity is the scanner's own word for the severity, for example "CRITICAL".
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	ToolSeverity string `json:"toolSeverity,omitempty"`
+	// vulnerability that the issue reports, where it has a public or a vendor's id.
+	// +optional
+	Vulnerability *FindingVulnerability `json:"vulnerability,omitempty"`
+	// package that the issue is in, for issues about a dependency or an installed package.
+	// +optional
+	Package *FindingPackage `json:"package,omitempty"`
 }
 
 // CommitSHA is a commit's hash.
@@ -104,6 +197,20 @@ type ReviewIssueStatus struct {
 	// resolvedAt is when that commit was reviewed. Absent while the issue is open.
 	// +optional
 	ResolvedAt *Time `json:"resolvedAt,omitempty"`
+	// userStatus is the decision in force: that of spec.triage, or open where that has ended.
+	// +optional
+	UserStatus UserStatus `json:"userStatus,omitempty"`
+	// endedAt is the spec.triage.expiresAt of a decision that has ended. Absent while the decision is in force.
+	// +optional
+	EndedAt *Time `json:"endedAt,omitempty"`
+	// verdict is what a TriagePolicy decided. Absent where no policy in force matches, and where it does not
+	// count: a person has decided.
+	// +optional
+	Verdict *FindingVerdict `json:"verdict,omitempty"`
+	// triageDigest of the triage that the last reconcile saw; what the next one compares with.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	TriageDigest string `json:"triageDigest,omitempty"`
 	// firstSeenAt is when the first commit that shows the issue was reviewed.
 	// +optional
 	FirstSeenAt *Time `json:"firstSeenAt,omitempty"`
@@ -140,16 +247,23 @@ type ReviewIssueStatus struct {
 // +kubebuilder:printcolumn:name="Review",type=string,JSONPath=`.spec.reviewRef.name`
 // +kubebuilder:printcolumn:name="Severity",type=string,JSONPath=`.spec.severity`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Triage",type=string,JSONPath=`.status.userStatus`
 // +kubebuilder:printcolumn:name="Title",type=string,JSONPath=`.spec.title`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="File",type=string,priority=1,JSONPath=`.spec.file`
 // +kubebuilder:printcolumn:name="Line",type=integer,priority=1,JSONPath=`.spec.line`
 // +kubebuilder:printcolumn:name="Resolved By",type=string,priority=1,JSONPath=`.status.resolvedBy`
+// +kubebuilder:printcolumn:name="Triaged By",type=string,priority=1,JSONPath=`.spec.triage.by`
+// +kubebuilder:printcolumn:name="Why",type=string,priority=1,JSONPath=`.spec.triage.reason`
+// +kubebuilder:printcolumn:name="Until",type=string,priority=1,JSONPath=`.spec.triage.expiresAt`
+// +kubebuilder:printcolumn:name="Verdict",type=string,priority=1,JSONPath=`.status.verdict.userStatus`
+// +kubebuilder:printcolumn:name="Policy",type=string,priority=1,JSONPath=`.status.verdict.policy`
 // +kubebuilder:printcolumn:name="Ready",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:selectablefield:JSONPath=`.spec.reviewRef.name`
 // +kubebuilder:selectablefield:JSONPath=`.spec.severity`
 // +kubebuilder:selectablefield:JSONPath=`.status.state`
+// +kubebuilder:selectablefield:JSONPath=`.spec.triage.userStatus`
 type ReviewIssue struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

@@ -41,7 +41,8 @@ const (
 	TransitionFresh TransitionType = "fresh"
 )
 
-// The transitions of review issues and scans. Of a Review there is TransitionUpdated alone.
+// The transitions of review issues, beside TransitionTriaged, TransitionJudged and TransitionExpired, and of scans. Of a
+// Review there is TransitionUpdated alone.
 const (
 	TransitionOpened    TransitionType = "opened"
 	TransitionResolved  TransitionType = "resolved"
@@ -62,7 +63,7 @@ type Transition struct {
 	// at is when the change was made, as far as it is known.
 	// +required
 	At Time `json:"at"`
-	// from is the value before: the user status for triaged, expired, stale and fresh, the policies' verdict for judged
+	// from is the value before: the user status for triaged, expired, stale and fresh, the verdict for judged
 	// (open where there is none), the pull request's status of a review, the outcome of a scan, else the state; empty
 	// for the first.
 	// +kubebuilder:validation:MaxLength=16
@@ -72,13 +73,13 @@ type Transition struct {
 	// +kubebuilder:validation:MaxLength=16
 	// +optional
 	To string `json:"to,omitempty"`
-	// by is who made the change: triage.by for triaged, whose decision ended for expired, "policy/" and the policy's
-	// name for judged, the commit that resolved a review issue, the controller for a scan that was abandoned, else the
+	// by is who made the change: triage.by for triaged, whose decision ended for expired, "policy/" or "review-issue/" and
+	// the name for judged, the commit that resolved a review issue, the controller for a scan that was abandoned, else the
 	// scanner; empty where it is not known.
 	// +kubebuilder:validation:MaxLength=320
 	// +optional
 	By string `json:"by,omitempty"`
-	// author of the policy, for judged: its spec.by, cut to 60 characters.
+	// author of the policy, or of the decision about the review issue, for judged; cut to 60 characters.
 	// +kubebuilder:validation:MaxLength=60
 	// +optional
 	Author string `json:"author,omitempty"`

@@ -38,6 +38,8 @@ const (
 	ReasonPolicyExpired = "Expired"
 	// ReasonTooMany goes with InForce=False: more findings match than spec.maxFindings.
 	ReasonTooMany = "TooMany"
+	// ReasonTooManyPolicies goes with InForce=False: as many others are in force as may be in an organization.
+	ReasonTooManyPolicies = "TooManyPolicies"
 )
 
 // PolicyStatus is what a policy decides about a finding. Unlike people a policy does not decide that a finding is open.

@@ -1,5 +1,5 @@
 // Package cluster reads and writes single objects at the Kubernetes API where the read model may be behind: it
-// stores what people decide about findings, and returns webhook deliveries as they are stored.
+// stores what people decide about findings, and returns webhook deliveries and triage operations as they are stored.
 package cluster
 
 import (
@@ -12,9 +12,10 @@ import (
 
 // Client is a client of one API server. It is safe for concurrent use. Its errors are problems.
 type Client struct {
-	rest  rest.Interface
-	lines *lines
-	pace  pace
+	rest   rest.Interface
+	reader *kube.Reader
+	lines  *lines
+	pace   pace
 }
 
 // NewClient returns a client of the API server that config names.
@@ -23,7 +24,11 @@ func NewClient(config *rest.Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{rest: client}
+	reader, err := kube.NewReader(config)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{rest: client, reader: reader}
 	c.lines = newLines(func() time.Duration { return c.pace.between(shortestPause, longestPause) })
 	return c, nil
 }

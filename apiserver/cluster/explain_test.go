@@ -11,6 +11,31 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
+// The words for an operation name its members, and what an organization can do about its quota.
+func TestARefusedOperationSaysWhatToDo(t *testing.T) {
+	operations := schema.GroupResource{Group: "appsec.dev", Resource: "triageoperations"}
+	kind := schema.GroupKind{Group: "appsec.dev", Kind: "TriageOperation"}
+	policy := apierrors.NewInvalid(kind, "op-1", nil)
+	policy.ErrStatus.Message += reasonsPolicy
+	for name, test := range map[string]struct {
+		err    error
+		status int
+		code   string
+		field  string
+	}{
+		"quota":     {apierrors.NewForbidden(operations, "op-1", errors.New("exceeded quota: findings-quota")), 409, "refused", ""},
+		"forbidden": {apierrors.NewForbidden(operations, "op-1", errors.New("no role")), 500, "try_again", ""},
+		"no reason": {policy, 400, problem.CodeReasonRequired, "set.reason"},
+		"gone":      {apierrors.NewNotFound(operations, "op-1"), 404, "not_found", ""},
+		"away":      {errors.New("connection refused"), 500, "try_again", ""},
+	} {
+		got := problem.Of(explainOperation(test.err))
+		if got.Status != test.status || got.Code != test.code || got.Field != test.field {
+			t.Errorf("%s: got %d %s, field %q: %s", name, got.Status, got.Code, got.Field, got.Detail)
+		}
+	}
+}
+
 // What may pass by itself says to try again, also what a starting API server forbids; what cannot
 // does not.
 func TestARefusalSaysWhatToDo(t *testing.T) {

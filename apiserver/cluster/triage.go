@@ -163,11 +163,16 @@ func explain(err error) error {
 		return problem.TryAgain("the change is not allowed, by a rule of this installation or while its API server starts",
 			err)
 	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), reasonsPolicy):
-		return problem.InvalidBody("the organization requires a reason to mute a finding: give one in reason").
-			In("reason").Coded(problem.CodeReasonRequired)
+		return reasonRequired("reason")
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return problem.Internal("a rule of this installation refused the change; ask its operators", err)
 	default:
 		return problem.TryAgain("the change could not be stored", err)
 	}
+}
+
+// reasonRequired names the member that is to hold the reason.
+func reasonRequired(member string) error {
+	return problem.InvalidBody("the organization requires a reason to mute a finding: give one in " + member).
+		In(member).Coded(problem.CodeReasonRequired)
 }

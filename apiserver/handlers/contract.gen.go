@@ -49,6 +49,16 @@ type Contract interface {
 	ListScans(ctx context.Context, request Request) (Response, error)
 	// GetScan answers GET /v2/scans/{id}: Get a scan.
 	GetScan(ctx context.Context, request Request) (Response, error)
+	// ListTriageOperations answers GET /v2/triage-operations: Get triage operations.
+	ListTriageOperations(ctx context.Context, request Request) (Response, error)
+	// CreateTriageOperation answers POST /v2/triage-operations: Decide about many findings.
+	CreateTriageOperation(ctx context.Context, request Request) (Response, error)
+	// GetTriageOperation answers GET /v2/triage-operations/{id}: Get a triage operation.
+	GetTriageOperation(ctx context.Context, request Request) (Response, error)
+	// CommitTriageOperation answers POST /v2/triage-operations/{id}/commit: Commit a triage operation.
+	CommitTriageOperation(ctx context.Context, request Request) (Response, error)
+	// ListTriageOperationFindings answers GET /v2/triage-operations/{id}/findings: Get the findings of a triage operation.
+	ListTriageOperationFindings(ctx context.Context, request Request) (Response, error)
 	// GetUpload answers GET /v2/uploads/{id}: Get an upload.
 	GetUpload(ctx context.Context, request Request) (Response, error)
 	// ListWebhookDeliveries answers GET /v2/webhook-deliveries: Get webhook deliveries.
@@ -62,31 +72,36 @@ type Contract interface {
 // operationsOf names the methods by operationId.
 func operationsOf(contract Contract) map[string]Handle {
 	return map[string]Handle{
-		"uploadSarifV3":         contract.UploadSarifV3,
-		"getSarifV3":            contract.GetSarifV3,
-		"uploadSarif":           contract.UploadSarif,
-		"getSarif":              contract.GetSarif,
-		"listFindingsV1":        contract.ListFindingsV1,
-		"updateFindingV1":       contract.UpdateFindingV1,
-		"listReviews":           contract.ListReviews,
-		"listFindingsV2":        contract.ListFindingsV2,
-		"getFinding":            contract.GetFinding,
-		"updateFindingV2":       contract.UpdateFindingV2,
-		"getFindingHistory":     contract.GetFindingHistory,
-		"listFindingsFull":      contract.ListFindingsFull,
-		"getReviewIssue":        contract.GetReviewIssue,
-		"listRepositories":      contract.ListRepositories,
-		"getRepository":         contract.GetRepository,
-		"getProject":            contract.GetProject,
-		"uploadScan":            contract.UploadScan,
-		"getFindingV2":          contract.GetFindingV2,
-		"listReviewIssues":      contract.ListReviewIssues,
-		"listScans":             contract.ListScans,
-		"getScan":               contract.GetScan,
-		"getUpload":             contract.GetUpload,
-		"listWebhookDeliveries": contract.ListWebhookDeliveries,
-		"getWebhookDelivery":    contract.GetWebhookDelivery,
-		"verifyWebhookDelivery": contract.VerifyWebhookDelivery,
+		"uploadSarifV3":               contract.UploadSarifV3,
+		"getSarifV3":                  contract.GetSarifV3,
+		"uploadSarif":                 contract.UploadSarif,
+		"getSarif":                    contract.GetSarif,
+		"listFindingsV1":              contract.ListFindingsV1,
+		"updateFindingV1":             contract.UpdateFindingV1,
+		"listReviews":                 contract.ListReviews,
+		"listFindingsV2":              contract.ListFindingsV2,
+		"getFinding":                  contract.GetFinding,
+		"updateFindingV2":             contract.UpdateFindingV2,
+		"getFindingHistory":           contract.GetFindingHistory,
+		"listFindingsFull":            contract.ListFindingsFull,
+		"getReviewIssue":              contract.GetReviewIssue,
+		"listRepositories":            contract.ListRepositories,
+		"getRepository":               contract.GetRepository,
+		"getProject":                  contract.GetProject,
+		"uploadScan":                  contract.UploadScan,
+		"getFindingV2":                contract.GetFindingV2,
+		"listReviewIssues":            contract.ListReviewIssues,
+		"listScans":                   contract.ListScans,
+		"getScan":                     contract.GetScan,
+		"listTriageOperations":        contract.ListTriageOperations,
+		"createTriageOperation":       contract.CreateTriageOperation,
+		"getTriageOperation":          contract.GetTriageOperation,
+		"commitTriageOperation":       contract.CommitTriageOperation,
+		"listTriageOperationFindings": contract.ListTriageOperationFindings,
+		"getUpload":                   contract.GetUpload,
+		"listWebhookDeliveries":       contract.ListWebhookDeliveries,
+		"getWebhookDelivery":          contract.GetWebhookDelivery,
+		"verifyWebhookDelivery":       contract.VerifyWebhookDelivery,
 	}
 }
 

@@ -31,16 +31,22 @@ func addGrounds(decision *findingstate.Decision, reason *openapi.GivenReason, en
 	if *end == noGrounds {
 		return nil
 	}
-	at, err := v1alpha1.ParseTime(*end)
+	at, err := endOf(*end)
+	*decision.ExpiresAt = at
+	return err
+}
+
+// endOf reads when a decision ends.
+func endOf(text string) (v1alpha1.Time, error) {
+	at, err := v1alpha1.ParseTime(text)
 	if err != nil {
-		return problem.InvalidBody(memberExpiresAt + ": " + err.Error()).In(memberExpiresAt)
+		return at, problem.InvalidBody(memberExpiresAt + ": " + err.Error()).In(memberExpiresAt)
 	}
 	at = v1alpha1.NewTime(at.UTC().Truncate(time.Second)) // as it is stored
 	if !at.After(time.Now()) {
-		return problem.InvalidBody(memberExpiresAt + " must be in the future").In(memberExpiresAt)
+		return at, problem.InvalidBody(memberExpiresAt + " must be in the future").In(memberExpiresAt)
 	}
-	*decision.ExpiresAt = at
-	return nil
+	return at, nil
 }
 
 // checkGrounds refuses reasons and ends for a finding that nobody has decided about.

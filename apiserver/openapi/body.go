@@ -20,10 +20,14 @@ const (
 	sarifMediaType = "application/sarif+json"
 )
 
-// bodySchema is the schema of a body: an object whose members are strings.
+// bodySchema is the schema of a body, or of an object in one.
 type bodySchema struct {
-	members  map[string]scalar
+	members  map[string]member
 	required []string
+	// strict says that a member of an unknown name is an error.
+	strict bool
+	// emptyIsAbsent says that an empty text is as if it were not given.
+	emptyIsAbsent bool
 	// streamed is the member that is read as it comes; empty where there is none.
 	streamed string
 	// atLeastOne of these must be there; empty where nothing is asked.
@@ -41,28 +45,31 @@ func maxBytes(extensions map[string]any) (int64, error) {
 	return int64(number), nil
 }
 
+// emptyIsAbsentExtension marks objects of which an empty member is as if it were not given, as in a query.
+const emptyIsAbsentExtension = "x-empty-is-absent"
+
 func newBodySchema(ref *openapi3.SchemaRef) (*bodySchema, error) {
 	schema := ref.Value
 	if !schema.Type.Is(openapi3.TypeObject) {
 		return nil, errors.New("only an object is supported")
 	}
 	if len(schema.OneOf)+len(schema.AnyOf)+len(schema.AllOf) > 0 || schema.Not != nil || schema.Else != nil ||
-		schema.AdditionalProperties.Has != nil || schema.MinProps != 0 || schema.MaxProps != nil {
+		schema.AdditionalProperties.Schema != nil || schema.MinProps != 0 || schema.MaxProps != nil {
 		return nil, errors.New("a keyword of the schema is not supported for requests")
 	}
-	body := &bodySchema{members: map[string]scalar{}, required: schema.Required, streamed: streamedMember(ref)}
+	body := &bodySchema{members: map[string]member{}, required: schema.Required, streamed: streamedMember(ref)}
+	if open := schema.AdditionalProperties.Has; open != nil {
+		body.strict = !*open
+	}
+	body.emptyIsAbsent, _ = schema.Extensions[emptyIsAbsentExtension].(bool)
 	for name, property := range schema.Properties {
 		if name == body.streamed {
 			continue
 		}
-		member, err := newScalar(property)
-		if err != nil {
+		var err error
+		if body.members[name], err = newMember(property); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		if member.integer || member.number || member.boolean && body.streamed == "" {
-			return nil, fmt.Errorf("%s: only strings are supported in bodies", name)
-		}
-		body.members[name] = member
 	}
 	var err error
 	body.atLeastOne, err = atLeastOne(schema)
@@ -84,13 +91,24 @@ func atLeastOne(schema *openapi3.Schema) ([]string, error) {
 
 // Body holds the described members of a request's body, checked.
 type Body struct {
-	members map[string]string
+	members map[string]any
 }
 
-// Lookup returns a member's value, and whether it is there.
+// Lookup returns the value of a member that is a text, and whether it is there.
 func (b Body) Lookup(name string) (value string, ok bool) {
-	value, ok = b.members[name]
+	value, ok = b.members[name].(string)
 	return value, ok
+}
+
+// Parameters returns the members of an object in the body, all of them texts, as a query's parameters, and whether the
+// object is there.
+func (b Body) Parameters(name string) (Parameters, bool) {
+	object, there := b.members[name].(map[string]any)
+	values := make(map[string]string, len(object))
+	for name, value := range object {
+		values[name], _ = value.(string)
+	}
+	return Parameters{values: values}, there
 }
 
 // Into decodes the body into the type that is generated for it.
@@ -126,25 +144,8 @@ func (o *Operation) ParseBody(content []byte) (Body, error) {
 	if len(given) == 0 {
 		return Body{}, invalid("", CodeMissing, "the object is empty")
 	}
-	values := make(map[string]string, len(o.body.members))
-	for _, name := range sortedNames(o.body.members) {
-		raw, there := given[name]
-		if !there {
-			continue
-		}
-		value, ok := strictjson.String(raw)
-		if !ok {
-			return Body{}, invalid(name, CodeInvalid, "%s must be a string", name)
-		}
-		if value == "" && o.body.isOptionalID(name) {
-			continue
-		}
-		var err error
-		if values[name], err = o.body.members[name].read(name, value); err != nil {
-			return Body{}, invalid(name, CodeInvalid, "%v", err)
-		}
-	}
-	return Body{members: values}, o.body.checkPresence(values)
+	values, err := o.body.read("", given)
+	return Body{members: values}, err
 }
 
 // unreadable names the member where one that is described is the reason.
@@ -159,13 +160,13 @@ func (s *bodySchema) unreadable(err error) error {
 }
 
 func (s *bodySchema) isOptionalID(name string) bool {
-	return s.members[name].id && !slices.Contains(s.required, name)
+	return s.members[name].id && s.members[name].most == 0 && !slices.Contains(s.required, name)
 }
 
-func (s *bodySchema) checkPresence(values map[string]string) error {
+func (s *bodySchema) checkPresence(within string, values map[string]any) error {
 	for _, name := range s.required {
 		if _, there := values[name]; !there {
-			return invalid(name, CodeMissing, "%s is required", name)
+			return invalid(within+name, CodeMissing, "%s is required", within+name)
 		}
 	}
 	for _, name := range s.atLeastOne {
@@ -174,7 +175,8 @@ func (s *bodySchema) checkPresence(values map[string]string) error {
 		}
 	}
 	if len(s.atLeastOne) > 0 {
-		return invalid(s.atLeastOne[0], CodeMissing, "at least one of %s is required", strings.Join(s.atLeastOne, ", "))
+		return invalid(within+s.atLeastOne[0], CodeMissing, "at least one of %s is required",
+			within+strings.Join(s.atLeastOne, ", "+within))
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ type Envelope struct {
 	rest    *bufio.Reader
 	value   io.Reader
 	text    *jsonString
-	values  map[string]string
+	values  map[string]any
 	given   map[string]bool
 	ended   bool
 	failure error
@@ -51,7 +51,7 @@ func (o *Operation) OpenEnvelope(body io.Reader) *Envelope {
 	budget := &budgeted{reader: body, left: maxEnvelopeBytes}
 	return &Envelope{
 		schema: o.body, budget: budget, rest: bufio.NewReaderSize(budget, 4096),
-		values: map[string]string{}, given: map[string]bool{},
+		values: map[string]any{}, given: map[string]bool{},
 	}
 }
 

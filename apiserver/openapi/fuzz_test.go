@@ -33,7 +33,7 @@ func FuzzParseBody(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, content string) {
-		for _, id := range []string{"updateFindingV1", "updateFindingV2", "verifyWebhookDelivery"} {
+		for _, id := range []string{"updateFindingV1", "updateFindingV2", "verifyWebhookDelivery", "createTriageOperation"} {
 			body, err := all[id].ParseBody([]byte(content))
 			if err != nil {
 				fit(t, err)

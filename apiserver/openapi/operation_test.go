@@ -139,7 +139,11 @@ func TestAnEmptyValueIsAsIfItWereNotGiven(t *testing.T) {
 					continue
 				}
 				ids++
-				body, err := operation.ParseBody([]byte(`{"user_status":"open","` + name + `":""}`))
+				others := `{"user_status":"open","`
+				if described.OperationID == "createTriageOperation" {
+					others = `{"commit":true,"`
+				}
+				body, err := operation.ParseBody([]byte(others + name + `":""}`))
 				if _, given := body.Lookup(name); err != nil || given {
 					t.Errorf("%s %s: the empty %s is there: %t, error %v", method, path, name, given, err)
 				}
@@ -357,4 +361,34 @@ func FuzzParseQuery(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A filter in the body of a triage operation takes what the list's query takes, and reads it as the same.
+func TestFiltersInABodyAreThoseOfTheQuery(t *testing.T) {
+	spec, all := operations(t)
+	list, create := all["listFindingsV2"], all["createTriageOperation"]
+	described := spec.Components.Schemas["TriageOperationFilters"].Value.Properties
+	var names []string
+	for _, name := range queryOf(spec.Paths.Value("/v2/findings"), spec.Paths.Value("/v2/findings").Get) {
+		if !slices.Contains([]string{"cursor", "sort", "order", "size"}, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) != len(described) {
+		t.Errorf("the list has %d filters, and the body %d", len(names), len(described))
+	}
+	for _, name := range names {
+		for _, value := range []string{"", "open", "closed", "muted", "high", "Code", "code", "7.50", "11", "1e1", "true", "True", "a", "a\u0000",
+			"2026-03-01t10:30:00.50+02:00", "2026-02-30T00:00:00Z", strings.Repeat("a", 128), strings.Repeat("a", 600)} {
+			query, err := list.ParseQuery(name + "=" + url.QueryEscape(value))
+			content, _ := json.Marshal(map[string]any{"filters": map[string]string{name: value}}) //nolint:errchkjson // strings
+			body, bodyErr := create.ParseBody(content)
+			filters, _ := body.Parameters("filters")
+			got, given := filters.Lookup(name)
+			want, wanted := query.Lookup(name)
+			if (err == nil) != (bodyErr == nil) || got != want || given != wanted {
+				t.Errorf("%s=%.40q: the query has %q, %v; the body %q, %v", name, value, want, err, got, bodyErr)
+			}
+		}
+	}
 }

@@ -22,6 +22,9 @@ const idFormat = "resource-id"
 // timeFormat is the format of a timestamp.
 const timeFormat = "date-time"
 
+// scoreFormat is the format of a score that is written as a text: a number from 0 to 10.
+const scoreFormat = "score"
+
 // MaxIDBytes is how long a resource's id may be.
 const MaxIDBytes = 253
 
@@ -63,6 +66,8 @@ func newScalar(ref *openapi3.SchemaRef) (scalar, error) {
 		s.id = true
 	case timeFormat:
 		s.time = true
+	case scoreFormat:
+		s.number, s.min, s.max = true, 0, 10
 	default:
 		return scalar{}, fmt.Errorf("format %q is not supported for requests", schema.Format)
 	}

@@ -376,6 +376,39 @@ func (e GivenReason) Valid() bool {
 	}
 }
 
+// Defines values for GivenTriageReason.
+const (
+	GivenTriageReasonAcceptedRisk       GivenTriageReason = "accepted-risk"
+	GivenTriageReasonDuplicate          GivenTriageReason = "duplicate"
+	GivenTriageReasonFalsePositive      GivenTriageReason = "false-positive"
+	GivenTriageReasonMitigatedElsewhere GivenTriageReason = "mitigated-elsewhere"
+	GivenTriageReasonNotReachable       GivenTriageReason = "not-reachable"
+	GivenTriageReasonUsedInTests        GivenTriageReason = "used-in-tests"
+	GivenTriageReasonWillNotFix         GivenTriageReason = "will-not-fix"
+)
+
+// Valid indicates whether the value is a known member of the GivenTriageReason enum.
+func (e GivenTriageReason) Valid() bool {
+	switch e {
+	case GivenTriageReasonAcceptedRisk:
+		return true
+	case GivenTriageReasonDuplicate:
+		return true
+	case GivenTriageReasonFalsePositive:
+		return true
+	case GivenTriageReasonMitigatedElsewhere:
+		return true
+	case GivenTriageReasonNotReachable:
+		return true
+	case GivenTriageReasonUsedInTests:
+		return true
+	case GivenTriageReasonWillNotFix:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Level.
 const (
 	LevelHigh   Level = "high"
@@ -493,6 +526,144 @@ func (e Severity) Valid() bool {
 	case SeverityLow:
 		return true
 	case SeverityMedium:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TriageOperationDecisionUserStatus.
+const (
+	TriageOperationDecisionUserStatusActive      TriageOperationDecisionUserStatus = "active"
+	TriageOperationDecisionUserStatusLessThannil TriageOperationDecisionUserStatus = "<nil>"
+	TriageOperationDecisionUserStatusMuted       TriageOperationDecisionUserStatus = "muted"
+	TriageOperationDecisionUserStatusOpen        TriageOperationDecisionUserStatus = "open"
+)
+
+// Valid indicates whether the value is a known member of the TriageOperationDecisionUserStatus enum.
+func (e TriageOperationDecisionUserStatus) Valid() bool {
+	switch e {
+	case TriageOperationDecisionUserStatusActive:
+		return true
+	case TriageOperationDecisionUserStatusLessThannil:
+		return true
+	case TriageOperationDecisionUserStatusMuted:
+		return true
+	case TriageOperationDecisionUserStatusOpen:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TriageOperationFiltersStale.
+const (
+	TriageOperationFiltersStaleFalse TriageOperationFiltersStale = "false"
+	TriageOperationFiltersStaleTrue  TriageOperationFiltersStale = "true"
+)
+
+// Valid indicates whether the value is a known member of the TriageOperationFiltersStale enum.
+func (e TriageOperationFiltersStale) Valid() bool {
+	switch e {
+	case TriageOperationFiltersStaleFalse:
+		return true
+	case TriageOperationFiltersStaleTrue:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TriageOperationFiltersSuppressed.
+const (
+	TriageOperationFiltersSuppressedFalse TriageOperationFiltersSuppressed = "false"
+	TriageOperationFiltersSuppressedTrue  TriageOperationFiltersSuppressed = "true"
+)
+
+// Valid indicates whether the value is a known member of the TriageOperationFiltersSuppressed enum.
+func (e TriageOperationFiltersSuppressed) Valid() bool {
+	switch e {
+	case TriageOperationFiltersSuppressedFalse:
+		return true
+	case TriageOperationFiltersSuppressedTrue:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TriageOperationFindingOutcome.
+const (
+	TriageOperationFindingOutcomeChanged     TriageOperationFindingOutcome = "changed"
+	TriageOperationFindingOutcomeConflicted  TriageOperationFindingOutcome = "conflicted"
+	TriageOperationFindingOutcomeFailed      TriageOperationFindingOutcome = "failed"
+	TriageOperationFindingOutcomeLessThannil TriageOperationFindingOutcome = "<nil>"
+	TriageOperationFindingOutcomeUnchanged   TriageOperationFindingOutcome = "unchanged"
+)
+
+// Valid indicates whether the value is a known member of the TriageOperationFindingOutcome enum.
+func (e TriageOperationFindingOutcome) Valid() bool {
+	switch e {
+	case TriageOperationFindingOutcomeChanged:
+		return true
+	case TriageOperationFindingOutcomeConflicted:
+		return true
+	case TriageOperationFindingOutcomeFailed:
+		return true
+	case TriageOperationFindingOutcomeLessThannil:
+		return true
+	case TriageOperationFindingOutcomeUnchanged:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TriageOperationPhase.
+const (
+	TriageOperationPhaseCompleted TriageOperationPhase = "completed"
+	TriageOperationPhaseFailed    TriageOperationPhase = "failed"
+	TriageOperationPhasePreview   TriageOperationPhase = "preview"
+	TriageOperationPhaseRunning   TriageOperationPhase = "running"
+	TriageOperationPhaseSelecting TriageOperationPhase = "selecting"
+)
+
+// Valid indicates whether the value is a known member of the TriageOperationPhase enum.
+func (e TriageOperationPhase) Valid() bool {
+	switch e {
+	case TriageOperationPhaseCompleted:
+		return true
+	case TriageOperationPhaseFailed:
+		return true
+	case TriageOperationPhasePreview:
+		return true
+	case TriageOperationPhaseRunning:
+		return true
+	case TriageOperationPhaseSelecting:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TriageOutcome.
+const (
+	TriageOutcomeChanged    TriageOutcome = "changed"
+	TriageOutcomeConflicted TriageOutcome = "conflicted"
+	TriageOutcomeFailed     TriageOutcome = "failed"
+	TriageOutcomeUnchanged  TriageOutcome = "unchanged"
+)
+
+// Valid indicates whether the value is a known member of the TriageOutcome enum.
+func (e TriageOutcome) Valid() bool {
+	switch e {
+	case TriageOutcomeChanged:
+		return true
+	case TriageOutcomeConflicted:
+		return true
+	case TriageOutcomeFailed:
+		return true
+	case TriageOutcomeUnchanged:
 		return true
 	default:
 		return false
@@ -1033,6 +1204,39 @@ func (e ListScansParamsOrder) Valid() bool {
 	}
 }
 
+// Defines values for ListTriageOperationsParamsSort.
+const (
+	ListTriageOperationsParamsSortCreatedAt ListTriageOperationsParamsSort = "created_at"
+)
+
+// Valid indicates whether the value is a known member of the ListTriageOperationsParamsSort enum.
+func (e ListTriageOperationsParamsSort) Valid() bool {
+	switch e {
+	case ListTriageOperationsParamsSortCreatedAt:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListTriageOperationsParamsOrder.
+const (
+	ListTriageOperationsParamsOrderAsc  ListTriageOperationsParamsOrder = "asc"
+	ListTriageOperationsParamsOrderDesc ListTriageOperationsParamsOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the ListTriageOperationsParamsOrder enum.
+func (e ListTriageOperationsParamsOrder) Valid() bool {
+	switch e {
+	case ListTriageOperationsParamsOrderAsc:
+		return true
+	case ListTriageOperationsParamsOrderDesc:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListWebhookDeliveriesParamsSort.
 const (
 	ListWebhookDeliveriesParamsSortCreatedAt ListWebhookDeliveriesParamsSort = "created_at"
@@ -1080,8 +1284,11 @@ const (
 	FindingTriaged      ListWebhookDeliveriesParamsEvent = "finding.triaged"
 	FindingUnsuppressed ListWebhookDeliveriesParamsEvent = "finding.unsuppressed"
 	FindingUpdated      ListWebhookDeliveriesParamsEvent = "finding.updated"
+	ReviewIssueExpired  ListWebhookDeliveriesParamsEvent = "review_issue.expired"
+	ReviewIssueJudged   ListWebhookDeliveriesParamsEvent = "review_issue.judged"
 	ReviewIssueOpened   ListWebhookDeliveriesParamsEvent = "review_issue.opened"
 	ReviewIssueResolved ListWebhookDeliveriesParamsEvent = "review_issue.resolved"
+	ReviewIssueTriaged  ListWebhookDeliveriesParamsEvent = "review_issue.triaged"
 	ReviewUpdated       ListWebhookDeliveriesParamsEvent = "review.updated"
 	ScanCompleted       ListWebhookDeliveriesParamsEvent = "scan.completed"
 	WebhookPing         ListWebhookDeliveriesParamsEvent = "webhook.ping"
@@ -1114,9 +1321,15 @@ func (e ListWebhookDeliveriesParamsEvent) Valid() bool {
 		return true
 	case FindingUpdated:
 		return true
+	case ReviewIssueExpired:
+		return true
+	case ReviewIssueJudged:
+		return true
 	case ReviewIssueOpened:
 		return true
 	case ReviewIssueResolved:
+		return true
+	case ReviewIssueTriaged:
 		return true
 	case ReviewUpdated:
 		return true
@@ -1366,8 +1579,9 @@ type FindingFull struct {
 	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
 	UserStatus UserStatus `json:"user_status"`
 
-	// Verdict What a TriagePolicy decided, as long as no person has decided and the scanner reports the finding. Where it is
-	// muted, `status` is open_muted; `user_status` of the finding stays open.
+	// Verdict What a person decided about the same result in a pull request, else a TriagePolicy, as long as no person has
+	// decided about the finding and the scanner reports it. Where it is muted, `status` is open_muted; `user_status` of
+	// the finding stays open.
 	Verdict FindingVerdict `json:"verdict"`
 }
 
@@ -1488,8 +1702,9 @@ type FindingRest struct {
 	// Reason Why the finding was decided about so; null where nobody said.
 	Reason *DecisionReason `json:"reason"`
 
-	// Verdict What a TriagePolicy decided, as long as no person has decided and the scanner reports the finding. Where it is
-	// muted, `status` is open_muted; `user_status` of the finding stays open.
+	// Verdict What a person decided about the same result in a pull request, else a TriagePolicy, as long as no person has
+	// decided about the finding and the scanner reports it. Where it is muted, `status` is open_muted; `user_status` of
+	// the finding stays open.
 	Verdict FindingVerdict `json:"verdict"`
 }
 
@@ -1743,13 +1958,14 @@ type FindingV2Update struct {
 	UserStatus *UserStatus `json:"user_status,omitempty"`
 }
 
-// FindingVerdict What a TriagePolicy decided, as long as no person has decided and the scanner reports the finding. Where it is
-// muted, `status` is open_muted; `user_status` of the finding stays open.
+// FindingVerdict What a person decided about the same result in a pull request, else a TriagePolicy, as long as no person has
+// decided about the finding and the scanner reports it. Where it is muted, `status` is open_muted; `user_status` of
+// the finding stays open.
 type FindingVerdict struct {
-	// By Who had written the policy when it decided.
+	// By Who decided in the pull request, or had written the policy when it decided.
 	By string `json:"by"`
 
-	// Comment The policy's comment.
+	// Comment That person's or the policy's comment.
 	Comment string `json:"comment"`
 
 	// Policy The policy's name; empty where none decides.
@@ -1758,14 +1974,17 @@ type FindingVerdict struct {
 	// Reason Why the finding was decided about so; null where nobody said.
 	Reason *DecisionReason `json:"reason"`
 
-	// Since When the policy decided so.
+	// ReviewIssue The id of the review issue that a person decided about; empty where none did.
+	ReviewIssue string `json:"review_issue"`
+
+	// Since Since when the decision counts for the finding.
 	Since *time.Time `json:"since"`
 
-	// UserStatus What the policy decided; null where none does.
+	// UserStatus What was decided; null where nothing was.
 	UserStatus *FindingVerdictUserStatus `json:"user_status"`
 }
 
-// FindingVerdictUserStatus What the policy decided; null where none does.
+// FindingVerdictUserStatus What was decided; null where nothing was.
 type FindingVerdictUserStatus string
 
 // FindingVulnerability The known vulnerability that the finding reports.
@@ -1796,6 +2015,25 @@ type GivenEnd = string
 // GivenReason Why the finding is decided about so; `none` takes the reason away. Another `user_status` comes without the reason of the one
 // before. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
 type GivenReason string
+
+// GivenTriage What is decided about each finding. At least one of `user_status` and `comments` is needed; what is not given stays, but
+// that another `user_status` comes without the reason and the end of the one before.
+type GivenTriage struct {
+	// Comments Triage comments; they replace those that were there, and the empty text takes them away.
+	Comments *string `json:"comments,omitempty"`
+
+	// ExpiresAt When the decision ends, in RFC 3339 and in the future; then `user_status` is open again.
+	ExpiresAt *string `json:"expires_at,omitempty"`
+
+	// Reason Why. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
+	Reason *GivenTriageReason `json:"reason,omitempty"`
+
+	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
+	UserStatus *UserStatus `json:"user_status,omitempty"`
+}
+
+// GivenTriageReason Why. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
+type GivenTriageReason string
 
 // ID A resource's id, at most 253 bytes of UTF-8 without control characters.
 type ID = string
@@ -2547,6 +2785,259 @@ type Transition struct {
 	Type string `json:"type"`
 }
 
+// TriageOperation One decision about many findings.
+type TriageOperation struct {
+	// Changed How many findings it has decided about.
+	Changed int32 `json:"changed"`
+
+	// Commit Whether it is committed.
+	Commit bool `json:"commit"`
+
+	// CommittedBy Who committed it; empty while nobody has.
+	CommittedBy string `json:"committed_by"`
+
+	// CompletedAt When it ended; null while it has not.
+	CompletedAt *time.Time `json:"completed_at"`
+
+	// Conflicted How many were left alone, since somebody had decided about them after they were selected.
+	Conflicted int32 `json:"conflicted"`
+
+	// Conflicts The first of those that were left alone.
+	Conflicts []TriageOperationExample `json:"conflicts"`
+
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// CreatedBy Who made it, such as apikey/ci.
+	CreatedBy string `json:"created_by"`
+
+	// Decided Who had decided about the findings when they were selected, the most frequent first.
+	Decided []TriageOperationDecider `json:"decided"`
+
+	// Detail Why it failed; empty if it did not.
+	Detail string `json:"detail"`
+
+	// Failed How many could not be changed.
+	Failed int32 `json:"failed"`
+
+	// Failures The first of those that failed.
+	Failures []TriageOperationExample `json:"failures"`
+
+	// Filters What was asked for, by the name of the filter; empty where ids were. An operation that was made with kubectl may have
+	// several values of one filter, with commas between, and the filters `file`, `label_selector` and `field_selector`.
+	Filters map[string]string `json:"filters"`
+
+	// Id The operation's id.
+	Id string `json:"id"`
+
+	// Ids The ids of the findings; empty where filters were given.
+	Ids []string `json:"ids"`
+
+	// Matched How many findings were selected.
+	Matched int32 `json:"matched"`
+
+	// NotUndoable How many of them an undo would leave as they are, for want of room to keep what they had.
+	NotUndoable int32 `json:"not_undoable"`
+
+	// Phase selecting: its findings are being selected; preview: they are, and nothing happens until it is committed; running: it works
+	// through them; completed: it has; failed: it cannot go on, and `detail` says why.
+	Phase TriageOperationPhase `json:"phase"`
+
+	// Samples The ids of some of the findings.
+	Samples []string `json:"samples"`
+
+	// Set What is decided about each finding; nothing of it for an undo.
+	Set TriageOperationDecision `json:"set"`
+
+	// Unchanged How many were as they should be.
+	Unchanged int32 `json:"unchanged"`
+
+	// Undo The id of the operation that is undone; empty for every other.
+	Undo string `json:"undo"`
+
+	// WouldChange How many of them it changes, unless somebody decides about them before it does.
+	WouldChange int32 `json:"would_change"`
+}
+
+// TriageOperationDecider One who had decided about findings of the operation.
+type TriageOperationDecider struct {
+	// By The author of the decisions; empty where it is not known.
+	By string `json:"by"`
+
+	// Count How many findings.
+	Count int32 `json:"count"`
+}
+
+// TriageOperationDecision What is decided about each finding; nothing of it for an undo.
+type TriageOperationDecision struct {
+	// Comments The comments; empty where none are set.
+	Comments string `json:"comments"`
+
+	// ExpiresAt When the decision ends; null where it does not.
+	ExpiresAt *time.Time `json:"expires_at"`
+
+	// Reason Why the finding was decided about so; null where nobody said.
+	Reason *DecisionReason `json:"reason"`
+
+	// UserStatus What they become; null where that stays.
+	UserStatus *TriageOperationDecisionUserStatus `json:"user_status"`
+}
+
+// TriageOperationDecisionUserStatus What they become; null where that stays.
+type TriageOperationDecisionUserStatus string
+
+// TriageOperationExample A finding that was not changed.
+type TriageOperationExample struct {
+	// FindingId The finding's id.
+	FindingId string `json:"finding_id"`
+
+	// Message Why it was not changed.
+	Message string `json:"message"`
+}
+
+// TriageOperationFilters The filters of `GET /v2/findings`, each written as in its query; findings have to meet all. An empty value is as if
+// it were not given; at least one is needed.
+type TriageOperationFilters struct {
+	// Category The sort of thing that was found: Code, a weakness in code or configuration; Package, a known
+	// vulnerability of a package that is used; Secret, a credential where it should not be.
+	Category *FindingCategory `json:"category,omitempty"`
+
+	// Class The vulnerability class.
+	Class *string `json:"class,omitempty"`
+
+	// CreatedSince The first `created_at`.
+	CreatedSince *time.Time `json:"created_since,omitempty"`
+
+	// CreatedUntil The first `created_at` that is too late.
+	CreatedUntil *time.Time `json:"created_until,omitempty"`
+
+	// MinScore The lowest score, from 0 to 10.
+	MinScore *string `json:"min_score,omitempty"`
+
+	// Owner The owner of the project.
+	Owner *string `json:"owner,omitempty"`
+
+	// Package The name of a package, or its package URL.
+	Package *string `json:"package,omitempty"`
+
+	// ProjectId A resource's id, at most 253 bytes of UTF-8 without control characters.
+	ProjectId *ID `json:"project_id,omitempty"`
+
+	// RepoId A resource's id, at most 253 bytes of UTF-8 without control characters.
+	RepoId *ID `json:"repo_id,omitempty"`
+
+	// Rule The scanner's rule.
+	Rule *string `json:"rule,omitempty"`
+
+	// Severity How bad it is.
+	Severity *Severity `json:"severity,omitempty"`
+
+	// Stale Whether the decision rests on facts that have changed.
+	Stale *TriageOperationFiltersStale `json:"stale,omitempty"`
+
+	// Status closed where the scanner no longer reports the finding, else open_muted where a person
+	// has muted it or its source suppresses it (by a comment in the code, or a baseline), else
+	// open.
+	Status *FindingStatus `json:"status,omitempty"`
+
+	// Suppressed Whether the source suppresses the finding.
+	Suppressed *TriageOperationFiltersSuppressed `json:"suppressed,omitempty"`
+
+	// Text At most 8 words of the title or the path.
+	Text *string `json:"text,omitempty"`
+
+	// Tool The scanner.
+	Tool *string `json:"tool,omitempty"`
+
+	// UpdatedSince The first `updated_at`.
+	UpdatedSince *time.Time `json:"updated_since,omitempty"`
+
+	// UpdatedUntil The first `updated_at` that is too late.
+	UpdatedUntil *time.Time `json:"updated_until,omitempty"`
+
+	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
+	UserStatus *UserStatus `json:"user_status,omitempty"`
+
+	// Vulnerability The id of a vulnerability, or an alias.
+	Vulnerability *string `json:"vulnerability,omitempty"`
+}
+
+// TriageOperationFiltersStale Whether the decision rests on facts that have changed.
+type TriageOperationFiltersStale string
+
+// TriageOperationFiltersSuppressed Whether the source suppresses the finding.
+type TriageOperationFiltersSuppressed string
+
+// TriageOperationFinding A finding that an operation has selected.
+type TriageOperationFinding struct {
+	// FindingId The finding's id. It may have been removed since.
+	FindingId string `json:"finding_id"`
+
+	// Outcome What came of it; null while it has not had its turn.
+	Outcome *TriageOperationFindingOutcome `json:"outcome"`
+}
+
+// TriageOperationFindingOutcome What came of it; null while it has not had its turn.
+type TriageOperationFindingOutcome string
+
+// TriageOperationFindingList A page of the findings of an operation.
+type TriageOperationFindingList struct {
+	// HasMore Whether more items may follow.
+	HasMore bool `json:"has_more"`
+
+	// Items The page's findings.
+	Items []TriageOperationFinding `json:"items"`
+
+	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	NextCursor string `json:"next_cursor"`
+
+	// Total How many findings match in all.
+	Total int64 `json:"total"`
+}
+
+// TriageOperationList A page of triage operations.
+type TriageOperationList struct {
+	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	HasMore bool `json:"has_more"`
+
+	// Items The page's operations.
+	Items []TriageOperation `json:"items"`
+
+	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	NextCursor string `json:"next_cursor"`
+
+	// Total How many operations there are in all.
+	Total int64 `json:"total"`
+}
+
+// TriageOperationPhase selecting: its findings are being selected; preview: they are, and nothing happens until it is committed; running: it works
+// through them; completed: it has; failed: it cannot go on, and `detail` says why.
+type TriageOperationPhase string
+
+// TriageOperationRequest Which findings to decide about, and how; or which operation to undo.
+type TriageOperationRequest struct {
+	// Commit Whether to do it. By default the answer shows what would be done.
+	Commit *bool `json:"commit,omitempty"`
+
+	// Filters The filters of `GET /v2/findings`, each written as in its query; findings have to meet all. An empty value is as if
+	// it were not given; at least one is needed.
+	Filters *TriageOperationFilters `json:"filters,omitempty"`
+
+	// Ids The ids of the findings.
+	Ids *[]ID `json:"ids,omitempty"`
+
+	// Set What is decided about each finding. At least one of `user_status` and `comments` is needed; what is not given stays, but
+	// that another `user_status` comes without the reason and the end of the one before.
+	Set *GivenTriage `json:"set,omitempty"`
+
+	// Undo A resource's id, at most 253 bytes of UTF-8 without control characters.
+	Undo *ID `json:"undo,omitempty"`
+}
+
+// TriageOutcome What came of a finding. changed: the operation has decided about it; unchanged: it was as it should be; conflicted: somebody
+// had decided about it meanwhile, and it was left alone; failed: it could not be changed.
+type TriageOutcome string
+
 // Upload A file of results that was uploaded, with the scans that it holds.
 type Upload struct {
 	// Changes What would change, in the answer to a dry run; of each scan at most 100 of each action.
@@ -2948,6 +3439,9 @@ type NotFound = Error
 
 // PreconditionFailed The body of every answer that is an error.
 type PreconditionFailed = Error
+
+// QuotaUsedUp The body of every answer that is an error.
+type QuotaUsedUp = Error
 
 // Refused The body of every answer that is an error.
 type Refused = Error
@@ -3475,6 +3969,43 @@ type ListScansParamsSort string
 // ListScansParamsOrder defines parameters for ListScans.
 type ListScansParamsOrder string
 
+// ListTriageOperationsParams defines parameters for ListTriageOperations.
+type ListTriageOperationsParams struct {
+	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
+	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Sort What to sort by. Rows of one time are sorted by id.
+	Sort *ListTriageOperationsParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
+	// Order The direction to sort in.
+	Order *ListTriageOperationsParamsOrder `form:"order,omitempty" json:"order,omitempty"`
+
+	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
+	// `has_more` true; it holds one item at least.
+	Size *Size `form:"size,omitempty" json:"size,omitempty"`
+}
+
+// ListTriageOperationsParamsSort defines parameters for ListTriageOperations.
+type ListTriageOperationsParamsSort string
+
+// ListTriageOperationsParamsOrder defines parameters for ListTriageOperations.
+type ListTriageOperationsParamsOrder string
+
+// ListTriageOperationFindingsParams defines parameters for ListTriageOperationFindings.
+type ListTriageOperationFindingsParams struct {
+	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
+	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
+	// `has_more` true; it holds one item at least.
+	Size *Size `form:"size,omitempty" json:"size,omitempty"`
+
+	// Outcome Only findings of this outcome.
+	Outcome *TriageOutcome `form:"outcome,omitempty" json:"outcome,omitempty"`
+}
+
 // ListWebhookDeliveriesParams defines parameters for ListWebhookDeliveries.
 type ListWebhookDeliveriesParams struct {
 	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
@@ -3527,6 +4058,9 @@ type UpdateFindingV2JSONRequestBody = FindingV2Update
 
 // UploadScanApplicationSarifPlusJSONRequestBody defines body for UploadScan for application/sarif+json ContentType.
 type UploadScanApplicationSarifPlusJSONRequestBody = UploadScanApplicationSarifPlusJSONBody
+
+// CreateTriageOperationJSONRequestBody defines body for CreateTriageOperation for application/json ContentType.
+type CreateTriageOperationJSONRequestBody = TriageOperationRequest
 
 // VerifyWebhookDeliveryJSONRequestBody defines body for VerifyWebhookDelivery for application/json ContentType.
 type VerifyWebhookDeliveryJSONRequestBody = WebhookVerificationRequest

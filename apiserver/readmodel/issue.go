@@ -79,7 +79,7 @@ func (m *Model) issueWork(p *partition, name string) (work, bool) {
 			status := reviewstate.IssueStatus(held.object, reviewSpec, held.updatedAt.at)
 			item.status = string(status.State)
 			if review != nil {
-				item.counts = reviewstate.Count([]v1alpha1.ReviewIssueSpec{held.object.Spec}, reviewSpec.ReviewedCommits)
+				item.counts.AddIssue(held.object, reviewSpec.ReviewedCommits)
 			}
 			item.json, err = render.ReviewIssueJSON(held.object, &status, held.updatedAt.at, review, repository)
 			return err
@@ -123,12 +123,7 @@ func (m *Model) recount(p *partition, review string, of reviewstate.Counts, sign
 	if of == (reviewstate.Counts{}) {
 		return
 	}
-	counts := p.counts[review]
-	counts.Closed += sign * of.Closed
-	counts.Open += sign * of.Open
-	counts.OpenHigh += sign * of.OpenHigh
-	counts.OpenMedium += sign * of.OpenMedium
-	counts.OpenLow += sign * of.OpenLow
+	counts := p.counts[review].Plus(sign, of)
 	if counts == (reviewstate.Counts{}) {
 		delete(p.counts, review)
 	} else {

@@ -218,13 +218,12 @@ func (s *reference) json(t fatal, object metav1.Object) []byte {
 	case *v1alpha1.Project:
 		content, err = render.ProjectJSON(acme, o, shownAt(o), s.repositoryOf(o.Spec.RepositoryRef.Name))
 	case *v1alpha1.Review:
-		var specs []v1alpha1.ReviewIssueSpec
+		var counts reviewstate.Counts
 		for _, object := range s.objects[reviewIssues] {
 			if issue := object.(*v1alpha1.ReviewIssue); string(issue.Spec.ReviewRef.Name) == o.Name {
-				specs = append(specs, issue.Spec)
+				counts.AddIssue(issue, o.Spec.ReviewedCommits)
 			}
 		}
-		counts := reviewstate.Count(specs, o.Spec.ReviewedCommits)
 		content, err = render.ReviewJSON(o, shownAt(o), counts, s.repositoryOf(o.Spec.RepositoryRef.Name))
 	case *v1alpha1.ReviewIssue:
 		review := s.review(o.Spec.ReviewRef.Name)

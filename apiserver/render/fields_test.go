@@ -38,6 +38,8 @@ var documented = []shape{
 	{schema: "Scan", section: "Scan", containers: []string{"counts", "progress"}},
 	{schema: "Upload", section: "Upload"},
 	{schema: "SarifStatus", section: "Upload, as GitHub shows it"},
+	{schema: "TriageOperation", section: "Triage operation", containers: []string{"set"}},
+	{schema: "TriageOperationFinding", section: "Triage operation, its findings"},
 	{schema: "WebhookDelivery", section: "Webhook delivery"},
 	{schema: "WebhookVerification", section: "Webhook verification"},
 }

@@ -61,6 +61,7 @@ func (w *writer) verdict(v v1alpha1.FindingVerdict) {
 	w.text("comment", v.Comment)
 	w.text("policy", string(v.Policy))
 	w.word("reason", string(v.Reason))
+	w.text("review_issue", v.ReviewIssue)
 	w.time("since", &v.Since)
 	w.word("user_status", string(v.UserStatus))
 }

@@ -39,6 +39,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/review"
 	"github.com/appsec-dev/findings-operator/controllers/reviewissue"
 	"github.com/appsec-dev/findings-operator/controllers/scan"
+	"github.com/appsec-dev/findings-operator/controllers/triageoperation"
 	"github.com/appsec-dev/findings-operator/controllers/triagepolicy"
 	"github.com/appsec-dev/findings-operator/controllers/webhookdelivery"
 	"github.com/appsec-dev/findings-operator/controllers/webhookendpoint"
@@ -71,6 +72,7 @@ func (o *controllerOptions) controllerSetups() []controllerSetup {
 		{"review", 2, review.SetupWithManager},
 		{"reviewissue", 4, reviewissue.SetupWithManager},
 		{"scan", 2, scan.SetupWithManager},
+		{"triageoperation", 2, triageoperation.SetupWithManager},
 		{"triagepolicy", 2, triagepolicy.SetupWithManager},
 		{"webhookdelivery", 4, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 			return webhookdelivery.SetupWithManager(ctx, mgr, options, webhookdelivery.Settings{Allowed: o.webhookAllowed})

@@ -11,14 +11,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/appsec-dev/findings-operator/internal/triagepolicy"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// Every manifest in the pages of the kinds is one that the API server takes, field by field.
+// Every manifest in the pages of the kinds and in the guides is one that the API server takes, field by field. The
+// expressions of policies compile.
 func TestManifestsInTheDocsApply(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(testenv.RepositoryRoot(), "docs", "kinds", "*.md"))
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("no pages: %v", err)
+	}
+	for _, guide := range []string{"triage.md", "kubectl-findings.md"} {
+		pages = append(pages, filepath.Join(testenv.RepositoryRoot(), "docs", guide))
 	}
 	for _, page := range pages {
 		content, err := os.ReadFile(page) //nolint:gosec // a test names its own files
@@ -38,6 +43,11 @@ func TestManifestsInTheDocsApply(t *testing.T) {
 			if err := env.Client.Create(t.Context(), object, client.DryRunAll,
 				client.FieldValidation(metav1.FieldValidationStrict)); err != nil {
 				t.Errorf("%s: %v\n%s", filepath.Base(page), err, manifest)
+			}
+			if match, is, err := unstructured.NestedString(object.Object, "spec", "match"); is && err == nil {
+				if _, err := triagepolicy.Compile(match); err != nil {
+					t.Errorf("%s: %v\n%s", filepath.Base(page), err, manifest)
+				}
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -64,6 +65,9 @@ func forEach(ctx context.Context, n, concurrency int, progress func(done, total 
 				return nil
 			}
 			changed, err := work(i)
+			if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+				return nil // it was read, and not written: writes are seen to their end
+			}
 			endings[i] = ending{tried: true, changed: changed, err: err}
 			progress(int(done.Add(1)), n)
 			return nil
@@ -82,9 +86,11 @@ type failure struct {
 // bulkSummary is what came of a command on many objects.
 type bulkSummary struct {
 	// Action in the past tense, as "muted".
-	Action    string    `json:"action"`
-	Namespace string    `json:"namespace"`
-	DryRun    string    `json:"dryRun,omitempty"`
+	Action    string `json:"action"`
+	Namespace string `json:"namespace"`
+	DryRun    string `json:"dryRun,omitempty"`
+	// Operation is the TriageOperation that did it.
+	Operation string    `json:"operation,omitempty"`
 	Done      []string  `json:"done"`
 	Unchanged []string  `json:"unchanged"`
 	Failed    []failure `json:"failed"`
@@ -122,6 +128,22 @@ func (s *bulkSummary) err() error {
 		return fmt.Errorf("%d of %d %s failed", len(s.Failed), total, s.what)
 	}
 	return nil
+}
+
+// explainFirst adds to the error of a command what to do about the first object that failed.
+func explainFirst(ctx context.Context, s *session, names []string, endings []ending, err error, n need) error {
+	if err == nil {
+		return nil
+	}
+	for i, e := range endings {
+		if e.err != nil {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), suggestTimeout)
+			defer cancel()
+			n.name = names[i]
+			return fmt.Errorf("%w: %w", err, s.notFound(ctx, e.err, n))
+		}
+	}
+	return err
 }
 
 // print writes the summary in the format asked for.
@@ -173,6 +195,9 @@ func (s *bulkSummary) text() []byte {
 		fmt.Fprintf(&b, ", %d not tried", n)
 	}
 	b.WriteByte('\n')
+	if s.Operation != "" && len(s.Done) > 0 {
+		fmt.Fprintf(&b, "operation %s; undo with: kubectl findings triage --undo %s -n %s\n", s.Operation, s.Operation, s.Namespace)
+	}
 	return b.Bytes()
 }
 

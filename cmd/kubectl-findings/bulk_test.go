@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -43,6 +44,20 @@ func TestForEachIsBoundedAndStops(t *testing.T) {
 	}
 	if int64(tried) != begun.Load() || tried < stopAt || tried > stopAt+concurrency {
 		t.Errorf("%d were begun and %d have an ending, of %d until it was stopped", begun.Load(), tried, stopAt)
+	}
+}
+
+func TestWhatWasOnlyReadWhenTheCommandWasStoppedIsNotTried(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	endings := forEach(ctx, 3, 1, func(int, int) {}, func(i int) (bool, error) {
+		if i == 0 {
+			return true, nil
+		}
+		stop()
+		return false, fmt.Errorf("read: %w", ctx.Err())
+	})
+	if !endings[0].tried || endings[1].tried || endings[2].tried {
+		t.Errorf("got %+v", endings)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -47,9 +48,24 @@ func (d decision) imperative() string {
 	if d.UserStatus == nil {
 		return "comment on"
 	}
-	return map[v1alpha1.UserStatus]string{
-		v1alpha1.UserStatusMuted: "mute", v1alpha1.UserStatusActive: "confirm", v1alpha1.UserStatusOpen: "reopen",
-	}[*d.UserStatus]
+	return verbs[*d.UserStatus]
+}
+
+// verbs are what the flags call a decision; a comment alone is none.
+var verbs = map[v1alpha1.UserStatus]string{
+	v1alpha1.UserStatusMuted: "mute", v1alpha1.UserStatusActive: "confirm", v1alpha1.UserStatusOpen: "reopen",
+	"": "comment",
+}
+
+// verb is the decision in a word.
+func (d decision) verb() string { return verbs[ptr.Deref(d.UserStatus, "")] }
+
+// set is the decision as an operation has it.
+func (d decision) set() *v1alpha1.OperationDecision {
+	return &v1alpha1.OperationDecision{
+		UserStatus: ptr.Deref(d.UserStatus, ""), Reason: ptr.Deref(d.Reason, ""),
+		Comments: d.Comments, ExpiresAt: d.ExpiresAt,
+	}
 }
 
 func (d decision) past() string {

@@ -9,14 +9,15 @@ import (
 // formatMarkdown is the value of --format.
 const formatMarkdown = "markdown"
 
-// exitGateFailed is the exit status of a review that was recorded and did not pass its gate. 1 stands for errors.
+// exitGateFailed is the exit status of a command that did its work, and whose result did not pass the gate that
+// --fail-on sets. 1 stands for errors.
 const exitGateFailed = 3
 
-// gateError says that a pull request did not pass its gate.
-type gateError struct{ result *reviewimport.GateResult }
+// gateError says that something did not pass its gate.
+type gateError struct{ gate, because string }
 
 func (e *gateError) Error() string {
-	return fmt.Sprintf("the gate --fail-on %s failed: %s", e.result.Gate, e.result.Because)
+	return fmt.Sprintf("the gate --fail-on %s failed: %s", e.gate, e.because)
 }
 
 // failedGate is the error of a gate that failed; nil where there is none.
@@ -24,5 +25,5 @@ func failedGate(result *reviewimport.GateResult) error {
 	if result == nil || result.Passed {
 		return nil
 	}
-	return &gateError{result}
+	return &gateError{gate: string(result.Gate), because: result.Because}
 }

@@ -46,16 +46,21 @@ func (s *session) next(err error, n need) string {
 	switch {
 	case err == nil, errors.Is(err, context.Canceled):
 		return ""
-	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) && apierrors.IsNotFound(err):
+	case unknownKind(err) && n.kind == kindOperation:
+		return fmt.Sprintf("The API server %s knows no triage operations: upgrade its findings-operator, the CRDs too, or use a plugin as old as that. Findings that are named are decided about without operations.", s.host)
+	case unknownKind(err):
 		return fmt.Sprintf("The API server %s knows no findings: install findings-operator there (kubectl apply -k config/default), or choose another with --context or --kubeconfig.", s.host)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Sprintf("The API server %s does not accept these credentials: log in anew, or choose others with --context or --user.", s.host)
 	case apierrors.IsForbidden(err):
 		return s.nextWhenForbidden(n)
-	case apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "field label not supported"):
-		return "Findings are selected by metadata.name, metadata.namespace, " + alternatives(selectable) + "."
 	}
 	return ""
+}
+
+// unknownKind reports whether the API server does not know the kind that it was asked about.
+func unknownKind(err error) bool {
+	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 func (s *session) nextWhenForbidden(n need) string {
@@ -71,7 +76,7 @@ const mostCompared = 5000
 
 // notFound adds to the error of an object that is not there which ones have a name like it.
 func (s *session) notFound(ctx context.Context, err error, n need) error {
-	if !apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+	if !apierrors.IsNotFound(err) || unknownKind(err) {
 		return s.explain(err, n)
 	}
 	var names []string

@@ -143,7 +143,7 @@ func historyTable(shown []change, all bool) ([]column, []row) {
 	return columns, rows
 }
 
-// who made the change: of a policy also who had written it.
+// who made the change: of a policy also who had written it, of a review issue who decided about it.
 func who(t *v1alpha1.Transition) string {
 	if t.Author == "" {
 		return t.By
@@ -172,8 +172,12 @@ func historyNotes(f *v1alpha1.Finding, shown int) []string {
 		notes = append(notes, "nobody has decided anything about it")
 	}
 	if v := findingstate.Verdict(f); v != nil {
-		notes = append(notes, fmt.Sprintf("no person has decided; the policy %s says %s since %s", v.Policy, v.UserStatus,
-			instant(&v.Since)))
+		by := "no person has decided; the policy " + string(v.Policy)
+		if v.ReviewIssue != "" {
+			by = fmt.Sprintf("nobody has decided about the finding; the decision of %s about the review issue %s", v.By,
+				v.ReviewIssue)
+		}
+		notes = append(notes, fmt.Sprintf("%s says %s since %s", by, v.UserStatus, instant(&v.Since)))
 	}
 	if findingstate.Ended(f) {
 		notes = append(notes, fmt.Sprintf("the decision (%s) has ended at %s: decide anew, or leave it open",

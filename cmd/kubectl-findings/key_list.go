@@ -7,9 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
@@ -48,19 +46,9 @@ func listKeys(ctx context.Context, kubeconfig *connectionFlags, streams generici
 	if err != nil {
 		return err
 	}
-	var items []unstructured.Unstructured
-	_, err = session.eachPage(ctx, "APIKey", 0, client.ListOptions{Namespace: session.namespace},
-		func(page []unstructured.Unstructured) error {
-			items = append(items, page...)
-			return nil
-		})
+	items, err := session.all(ctx, need{what: "list API keys", role: roleViewer, kind: "APIKey"})
 	if err != nil {
-		return session.explain(err, need{what: "list API keys", role: roleViewer})
-	}
-	if len(items) == 0 {
-		if err := session.checkPlace(ctx); err != nil {
-			return err
-		}
+		return err
 	}
 	if !output.tables() {
 		return output.objects(streams.Out, items)

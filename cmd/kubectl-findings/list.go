@@ -17,6 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingquery"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
@@ -26,7 +27,8 @@ A finding must match all filters, and one value of each repeated filter. The API
 and returns pages, so the command reads only what it shows. With --sort-by, --state, --rule,
 --vulnerability, --package, --file, --owner, --text, --min-score, the times, --stale and
 --suppressed it reads all findings that match the other filters: the API server cannot select by
-these or, for the state, may not know the current one yet.
+these or, for the state, may not know the current one yet. So it does with --user-status open, which
+finds decisions that have ended too.
 
 Sort by severity (high first, and the higher score), age, detected or updated (latest first), or
 name, title, repository, project, state, tool.`
@@ -90,7 +92,7 @@ func newListCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStre
 }
 
 func (o *listOptions) run(ctx context.Context) error {
-	if err := o.validate(); err != nil {
+	if err := errors.Join(o.validate(), o.filter.read()); err != nil {
 		return err
 	}
 	session, err := o.kubeconfig.open()
@@ -181,7 +183,7 @@ var sortings = map[string]sorting{
 	"title":      {key: func(f *v1alpha1.Finding) string { return strings.ToLower(f.Spec.Details.Title) }},
 	"repository": {key: func(f *v1alpha1.Finding) string { return string(f.Spec.RepositoryRef.Name) }},
 	"project":    {key: func(f *v1alpha1.Finding) string { return string(f.Spec.ProjectRef.Name) }},
-	"state":      {key: func(f *v1alpha1.Finding) string { return string(stateOf(f)) }},
+	"state":      {key: func(f *v1alpha1.Finding) string { return string(findingquery.StateOf(f)) }},
 	"tool":       {key: func(f *v1alpha1.Finding) string { return f.Spec.Tool }},
 	"severity": {key: func(f *v1alpha1.Finding) string {
 		return strconv.Itoa(slices.Index(severityChoice.values, string(f.Spec.Details.Severity))) +
@@ -335,7 +337,7 @@ func findingRow(f *v1alpha1.Finding, now time.Time, wide, namespaces bool) row {
 		}
 	}
 	r := row{
-		f.Name, string(f.Spec.Details.Severity), string(stateOf(f)), string(findingstate.UserStatus(f)),
+		f.Name, string(f.Spec.Details.Severity), string(findingquery.StateOf(f)), string(findingstate.UserStatus(f)),
 		findingstate.StaleReason(f), string(f.Spec.ProjectRef.Name),
 		ago(madeAt(f), now), string(f.Spec.RepositoryRef.Name), file, line, f.Spec.Details.Score, vulnerability, inPackage,
 		f.Spec.Class, f.Spec.Tool, f.Spec.Triage.By, string(f.Spec.Triage.Reason), until, suppressed, justification, title,

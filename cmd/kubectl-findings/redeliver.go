@@ -206,7 +206,8 @@ func (o *redeliverOptions) redeliver(ctx context.Context, s *session, names []st
 		o.await(ctx, s, names, endings, value)
 	}
 	summary.count(names, endings)
-	return errors.Join(summary.print(o.streams.Out, o.output), o.explain(ctx, s, names, endings, summary.err()))
+	return errors.Join(summary.print(o.streams.Out, o.output), explainFirst(ctx, s, names, endings, summary.err(),
+		need{what: "redeliver webhooks", role: roleTriager, kind: "WebhookDelivery"}))
 }
 
 // ask puts a value on the delivery that it has never had; the controller does the rest.
@@ -281,20 +282,4 @@ func lastAttempt(d *v1alpha1.WebhookDelivery) string {
 		return fmt.Sprintf("the receiver answered %d %s", last.Code, last.Message)
 	}
 	return last.Message
-}
-
-func (o *redeliverOptions) explain(ctx context.Context, s *session, names []string, endings []ending, err error) error {
-	if err == nil {
-		return nil
-	}
-	for i, e := range endings {
-		if e.err != nil {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), suggestTimeout)
-			defer cancel()
-			next := s.notFound(ctx, e.err, need{what: "redeliver webhooks", role: roleTriager, kind: "WebhookDelivery",
-				name: names[i]})
-			return fmt.Errorf("%w: %w", err, next)
-		}
-	}
-	return err
 }

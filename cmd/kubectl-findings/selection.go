@@ -3,17 +3,18 @@ package main
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
-	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
 // Fields of a finding that the API server itself selects by. There are no more: see the
@@ -59,30 +60,42 @@ func words[T ~string](values ...T) []string {
 	return out
 }
 
-// selector asks the API server for the values given. A field selector knows no "or", so more
-// than one value is asked for by ruling out all the others.
-func (c choice) selector(given []string) (fields.Selector, error) {
+// chosen are the values given, whatever their case, each once and in the order of all.
+func chosen[T ~string](c choice, given []string, errs *[]error) (values []T) {
 	wanted := map[string]bool{}
 	for _, value := range given {
 		at := slices.IndexFunc(c.values, func(known string) bool { return strings.EqualFold(known, value) })
 		if at < 0 {
-			return nil, fmt.Errorf("--%s is %q and must be %s", c.flag, value, alternatives(c.values))
+			*errs = append(*errs, fmt.Errorf("--%s is %q and must be %s", c.flag, value, alternatives(c.values)))
+			continue
 		}
 		wanted[c.values[at]] = true
 	}
+	for _, value := range c.values {
+		if wanted[value] {
+			values = append(values, T(value))
+		}
+	}
+	return values
+}
+
+// selector asks the API server for the values given. A field selector knows no "or", so more
+// than one value is asked for by ruling out all the others.
+func (c choice) selector(given []string) fields.Selector {
 	var terms []fields.Selector
 	for _, value := range c.values {
+		wanted := slices.Contains(given, value)
 		switch {
-		case wanted[value] && len(wanted) == 1:
-			return fields.OneTermEqualSelector(c.field, value), nil
-		case len(wanted) > 0 && !wanted[value]:
+		case wanted && len(given) == 1:
+			return fields.OneTermEqualSelector(c.field, value)
+		case len(given) > 0 && !wanted:
 			terms = append(terms, fields.OneTermNotEqualSelector(c.field, value))
 		}
 	}
-	if len(wanted) > 0 && !c.always {
+	if len(given) > 0 && !c.always {
 		terms = append(terms, fields.OneTermNotEqualSelector(c.field, ""))
 	}
-	return fields.AndSelectors(terms...), nil
+	return fields.AndSelectors(terms...)
 }
 
 // alternatives reads "a, b or c".
@@ -93,17 +106,21 @@ func alternatives(values []string) string {
 
 // filter is what the flags say of the findings that are meant.
 type filter struct {
-	repository, project, class, tool             string
-	severities, states, userStatuses, categories []string
-	rule, vulnerability, inPackage, file         string
-	stale, suppressed                            bool
-	labels, fields                               string
-	asked
+	severities, states, userStatuses, categories           []string
+	class, minScore                                        string
+	createdSince, createdUntil, updatedSince, updatedUntil string
+	stale, suppressed                                      bool
+
+	// asked is what the flags mean: in part as soon as they are parsed, in whole once they are read.
+	asked     v1alpha1.FindingSelection
+	selection *findingquery.Selection
+	owned     owned
 }
 
 func (f *filter) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&f.repository, "repository", "", "only findings of this Repository")
-	flags.StringVar(&f.project, "project", "", "only findings of this Project")
+	asked := &f.asked
+	flags.StringVar((*string)(&asked.Repository), "repository", "", "only findings of this Repository")
+	flags.StringVar((*string)(&asked.Project), "project", "", "only findings of this Project")
 	flags.StringSliceVar(&f.severities, "severity", nil,
 		"only findings of this severity: high, medium or low (can be repeated)")
 	flags.StringSliceVar(&f.states, "state", nil,
@@ -113,17 +130,25 @@ func (f *filter) addFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.categories, "category", nil,
 		"only findings of this category: Code, Package or Secret (can be repeated)")
 	flags.StringVar(&f.class, "class", "", "only findings of this class, for example CWE-89")
-	flags.StringVar(&f.tool, "tool", "", "only findings of this scanner")
-	flags.StringVar(&f.rule, "rule", "", "only findings of this scanner rule, for example G201")
-	flags.StringVar(&f.vulnerability, "vulnerability", "",
+	flags.StringVar(&asked.Tool, "tool", "", "only findings of this scanner")
+	flags.StringVar(&asked.Rule, "rule", "", "only findings of this scanner rule, for example G201")
+	flags.StringVar(&asked.Vulnerability, "vulnerability", "",
 		"only findings of this vulnerability, by its id or an alias, for example CVE-2019-1549")
-	flags.StringVar(&f.inPackage, "package", "",
+	flags.StringVar(&asked.Package, "package", "",
 		"only findings in this package, by its name or its package URL, with or without a version")
-	flags.StringVar(&f.file, "file", "", "only findings in this file, or below this folder if it ends in a slash")
+	flags.StringVar(&asked.File, "file", "", "only findings in this file, or below this folder if it ends in a slash")
 	flags.BoolVar(&f.stale, "stale", false, "only findings whose facts have changed since the decision")
 	flags.BoolVar(&f.suppressed, "suppressed", false, "only findings that their source suppresses")
-	f.asked.addFlags(flags)
-	addSelectorFlags(flags, &f.labels, &f.fields)
+	flags.StringVar(&asked.Owner, "owner", "", "only findings of projects of this owner")
+	flags.StringVar(&asked.Text, "text", "",
+		"only findings of which the title or the path holds each of these words, whatever the case")
+	flags.StringVar(&f.minScore, "min-score", "", "only findings of this score at least, from 0 to 10")
+	flags.StringVar(&f.createdSince, "created-since", "",
+		"only findings that were found at this time or later, as 2026-01-31T12:00:00Z")
+	flags.StringVar(&f.createdUntil, "created-until", "", "only findings that were found before this time")
+	flags.StringVar(&f.updatedSince, "updated-since", "", "only findings that changed at this time or later")
+	flags.StringVar(&f.updatedUntil, "updated-until", "", "only findings that did not change at this time or later")
+	addSelectorFlags(flags, &asked.LabelSelector, &asked.FieldSelector)
 }
 
 func addSelectorFlags(flags *pflag.FlagSet, labels, fields *string) {
@@ -131,86 +156,73 @@ func addSelectorFlags(flags *pflag.FlagSet, labels, fields *string) {
 	flags.StringVar(fields, "field-selector", "", "field selector, for example spec.class=CWE-89,status.state!=closed")
 }
 
-// empty reports whether every finding of the namespace is meant.
-func (f *filter) empty() bool {
-	return f.repository+f.project+f.class+f.tool+f.labels+f.fields+f.rule+f.vulnerability+f.inPackage+f.file == "" &&
-		len(f.severities)+len(f.states)+len(f.userStatuses)+len(f.categories) == 0 && !f.stale && !f.suppressed &&
-		f.asked.empty()
+// read turns the flags into the selection that the controllers evaluate too.
+func (f *filter) read() error {
+	var errs []error
+	asked := &f.asked
+	asked.Severity = chosen[v1alpha1.Level](severityChoice, f.severities, &errs)
+	asked.State = chosen[v1alpha1.FindingState](stateChoice, f.states, &errs)
+	asked.UserStatus = chosen[v1alpha1.UserStatus](userStatusChoice, f.userStatuses, &errs)
+	asked.Category = chosen[v1alpha1.FindingCategory](categoryChoice, f.categories, &errs)
+	if f.class != "" {
+		asked.Class = &f.class
+	}
+	if f.stale {
+		asked.Stale = ptr.To(true)
+	}
+	if f.suppressed {
+		asked.Suppressed = ptr.To(true)
+	}
+	asked.MinScore = readScore(f.minScore, &errs)
+	asked.CreatedSince, asked.CreatedUntil = readPeriod("created", f.createdSince, f.createdUntil, &errs)
+	asked.UpdatedSince, asked.UpdatedUntil = readPeriod("updated", f.updatedSince, f.updatedUntil, &errs)
+	if _, err := selectors("", asked.LabelSelector, asked.FieldSelector); err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	var err error
+	if f.selection, err = findingquery.NewSelection(asked); err != nil && asked.FieldSelector != "" {
+		err = fmt.Errorf("%w\n%s", err,
+			"Findings are selected by metadata.name, metadata.namespace, "+alternatives(selectable)+".")
+	}
+	return errors.Join(append(errs, err)...)
 }
 
-// options has the API server do the choosing; match does what is left of it.
+// empty reports whether every finding of the namespace is meant.
+func (f *filter) empty() bool { return reflect.ValueOf(f.asked).IsZero() }
+
+// options has the API server do as much of the choosing as it can.
 func (f *filter) options(namespace string) (client.ListOptions, error) {
-	var terms []fields.Selector
-	var errs []error
+	asked := &f.asked
+	terms := []fields.Selector{
+		severityChoice.selector(words(asked.Severity...)), categoryChoice.selector(words(asked.Category...)),
+	}
+	// What is declared open is so, and what is declared otherwise may be open too: that decision may have ended.
+	if !slices.Contains(asked.UserStatus, v1alpha1.UserStatusOpen) {
+		terms = append(terms, userStatusChoice.selector(words(asked.UserStatus...)))
+	}
 	for _, exact := range []struct{ field, value string }{
-		{fieldRepository, f.repository}, {fieldProject, f.project}, {fieldClass, f.class}, {fieldTool, f.tool},
+		{fieldRepository, string(asked.Repository)}, {fieldProject, string(asked.Project)},
+		{fieldClass, f.class}, {fieldTool, asked.Tool},
 	} {
 		if exact.value != "" {
 			terms = append(terms, fields.OneTermEqualSelector(exact.field, exact.value))
 		}
 	}
-	for _, several := range []struct {
-		choice
-		given []string
-	}{
-		{severityChoice, f.severities}, {userStatusChoice, f.userStatuses}, {categoryChoice, f.categories},
-	} {
-		selector, err := several.selector(several.given)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		terms = append(terms, selector)
-	}
-	if _, err := stateChoice.selector(f.states); err != nil {
-		errs = append(errs, err)
-	}
-	errs = append(errs, f.asked.read())
-	options, err := selectors(namespace, f.labels, f.fields, terms...)
-	return options, errors.Join(append(errs, err)...)
+	return selectors(namespace, asked.LabelSelector, asked.FieldSelector, terms...)
 }
 
 // looksItself reports whether the API server's choice is not all: it takes eight fields of a kind, and
-// of the state it knows what the controllers have recorded, which right after an import is nothing yet.
+// of state and decision it knows what is recorded, which right after an import, or an end, is not so yet.
 func (f *filter) looksItself() bool {
-	return len(f.states) > 0 || f.stale || f.suppressed || f.rule+f.vulnerability+f.inPackage+f.file != "" ||
-		!f.asked.empty()
+	left := f.asked
+	left.Severity, left.Category, left.Repository, left.Project, left.Class, left.Tool = nil, nil, "", "", nil, ""
+	left.LabelSelector, left.FieldSelector = "", ""
+	return !reflect.ValueOf(left).IsZero()
 }
 
-// match reports whether a finding is one that the flags mean, as far as options does not choose.
+// match reports whether a finding is one that the flags mean.
 func (f *filter) match(finding *v1alpha1.Finding) bool {
-	spec := &finding.Spec
-	if len(f.states) > 0 {
-		state := string(stateOf(finding))
-		if !slices.ContainsFunc(f.states, func(given string) bool { return strings.EqualFold(given, state) }) {
-			return false
-		}
-	}
-	return f.asked.match(finding) && (!f.stale || findingstate.Stale(finding)) &&
-		(!f.suppressed || spec.Suppression != nil) &&
-		(f.rule == "" || spec.RuleID == f.rule) &&
-		(f.vulnerability == "" || findingquery.IsVulnerability(spec.Vulnerability, f.vulnerability)) &&
-		(f.inPackage == "" || findingquery.IsPackage(spec.Package, f.inPackage)) &&
-		(f.file == "" || isIn(spec.Details.Location, f.file))
-}
-
-// stateOf is the state that the finding has this moment: what the controllers have recorded, unless the
-// finding has changed since.
-func stateOf(f *v1alpha1.Finding) v1alpha1.FindingState {
-	if f.Status.State != "" && f.Status.ObservedGeneration >= f.Generation {
-		return f.Status.State
-	}
-	return findingstate.State(f)
-}
-
-func isIn(l *v1alpha1.FileLocation, file string) bool {
-	if l == nil {
-		return false
-	}
-	if strings.HasSuffix(file, "/") {
-		return strings.HasPrefix(l.FilePath, file)
-	}
-	return l.FilePath == file
+	return f.selection.Matches(finding, f.owned.in(finding.Namespace, f.asked.Owner))
 }
 
 // selectors joins what -l and --field-selector say with further terms.

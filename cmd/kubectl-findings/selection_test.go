@@ -3,33 +3,53 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
+// flagged is the filter that these flags are.
+func flagged(t *testing.T, arguments ...string) *filter {
+	t.Helper()
+	f := &filter{}
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.addFlags(flags)
+	if err := flags.Parse(arguments); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
 func TestTheFilterIsAFieldSelector(t *testing.T) {
-	for reason, tc := range map[string]struct {
-		filter filter
-		want   string
-	}{
-		"nothing is asked for":        {filter{}, ""},
-		"exact values":                {filter{repository: "r", project: "p", class: "CWE-89", tool: "gosec"}, "spec.repositoryRef.name=r,spec.projectRef.name=p,spec.class=CWE-89,spec.tool=gosec"},
-		"what would end a term":       {filter{tool: `a,b=c\`}, `spec.tool=a\,b\=c\\`},
-		"one value":                   {filter{severities: []string{"High"}}, "spec.details.severity=high"},
-		"one value twice":             {filter{severities: []string{"high", "HIGH"}}, "spec.details.severity=high"},
-		"two values: not the third":   {filter{severities: []string{"low", "high"}}, "spec.details.severity!=medium"},
-		"all values of what all have": {filter{severities: []string{"low", "high", "medium"}}, ""},
-		"a state: not as recorded":    {filter{states: []string{"open", "closed"}}, ""},
-		"two, and not none":           {filter{categories: []string{"code", "secret"}}, "spec.category!=Package,spec.category!="},
-		"all, and not none":           {filter{categories: []string{"code", "package", "secret"}}, "spec.category!="},
-		"beside the user's own":       {filter{userStatuses: []string{"open"}, fields: "spec.tool!=x"}, "spec.triage.userStatus=open,spec.tool!=x"},
+	for reason, tc := range map[string]struct{ flags, want string }{
+		"nothing is asked for":        {"", ""},
+		"exact values":                {"--repository r --project p --class CWE-89 --tool gosec", "spec.repositoryRef.name=r,spec.projectRef.name=p,spec.class=CWE-89,spec.tool=gosec"},
+		"what would end a term":       {`--tool a,b=c\`, `spec.tool=a\,b\=c\\`},
+		"one value":                   {"--severity High", "spec.details.severity=high"},
+		"one value twice":             {"--severity high,HIGH", "spec.details.severity=high"},
+		"two values: not the third":   {"--severity low,high", "spec.details.severity!=medium"},
+		"all values of what all have": {"--severity low,high,medium", ""},
+		"a state: not as recorded":    {"--state open,closed", ""},
+		"two, and not none":           {"--category code,secret", "spec.category!=Package,spec.category!="},
+		"all, and not none":           {"--category code,package,secret", "spec.category!="},
+		"beside the user's own":       {"--user-status muted --field-selector spec.tool!=x", "spec.triage.userStatus=muted,spec.tool!=x"},
+		"open: what has ended, too":   {"--user-status open --user-status muted", ""},
 	} {
-		options, err := tc.filter.options("org-acme")
+		f := flagged(t, strings.Fields(tc.flags)...)
+		if err := f.read(); err != nil {
+			t.Errorf("%s: %v", reason, err)
+		}
+		options, err := f.options("org-acme")
 		if err != nil || options.Namespace != "org-acme" {
 			t.Errorf("%s: namespace %q, error %v", reason, options.Namespace, err)
 			continue
@@ -38,9 +58,73 @@ func TestTheFilterIsAFieldSelector(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", reason, diff)
 		}
 	}
-	_, err := (&filter{severities: []string{"critical"}, states: []string{"gone"}}).options("")
+	err := flagged(t, "--severity", "critical", "--state", "gone").read()
 	if err == nil || !strings.Contains(err.Error(), "critical") || !strings.Contains(err.Error(), "gone") {
 		t.Errorf("error %v, want both mistakes named", err)
+	}
+}
+
+// Each filter of a command line is one of the selection that a TriageOperation takes.
+func TestTheFlagsAreASelection(t *testing.T) {
+	at := func(hour int) *v1alpha1.Time {
+		at := v1alpha1.NewTime(time.Date(2026, 3, 1, hour, 0, 0, 0, time.UTC))
+		return &at
+	}
+	seen := map[string]bool{}
+	for flags, want := range map[string]v1alpha1.FindingSelection{
+		"--repository=shop":                     {Repository: "shop"},
+		"--project=api":                         {Project: "api"},
+		"--severity=LOW --severity=high":        {Severity: []v1alpha1.Level{"high", "low"}},
+		"--state=closed,open":                   {State: []v1alpha1.FindingState{"open", "closed"}},
+		"--user-status=muted":                   {UserStatus: []v1alpha1.UserStatus{"muted"}},
+		"--category=secret":                     {Category: []v1alpha1.FindingCategory{"Secret"}},
+		"--class=CWE-89":                        {Class: ptr.To("CWE-89")},
+		"--tool=gosec":                          {Tool: "gosec"},
+		"--rule=G201":                           {Rule: "G201"},
+		"--vulnerability=CVE-2019-1549":         {Vulnerability: "CVE-2019-1549"},
+		"--package=lodash":                      {Package: "lodash"},
+		"--file=web/":                           {File: "web/"},
+		"--stale":                               {Stale: ptr.To(true)},
+		"--suppressed":                          {Suppressed: ptr.To(true)},
+		"--stale=false --suppressed=false":      {},
+		"--owner=team":                          {Owner: "team"},
+		"--text=path":                           {Text: "path"},
+		"--min-score=7":                         {MinScore: "7.0"},
+		"--min-score=7.25":                      {MinScore: "7.3"},
+		"--min-score=10":                        {MinScore: "10.0"},
+		"--created-since=2026-03-01T12:00:00Z":  {CreatedSince: at(12)},
+		"--created-until=2026-03-01T14:00:00Z":  {CreatedUntil: at(14)},
+		"--updated-since=2026-03-01T12:00:00Z":  {UpdatedSince: at(12)},
+		"--updated-until=2026-03-01t15:00:00Z":  {UpdatedUntil: at(15)},
+		"-l team=web":                           {LabelSelector: "team=web"},
+		"--field-selector=status.state!=closed": {FieldSelector: "status.state!=closed"},
+	} {
+		f := flagged(t, strings.Fields(flags)...)
+		if err := f.read(); err != nil {
+			t.Errorf("%s: %v", flags, err)
+		}
+		if diff := cmp.Diff(want, f.asked); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", flags, diff)
+		}
+		if f.empty() != reflect.ValueOf(want).IsZero() {
+			t.Errorf("%s: empty is %v", flags, f.empty())
+		}
+		for i := range reflect.TypeFor[v1alpha1.FindingSelection]().NumField() {
+			if !reflect.ValueOf(f.asked).Field(i).IsZero() {
+				seen[reflect.TypeFor[v1alpha1.FindingSelection]().Field(i).Name] = true
+			}
+		}
+	}
+	if all := reflect.TypeFor[v1alpha1.FindingSelection]().NumField() - 1; len(seen) != all {
+		t.Errorf("%d members of a selection have a flag, want all but the ids: %d", len(seen), all)
+	}
+	for _, wrong := range []string{
+		"--min-score=11", "--min-score=x", "--created-since=yesterday", "--field-selector=spec.nothing=x", "-l a==b==c",
+		"--updated-since=2026-03-02T12:00:00Z --updated-until=2026-03-01T12:00:00Z",
+	} {
+		if err := flagged(t, strings.Fields(wrong)...).read(); err == nil {
+			t.Errorf("%s is taken", wrong)
+		}
 	}
 }
 

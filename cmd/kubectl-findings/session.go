@@ -31,14 +31,21 @@ const (
 
 // resources of the kinds that this program works on; the plural of "APIKey" cannot be guessed.
 var resources = map[string]string{
-	"APIKey":          "apikeys",
-	"Finding":         "findings",
-	"Scan":            "scans",
-	"Project":         "projects",
-	"Repository":      "repositories",
-	"WebhookDelivery": "webhookdeliveries",
-	"WebhookEndpoint": "webhookendpoints",
+	"APIKey":              "apikeys",
+	"Finding":             "findings",
+	"Scan":                "scans",
+	"Project":             "projects",
+	"Repository":          "repositories",
+	kindOperation:         "triageoperations",
+	"TriageOperationPart": "triageoperationparts",
+	"TriagePolicy":        "triagepolicies",
+	"ReviewIssue":         "reviewissues",
+	"WebhookDelivery":     "webhookdeliveries",
+	"WebhookEndpoint":     "webhookendpoints",
 }
+
+// kindOperation is a kind that an older findings-operator does not have.
+const kindOperation = "TriageOperation"
 
 // session is a connection to an API server and the namespace to work in.
 type session struct {
@@ -91,6 +98,13 @@ func (s *session) get(ctx context.Context, name string, into client.Object) erro
 	return s.client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, into)
 }
 
+// create is one write, seen to its end like patch.
+func (s *session) create(ctx context.Context, object client.Object) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	return s.client.Create(ctx, object, client.FieldOwner(fieldManager))
+}
+
 // patch is one write. It is seen to its end even if the command is interrupted, so that what
 // came of it is known.
 func (s *session) patch(ctx context.Context, object client.Object, patch client.Patch,
@@ -130,6 +144,23 @@ func (s *session) eachPage(ctx context.Context, kind string, limit int64, option
 			return options.Continue != "", nil
 		}
 	}
+}
+
+// all returns every object of the kind in the namespace, for kinds of which there are few. Where there is none, the
+// namespace has to exist.
+func (s *session) all(ctx context.Context, n need) (items []unstructured.Unstructured, err error) {
+	_, err = s.eachPage(ctx, n.kind, 0, client.ListOptions{Namespace: s.namespace},
+		func(page []unstructured.Unstructured) error {
+			items = append(items, page...)
+			return nil
+		})
+	if err != nil {
+		return nil, s.explain(err, n)
+	}
+	if len(items) == 0 {
+		return nil, s.checkPlace(ctx)
+	}
+	return items, nil
 }
 
 func (s *session) page(ctx context.Context, list client.ObjectList, options *client.ListOptions) error {

@@ -5,13 +5,15 @@ package finding
 
 import (
 	"context"
+	"errors"
 
-	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/audit"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
@@ -23,14 +25,18 @@ import (
 type Reconciler struct {
 	reconcile.Base
 	ledger *ledger.Ledger
-	// policies that decide about what no person has decided about.
+	// policies that decide about what no person has decided about, be it here or in a pull request.
 	policies *policies.Book
 	// audit gets a line for each decision that a person took.
-	audit logr.Logger
+	audit audit.Log
 }
 
 // SetupWithManager adds the controller of Findings to the manager.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	return setUp(ctx, mgr, options, clock.RealClock{})
+}
+
+func setUp(ctx context.Context, mgr ctrl.Manager, options controller.Options, clock clock.WithTicker) error {
 	deliveries, err := ledger.New(ctx, mgr, ledger.Finding)
 	if err != nil {
 		return err
@@ -38,12 +44,16 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	r := &Reconciler{
 		Base:   reconcile.NewBase(mgr),
 		ledger: deliveries, policies: policies.NewBook(mgr.GetClient()),
-		audit: mgr.GetLogger().WithName("audit"),
+		audit: audit.Log{To: mgr.GetLogger().WithName("audit"), Kind: "finding", Subject: "A finding"},
 	}
-	if err := index.Add(ctx, mgr, &v1alpha1.Finding{}, referencesIndex, referencesOf); err != nil {
+	r.Clock = clock
+	if err := errors.Join(
+		index.Add(ctx, mgr, &v1alpha1.Finding{}, referencesIndex, referencesOf),
+		index.Add(ctx, mgr, &v1alpha1.ReviewIssue{}, decidedIndex, decidedKeyOf),
+	); err != nil {
 		return err
 	}
-	hourly := newTicker(r.Client)
+	hourly := policies.NewTicker(r.Client, clock)
 	if err := mgr.Add(hourly); err != nil {
 		return err
 	}
@@ -54,13 +64,16 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 			builder.WithPredicates(watch.CreatedOrDeleted)).
 		Watches(&v1alpha1.Project{}, r.enqueueFindings(waitsForProject, refersToProject),
 			builder.WithPredicates(createdDeletedOrMoved)).
-		Watches(&v1alpha1.Project{}, r.rejudge(ofProject), builder.WithPredicates(projectFactsDiffer)).
-		Watches(&v1alpha1.Repository{}, r.rejudge(ofRepository), builder.WithPredicates(repositoryFactsDiffer)).
-		Watches(&v1alpha1.TriagePolicy{}, r.rejudge(ofNamespace), builder.WithPredicates(decidesOtherwise)).
-		WatchesRawSource(hourly.source(r.rejudge(ofNamespace))).
+		Watches(&v1alpha1.Project{}, r.rejudge(ofProject), builder.WithPredicates(policies.ProjectFactsDiffer)).
+		Watches(&v1alpha1.Repository{}, r.rejudge(ofRepository), builder.WithPredicates(policies.RepositoryFactsDiffer)).
+		Watches(&v1alpha1.TriagePolicy{}, r.rejudge(ofNamespace), builder.WithPredicates(policies.DecidesOtherwise)).
+		Watches(&v1alpha1.ReviewIssue{}, r.rejudgeIssue(), builder.WithPredicates(issueDecidesOtherwise)).
+		Watches(&v1alpha1.Finding{}, r.rejudgeAlike(), builder.WithPredicates(anotherResult)).
+		WatchesRawSource(hourly.Source(r.rejudge(ofNamespace))).
 		Watches(&v1alpha1.WebhookEndpoint{}, deliveries.Endpoints()).
 		Watches(&v1alpha1.WebhookDelivery{}, deliveries.Pages()).
 		Watches(&v1alpha1.Scan{}, deliveries.ScansGone()).
+		Watches(&v1alpha1.TriageOperation{}, deliveries.OperationsGone()).
 		WithOptions(options).
 		Complete(r)
 }

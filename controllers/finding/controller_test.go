@@ -184,29 +184,6 @@ func newestWrite(finding *v1alpha1.Finding) time.Time {
 	return newest
 }
 
-func TestAddedAreTheTransitionsThatWereNotThereBefore(t *testing.T) {
-	list := func(seqs ...int64) v1alpha1.FindingStatus {
-		var status v1alpha1.FindingStatus
-		for _, seq := range seqs {
-			status.Transitions = append(status.Transitions, v1alpha1.Transition{Seq: seq, Type: v1alpha1.TransitionTriaged})
-		}
-		return status
-	}
-	cases := []struct {
-		reason        string
-		before, after v1alpha1.FindingStatus
-		want          v1alpha1.FindingStatus
-	}{
-		{"all of a new finding's", list(), list(1, 2), list(1, 2)},
-		{"none where nothing has happened", list(1), list(1), list()},
-		{"those after the last", list(1, 2), list(1, 2, 3, 4), list(3, 4)},
-		{"though old ones have been dropped", list(1, 2), list(2, 3), list(3)},
-	}
-	for _, c := range cases {
-		NewWithT(t).Expect(added(&c.before, &c.after)).To(Equal(c.want.Transitions), c.reason)
-	}
-}
-
 func TestWorthReconciling(t *testing.T) {
 	finding := func(generation int64, reason string) *v1alpha1.Finding {
 		f := builder.Finding("f").Build()

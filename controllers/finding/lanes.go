@@ -2,6 +2,7 @@ package finding
 
 import (
 	"context"
+	"strings"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,8 +28,10 @@ var (
 	ofScanners  = predicate.And(worthReconciling, predicate.Not(predicate.NewPredicateFuncs(decisionWaits)))
 )
 
-// decisionWaits reports whether a decision is still to be recorded. One that is being deleted is in no hurry.
+// decisionWaits reports whether a decision is still to be recorded that a person took about this finding. One that is
+// being deleted is in no hurry, and what an operation decides about thousands keeps nobody waiting.
 func decisionWaits(object client.Object) bool {
 	finding, isFinding := object.(*v1alpha1.Finding)
-	return isFinding && finding.DeletionTimestamp.IsZero() && findingstate.DecisionWaits(finding)
+	return isFinding && finding.DeletionTimestamp.IsZero() && findingstate.DecisionWaits(finding) &&
+		!strings.HasPrefix(finding.Spec.Triage.By, v1alpha1.OperationAuthorPrefix)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 )
 
 // referencesIndex is the cache index of findings by what they refer to and by what they wait for.
@@ -21,11 +22,15 @@ const (
 	refersToProject    = "project/"
 	waitsForRepository = "waits-for-repository/"
 	waitsForProject    = "waits-for-project/"
+	isResult           = "result/"
 )
 
 func referencesOf(finding *v1alpha1.Finding) []string {
 	repository, project := string(finding.Spec.RepositoryRef.Name), string(finding.Spec.ProjectRef.Name)
 	values := []string{refersToRepository + repository, refersToProject + project}
+	if key := fingerprints.Key(&finding.Spec); key != "" && finding.Spec.Closed == nil {
+		values = append(values, isResult+key)
+	}
 	switch conditions.ReadyReason(finding.Status.Conditions) {
 	case v1alpha1.ReasonRepositoryNotFound:
 		values = append(values, waitsForRepository+repository)

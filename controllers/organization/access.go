@@ -27,6 +27,8 @@ const (
 	triagerRole = "findings-triager"
 	scannerRole = "findings-scanner"
 	adminRole   = "findings-admin"
+	// operationsRole lets what TriageOperations decide be written.
+	operationsRole = "findings-operations"
 )
 
 // Group is the name of the group that has a role in the organization: "viewers", "triagers",
@@ -60,6 +62,7 @@ func roleBindings(organization, namespace string) []*rbacv1.RoleBinding {
 		roleBinding(namespace, scannerRole, group("scanners"), account(ScannerServiceAccount),
 			account(v1alpha1.UploadsServiceAccount)),
 		roleBinding(namespace, adminRole, group("admins")),
+		roleBinding(namespace, operationsRole, account(v1alpha1.OperationsServiceAccount)),
 	}
 }
 

@@ -38,6 +38,7 @@ func hardLimits(quotas *v1alpha1.OrganizationQuotas) corev1.ResourceList {
 		"scans":             quotas.Scans,
 		"reviews":           quotas.Reviews,
 		"reviewissues":      quotas.ReviewIssues,
+		"triageoperations":  quotas.TriageOperations,
 		"triagepolicies":    quotas.TriagePolicies,
 		"apikeys":           quotas.APIKeys,
 		"webhookendpoints":  quotas.WebhookEndpoints,

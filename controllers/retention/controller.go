@@ -1,5 +1,5 @@
 // Package retention removes what an organization keeps no longer: closed findings, finished
-// scans, finished webhook deliveries, and the Leases that imports leave behind.
+// scans, operations that have ended, finished webhook deliveries, and the Leases that imports leave behind.
 //
 // An object goes only as it was when that was decided, by its UID and resource version: one that
 // was reopened or triaged since stays. Nothing goes that has still something to tell, nor what
@@ -87,6 +87,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		For(&v1alpha1.Organization{}, builder.WithPredicates(watch.SpecOr(namespaceChanged))).
 		Watches(&v1alpha1.Finding{}, feed).
 		Watches(&v1alpha1.Scan{}, feed).
+		Watches(&v1alpha1.TriageOperation{}, feed).
 		Watches(&v1alpha1.WebhookDelivery{}, feed).
 		WithOptions(options).
 		Complete(r)

@@ -9,9 +9,16 @@ import (
 )
 
 // DefaultDeliveries is how long finished deliveries are kept where the organization does not
-// say. They alone are not kept for ever then: each change of a finding makes one for each
+// say. They and operations alone are not kept for ever then: each change of a finding makes a delivery for each
 // endpoint, so nothing else would bound their number.
 const DefaultDeliveries = 7 * 24 * time.Hour
+
+const (
+	// DefaultOperations is how long finished operations are kept where the organization does not say.
+	DefaultOperations = 30 * 24 * time.Hour
+	// keepPreviews is how long an operation is kept that nobody commits.
+	keepPreviews = 24 * time.Hour
+)
 
 // term says how long the objects on a shelf are kept.
 type term struct {
@@ -41,9 +48,15 @@ func termsOf(figures *v1alpha1.Retention) []term {
 		add(triagedFindings, figures.ClosedFindings)
 	}
 	add(finishedScans, figures.FinishedScans)
-	if figures.FinishedDeliveries == nil {
-		return append(out, term{finishedDeliveries, DefaultDeliveries})
-	}
-	add(finishedDeliveries, figures.FinishedDeliveries)
+	add(finishedOperations, orDefault(figures.FinishedOperations, DefaultOperations))
+	out = append(out, term{previews, keepPreviews})
+	add(finishedDeliveries, orDefault(figures.FinishedDeliveries, DefaultDeliveries))
 	return out
+}
+
+func orDefault(figure *metav1.Duration, otherwise time.Duration) *metav1.Duration {
+	if figure == nil {
+		return &metav1.Duration{Duration: otherwise}
+	}
+	return figure
 }

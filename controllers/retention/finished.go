@@ -20,6 +20,9 @@ const (
 	triagedFindings    shelf = "closed findings that were triaged"
 	finishedScans      shelf = "finished scans"
 	finishedDeliveries shelf = "finished deliveries"
+	finishedOperations shelf = "finished operations"
+	// previews are operations that nobody has committed.
+	previews shelf = "previews of operations"
 )
 
 // kind is what the shelf holds, as the metric names it.
@@ -29,6 +32,8 @@ func (s shelf) kind() string {
 		return "Scan"
 	case finishedDeliveries:
 		return "WebhookDelivery"
+	case finishedOperations, previews:
+		return "TriageOperation"
 	case closedFindings, triagedFindings:
 	}
 	return "Finding"
@@ -48,6 +53,8 @@ func finished(object client.Object) (time.Time, shelf, bool) {
 		return scanFinished(o)
 	case *v1alpha1.WebhookDelivery:
 		return deliveryFinished(o)
+	case *v1alpha1.TriageOperation:
+		return operationFinished(o)
 	}
 	return time.Time{}, "", false
 }
@@ -95,6 +102,16 @@ func deliveryFinished(delivery *v1alpha1.WebhookDelivery) (time.Time, shelf, boo
 		return status.Attempts[n-1].At.Time, finishedDeliveries, true
 	}
 	return delivery.CreationTimestamp.Time, finishedDeliveries, true
+}
+
+func operationFinished(operation *v1alpha1.TriageOperation) (time.Time, shelf, bool) {
+	switch status := &operation.Status; {
+	case status.CompletedAt != nil:
+		return status.CompletedAt.Time, finishedOperations, true
+	case !operation.Spec.Commit && status.SelectedAt != nil:
+		return status.SelectedAt.Time, previews, true
+	}
+	return time.Time{}, "", false
 }
 
 // caughtUp reports whether the object's controller has recorded what was last written, and made

@@ -38,6 +38,14 @@ func delivery(phase v1alpha1.WebhookDeliveryPhase, change func(*v1alpha1.Webhook
 	}).Build()
 }
 
+// operation is a preview.
+func operation(change func(*v1alpha1.TriageOperation)) *v1alpha1.TriageOperation {
+	o := builder.TriageOperation("o", "G1").In("org-x").Build()
+	o.Status.SelectedAt = ptr.To(v1alpha1.NewTime(noon))
+	change(o)
+	return o
+}
+
 func TestWhatHasFinishedAndSince(t *testing.T) {
 	asIs := func(*v1alpha1.Finding) {}
 	scanAsIs := func(*v1alpha1.Scan) {}
@@ -95,6 +103,13 @@ func TestWhatHasFinishedAndSince(t *testing.T) {
 			d.Status.Redelivery = &v1alpha1.WebhookRedelivery{Value: "now"}
 		}), finishedDeliveries},
 
+		{"an operation that has ended", operation(func(o *v1alpha1.TriageOperation) {
+			o.Spec.Commit, o.Status.CompletedAt = true, ptr.To(v1alpha1.NewTime(noon))
+		}), finishedOperations},
+		{"one that nobody has committed", operation(func(*v1alpha1.TriageOperation) {}), previews},
+		{"one that is at work", operation(func(o *v1alpha1.TriageOperation) { o.Spec.Commit = true }), ""},
+		{"one that selects its findings", operation(func(o *v1alpha1.TriageOperation) { o.Status.SelectedAt = nil }), ""},
+
 		{"no kind of ours", builder.Project("p").Build(), ""},
 	}
 	for _, c := range cases {
@@ -107,13 +122,13 @@ func TestWhatHasFinishedAndSince(t *testing.T) {
 
 func TestTermsOf(t *testing.T) {
 	hour, day := &metav1.Duration{Duration: time.Hour}, &metav1.Duration{Duration: 24 * time.Hour}
-	deliveries := term{finishedDeliveries, DefaultDeliveries}
+	deliveries, operations := term{finishedDeliveries, DefaultDeliveries}, term{finishedOperations, DefaultOperations}
 	cases := []struct {
 		reason  string
 		figures *v1alpha1.Retention
 		want    []term
 	}{
-		{"nothing said: everything is kept but deliveries", nil, []term{deliveries}},
+		{"nothing said: everything is kept but deliveries and operations", nil, []term{deliveries}},
 		{"nothing named", &v1alpha1.Retention{}, []term{deliveries}},
 		{"triaged findings stay", &v1alpha1.Retention{ClosedFindings: hour}, []term{{closedFindings, time.Hour}, deliveries}},
 		{"unless it is said", &v1alpha1.Retention{ClosedFindings: hour, IncludeTriaged: true},
@@ -121,10 +136,17 @@ func TestTermsOf(t *testing.T) {
 		{"that alone names no time", &v1alpha1.Retention{IncludeTriaged: true}, []term{deliveries}},
 		{"each figure", &v1alpha1.Retention{FinishedScans: hour, FinishedDeliveries: day},
 			[]term{{finishedScans, time.Hour}, {finishedDeliveries, 24 * time.Hour}}},
+		{"operations have a figure too", &v1alpha1.Retention{FinishedOperations: hour},
+			[]term{{finishedOperations, time.Hour}, deliveries}},
 		{"no time at all is a time", &v1alpha1.Retention{FinishedDeliveries: &metav1.Duration{}}, []term{{finishedDeliveries, 0}}},
 	}
 	for _, c := range cases {
-		got := termsOf(c.figures)
+		var got []term
+		for _, of := range termsOf(c.figures) {
+			if of != operations && of != (term{previews, keepPreviews}) {
+				got = append(got, of)
+			}
+		}
 		if len(got) != len(c.want) {
 			t.Errorf("%s: got %v, want %v", c.reason, got, c.want)
 			continue

@@ -39,7 +39,7 @@ func TestSubjectsOfAPage(t *testing.T) {
 		f := finding(func(f *v1alpha1.Finding) { f.Name = name })
 		entries = append(entries, webhooks.PageEntryOf(f, f.Status.Transitions[1]))
 	}
-	pages, err := webhooks.Pages(builder.Scan("s-1", noon).In("org-x").Build(), endpoint, entries)
+	pages, err := webhooks.Pages(webhooks.CauseOfScan(builder.Scan("s-1", noon).In("org-x").Build()), endpoint, entries)
 	if err != nil || len(pages) != 1 {
 		t.Fatalf("%d pages, %v", len(pages), err)
 	}

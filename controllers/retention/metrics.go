@@ -14,7 +14,7 @@ var retired = prometheus.NewCounterVec(prometheus.CounterOpts{
 // init fills the registry of controller-runtime, which is the process's.
 func init() {
 	metrics.Registry.MustRegister(retired)
-	for _, s := range []shelf{closedFindings, finishedScans, finishedDeliveries} {
+	for _, s := range []shelf{closedFindings, finishedScans, finishedDeliveries, finishedOperations} {
 		retired.WithLabelValues(s.kind()) // shown as 0 rather than as missing
 	}
 	retired.WithLabelValues(leaseKind)

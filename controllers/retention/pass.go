@@ -121,6 +121,8 @@ func newObject(on shelf) client.Object {
 		return &v1alpha1.Scan{}
 	case finishedDeliveries:
 		return &v1alpha1.WebhookDelivery{}
+	case finishedOperations, previews:
+		return &v1alpha1.TriageOperation{}
 	case closedFindings, triagedFindings:
 	}
 	return &v1alpha1.Finding{}
@@ -130,13 +132,15 @@ func newObject(on shelf) client.Object {
 func (r *Reconciler) announce(ctx context.Context, organization *v1alpha1.Organization, p *pass) {
 	findings := p.retired[closedFindings] + p.retired[triagedFindings]
 	scans, deliveries := p.retired[finishedScans], p.retired[finishedDeliveries]
-	if findings+scans+deliveries == 0 {
+	operations := p.retired[finishedOperations] + p.retired[previews]
+	if findings+scans+deliveries+operations == 0 {
 		return
 	}
 	ctrl.LoggerFrom(ctx).Info("retired", "closedFindings", findings, "finishedScans", scans,
-		"finishedDeliveries", deliveries)
+		"finishedDeliveries", deliveries, "operations", operations)
 	r.Recorder.Eventf(organization, nil, corev1.EventTypeNormal, "Retired", "Retire",
-		"Removed by spec.retention: closed findings %d, finished scans %d, finished deliveries %d.", findings, scans, deliveries)
+		"Removed by spec.retention: closed findings %d, finished scans %d, finished deliveries %d, triage operations %d.",
+		findings, scans, deliveries, operations)
 }
 
 // namespaceChanged reports whether an organization has got its namespace, or lost it.

@@ -10,7 +10,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
@@ -46,9 +45,9 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Review{}, builder.WithPredicates(worthReconciling)).
-		// An issue's status counts for nothing: the counters are derived from the specs, as the status is.
+		// Of an issue's status only what was decided counts: the other counters are derived from the specs.
 		Watches(&v1alpha1.ReviewIssue{}, watch.EnqueueAfter(countDelay, watch.Reference(reviewOfIssue)),
-			builder.WithPredicates(watch.NewSinceStart, predicate.GenerationChangedPredicate{})).
+			builder.WithPredicates(watch.NewSinceStart, countsOtherwise)).
 		Watches(&v1alpha1.Repository{}, watch.EnqueueIndexed(r.Client, &v1alpha1.ReviewList{}, index.Repository),
 			builder.WithPredicates(watch.CreatedOrDeleted)).
 		Watches(&v1alpha1.WebhookEndpoint{}, deliveries.Endpoints()).

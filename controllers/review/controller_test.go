@@ -14,6 +14,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/repository"
+	"github.com/appsec-dev/findings-operator/controllers/reviewissue"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
@@ -188,4 +189,20 @@ func issues(t *testing.T, ns string) []string {
 		names = append(names, item.Name)
 	}
 	return names
+}
+
+func TestDecidedIssuesCountApart(t *testing.T) {
+	controllertest.Start(t, env, SetupWithManager, reviewissue.SetupWithManager)
+	ns := env.Namespace(t)
+	review := builder.Review("review").In(ns).Reviewed("a", at(0)).Build()
+	muted := builder.ReviewIssue("i-muted").In(ns).Severity(v1alpha1.LevelHigh).SeenIn("a").Build()
+	confirmed := builder.ReviewIssue("i-confirmed").In(ns).SeenIn("a").Build()
+	env.Create(t, builder.Repository("repo").In(ns).Build(), review, muted, confirmed)
+	counted(t, review, reviewstate.Counts{Open: 2, OpenHigh: 1, OpenLow: 1})
+	mergePatch(t, muted, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+	mergePatch(t, confirmed, `{"spec":{"triage":{"userStatus":"active"}}}`)
+	counted(t, review, reviewstate.Counts{Open: 2, OpenHigh: 1, OpenLow: 1, OpenMuted: 1, OpenConfirmed: 1})
+	end := time.Now().Add(time.Second).UTC().Format(time.RFC3339)
+	mergePatch(t, muted, `{"spec":{"triage":{"expiresAt":"`+end+`"}}}`)
+	counted(t, review, reviewstate.Counts{Open: 2, OpenHigh: 1, OpenLow: 1, OpenConfirmed: 1})
 }

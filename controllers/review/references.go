@@ -3,6 +3,7 @@ package review
 import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
 
 func reviewOfIssue(issue *v1alpha1.ReviewIssue) v1alpha1.ResourceName {
@@ -17,4 +18,9 @@ func repositoryOfReview(review *v1alpha1.Review) v1alpha1.ResourceName {
 var worthReconciling = watch.SpecOr(func(before, after *v1alpha1.Review) bool {
 	return watch.FinalizersChanged(before, after) ||
 		watch.BeginsToWait(before.Status.Conditions, after.Status.Conditions, v1alpha1.ReasonRepositoryNotFound)
+})
+
+// countsOtherwise passes over the statuses of issues that leave as it was what is decided about them.
+var countsOtherwise = watch.SpecOr(func(before, after *v1alpha1.ReviewIssue) bool {
+	return reviewstate.Decided(before) != reviewstate.Decided(after)
 })

@@ -16,7 +16,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	}
 	var counts reviewstate.Counts
 	for i := range issues.Items {
-		counts.Add(&issues.Items[i].Spec, s.Object.Spec.ReviewedCommits)
+		counts.AddIssue(&issues.Items[i], s.Object.Spec.ReviewedCommits)
 	}
 	*s.Status = reviewstate.ReviewStatus(s.Object, counts, s.Now)
 	return nil

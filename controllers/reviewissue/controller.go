@@ -1,21 +1,23 @@
 // Package reviewissue records what follows from a review issue's spec and from the commits
-// that its review has looked at: whether it is resolved, by which commit, and since when. It
-// makes webhook deliveries of what has become of it.
+// that its review has looked at: whether it is resolved, by which commit, and since when; and
+// what people and policies decide about it. It makes webhook deliveries of what has become of it.
 package reviewissue
 
 import (
 	"context"
 
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/audit"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
+	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
 
@@ -26,6 +28,10 @@ const reviewIndex = "review"
 type Reconciler struct {
 	reconcile.Base
 	ledger *ledger.Ledger
+	// policies that decide about what no person has decided about.
+	policies *policies.Book
+	// audit gets a line for each decision that a person took.
+	audit audit.Log
 }
 
 // SetupWithManager adds the controller of ReviewIssues to the manager.
@@ -36,16 +42,25 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	}
 	r := &Reconciler{
 		Base:   reconcile.NewBase(mgr),
-		ledger: deliveries,
+		ledger: deliveries, policies: policies.NewBook(mgr.GetClient()),
+		audit: audit.Log{To: mgr.GetLogger().WithName("audit"), Kind: "reviewIssue", Subject: "An issue of a review"},
 	}
 	if err := index.AddReference(ctx, mgr, &v1alpha1.ReviewIssue{}, reviewIndex, reviewOf); err != nil {
 		return err
 	}
+	hourly := policies.NewTicker(r.Client, clock.RealClock{})
+	if err := mgr.Add(hourly); err != nil {
+		return err
+	}
 	return ctrl.NewControllerManagedBy(mgr).
-		For(&v1alpha1.ReviewIssue{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&v1alpha1.ReviewIssue{}, builder.WithPredicates(worthReconciling)).
 		// A review's status says nothing of its issues, and is written far more often than its spec.
 		Watches(&v1alpha1.Review{}, watch.EnqueueIndexed(r.Client, &v1alpha1.ReviewIssueList{}, reviewIndex),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Project{}, r.rejudge(), builder.WithPredicates(policies.ProjectFactsDiffer)).
+		Watches(&v1alpha1.Repository{}, r.rejudge(), builder.WithPredicates(policies.RepositoryFactsDiffer)).
+		Watches(&v1alpha1.TriagePolicy{}, r.rejudge(), builder.WithPredicates(policies.DecidesOtherwise)).
+		WatchesRawSource(hourly.Source(r.rejudge())).
 		Watches(&v1alpha1.WebhookEndpoint{}, deliveries.Endpoints()).
 		WithOptions(options).
 		Complete(r)
@@ -61,7 +76,7 @@ func newScope() *scope { return reconcile.NewScope(&v1alpha1.ReviewIssue{}) }
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope, Ledger: r.ledger,
-		Phases: []reconcile.Phase[*scope]{r.observe},
+		Phases: []reconcile.Phase[*scope]{r.observe, r.auditTriage},
 		Stored: r.announce,
 	}.Run(ctx, req)
 }

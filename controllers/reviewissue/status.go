@@ -2,6 +2,7 @@ package reviewissue
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -9,24 +10,47 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
+	"github.com/appsec-dev/findings-operator/internal/transitions"
 )
 
-// observe records what the issue's spec and its review's say, and whether the review exists. Nothing is retried
-// where it does not: the watch on reviews wakes the issue when it is created.
+// longestWait is how late a decision may end after a clock was put forward, or the machine slept.
+const longestWait = time.Hour
+
+// observe records what the issue's spec and its review's say, what is decided about it, and whether the review exists.
+// Nothing is retried where it does not: the watch on reviews wakes the issue when it is created. It comes back when
+// the decision ends.
 func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	name, review := s.Object.Spec.ReviewRef.Name, &v1alpha1.Review{}
 	exists, err := reconcile.Exists(ctx, r.Client, review, s.Object.Namespace, name)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case !exists:
-		*s.Status = reviewstate.IssueStatus(s.Object, nil, s.Now)
-		s.Judge(conditions.NotFound(v1alpha1.ReasonReviewNotFound, "Review", name, "issue"))
-	default:
-		*s.Status = reviewstate.IssueStatus(s.Object, &review.Spec, s.Now)
-		s.Judge(conditions.Ready("The status is that of the spec and of the review's."))
 	}
+	judge, err := r.policies.Judge(ctx, s.Object.Namespace, s.Now)
+	if err != nil {
+		return err
+	}
+	verdict, spec := conditions.Ready("The status is that of the spec and of the review's."), &review.Spec
+	if !exists {
+		verdict, spec = conditions.NotFound(v1alpha1.ReasonReviewNotFound, "Review", name, "issue"), nil
+	}
+	observed := reviewstate.JudgedStatus(s.Object, spec, judge.Of(ctx), s.Now)
+	if err := judge.Err(); err != nil {
+		return err
+	}
+	*s.Status = observed
+	s.Judge(verdict)
+	s.RequeueAfter(min(reviewstate.UntilEnd(s.Object, s.Now), longestWait))
 	return nil
+}
+
+// auditTriage writes a line for each decision of a person that is about to be recorded, or whose end is.
+func (r *Reconciler) auditTriage(_ context.Context, s *scope) error {
+	r.audit.Decisions(s.Object, s.Object.Spec.Triage.Comments, historyOf(s.Before), historyOf(s.Status))
+	return nil
+}
+
+func historyOf(status *v1alpha1.ReviewIssueStatus) transitions.History {
+	return transitions.History{Transitions: status.Transitions, EmittedSeq: status.EmittedSeq}
 }
 
 // announce tells people what has become of an issue that was there before.

@@ -158,7 +158,7 @@ func TestAScanOfThreeHundredIsThreePages(t *testing.T) {
 	for i := range findings {
 		want = append(want, webhooks.PageEntryOf(&findings[i], findings[i].Status.Transitions[0]))
 	}
-	expected, err := webhooks.Pages(scan, endpoint, want)
+	expected, err := webhooks.Pages(webhooks.CauseOfScan(scan), endpoint, want)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(expected).To(HaveLen(3))
 	g.Expect(pages).To(HaveLen(3))

@@ -32,7 +32,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	if err != nil {
 		return err
 	}
-	pager, err := ledger.NewPager(ctx, mgr)
+	pager, err := ledger.NewScanPager(ctx, mgr)
 	if err != nil {
 		return err
 	}

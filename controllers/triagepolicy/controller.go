@@ -4,7 +4,7 @@ package triagepolicy
 
 import (
 	"context"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -38,8 +38,8 @@ type Reconciler struct {
 	reconcile.Base
 	policies *policies.Book
 	numbers  *numbers
-	// lastCount is how long the last count took, in nanoseconds.
-	lastCount atomic.Int64
+	// lastCount is how long the last count took, by namespace: a large organization delays no other.
+	lastCount sync.Map
 }
 
 // SetupWithManager adds the controller of TriagePolicies to the manager.
@@ -77,7 +77,8 @@ func generationInForce(policy *v1alpha1.TriagePolicy) int64 {
 
 // countsOtherwise passes over what leaves all counts as they are: a finding's history and conditions.
 var countsOtherwise = watch.SpecOr(func(before, after *v1alpha1.Finding) bool {
-	return findingstate.Undecided(before) != findingstate.Undecided(after)
+	return findingstate.Undecided(before) != findingstate.Undecided(after) ||
+		findingstate.PersonsStatus(before) != findingstate.PersonsStatus(after)
 })
 
 // recount enqueues the policies of the namespace, a while later: thousands of findings may change together.
@@ -86,13 +87,16 @@ func (r *Reconciler) recount() handler.EventHandler {
 		if change.Initial {
 			return // Every policy is reconciled on its own account.
 		}
-		watch.AddAfter(q, r.untilRecount(), watch.List(ctx, r.Client, &v1alpha1.TriagePolicyList{},
-			client.InNamespace(change.Object().GetNamespace())))
+		namespace := change.Object().GetNamespace()
+		watch.AddAfter(q, r.untilRecount(namespace),
+			watch.List(ctx, r.Client, &v1alpha1.TriagePolicyList{}, client.InNamespace(namespace)))
 	})
 }
 
-func (r *Reconciler) untilRecount() time.Duration {
-	return max(recountDelay, countingShare*time.Duration(r.lastCount.Load()))
+func (r *Reconciler) untilRecount(namespace string) time.Duration {
+	took, _ := r.lastCount.Load(namespace)
+	last, _ := took.(time.Duration) // 0 before the first
+	return max(recountDelay, countingShare*last)
 }
 
 // scope is what one reconcile works on.
@@ -116,6 +120,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,
 		Phases: []reconcile.Phase[*scope]{r.compile, r.count, r.putInForce, r.report},
-		Gone:   func(name types.NamespacedName) { r.numbers.forget(name) },
+		Gone: func(name types.NamespacedName) {
+			r.numbers.forget(name)
+			r.lastCount.Delete(name.Namespace) // the next count of another policy notes it again
+		},
 	}.Run(ctx, req)
 }

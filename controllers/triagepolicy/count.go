@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
 
@@ -26,9 +25,6 @@ type tally struct {
 	// stopped: this generation matched too many findings when it was counted last.
 	stopped bool
 }
-
-// maxInForce is how many policies may be in force in an organization: each is evaluated for each finding that changes.
-const maxInForce = 100
 
 // limit is how many findings a policy may match. One that was stopped has to fall well below: else each finding that
 // comes and goes could reopen and mute thousands.
@@ -68,13 +64,13 @@ func (r *Reconciler) inForce(s *scope) *rules.Policy {
 // not the one in force, both are counted: the earlier one may have to stay, and may match too many by now.
 func (r *Reconciler) count(ctx context.Context, s *scope) error {
 	began := r.Clock.Now()
-	defer func() { r.lastCount.Store(int64(r.Clock.Since(began))) }()
+	defer func() { r.lastCount.Store(s.Object.Namespace, r.Clock.Since(began)) }()
 	others, err := r.policies.InForce(ctx, s.Object.Namespace)
 	if err != nil {
 		return err
 	}
 	others = slices.DeleteFunc(others, func(p rules.Policy) bool { return string(p.Name) == s.Object.Name })
-	s.counted.full = s.Object.Status.InForce == nil && len(others) >= maxInForce
+	s.counted.full = s.Object.Status.InForce == nil && len(others) >= rules.MaxInForce
 	if in := v1alpha1.FindCondition(s.Object.Status.Conditions, v1alpha1.ConditionInForce); in != nil {
 		s.counted.stopped = in.Reason == v1alpha1.ReasonTooMany && in.ObservedGeneration == s.Object.Generation
 	}
@@ -109,44 +105,34 @@ func (t *tally) add(policy *rules.Policy, others []rules.Policy, facts *rules.Fa
 	if policy == nil {
 		return
 	}
-	matched, err := policy.Program.Matches(facts, now)
+	trial := policy.Try(others, facts, now)
 	name := v1alpha1.ResourceName(facts.Finding.Name)
-	if err != nil {
+	switch trial.Outcome {
+	case rules.NotMatched:
+		return
+	case rules.Failed:
 		t.failed++
 		if t.failure == nil || name < t.failure.Finding {
-			t.failure = &v1alpha1.PolicyFailure{Finding: name, Message: rules.Failure(err)}
+			t.failure = &v1alpha1.PolicyFailure{Finding: name, Message: rules.Failure(trial.Err)}
 		}
 		return
-	}
-	if !matched {
-		return
+	case rules.Decides:
+		t.decides++
+	case rules.Shadowed:
+		t.shadowed++
+		if t.shadowedBy == nil {
+			t.shadowedBy = map[v1alpha1.ResourceName]bool{}
+		}
+		t.shadowedBy[trial.By.Name] = true
+	case rules.Overridden:
+		t.overridden++
+	case rules.Agreed:
 	}
 	t.matched++
 	t.sample(name)
 	if created := facts.Finding.CreationTimestamp.Time; created.After(t.newest) {
 		t.newest = created
 	}
-	switch status := findingstate.UserStatus(facts.Finding); {
-	case status == v1alpha1.UserStatus(policy.Spec.Set.UserStatus): // a person says the same
-	case status != v1alpha1.UserStatusOpen:
-		t.overridden++
-	default:
-		t.addUndecided(policy, others, facts, now)
-	}
-}
-
-func (t *tally) addUndecided(policy *rules.Policy, others []rules.Policy, facts *rules.Facts, now time.Time) {
-	before, _ := slices.BinarySearchFunc(others, *policy, rules.InOrder)
-	by := rules.First(others[:before], facts, now)
-	if by == nil {
-		t.decides++
-		return
-	}
-	t.shadowed++
-	if t.shadowedBy == nil {
-		t.shadowedBy = map[v1alpha1.ResourceName]bool{}
-	}
-	t.shadowedBy[by.Name] = true
 }
 
 // sample keeps the names that come first, so that the status changes only if one of those does.

@@ -54,7 +54,9 @@ func why(spec *v1alpha1.TriagePolicySpec, counted *tally, now time.Time) string 
 		return v1alpha1.ReasonPreview
 	case window == rules.NotYetValid:
 		return v1alpha1.ReasonNotYetValid
-	case counted.full, counted.matched > counted.limit(spec):
+	case counted.full:
+		return v1alpha1.ReasonTooManyPolicies
+	case counted.matched > counted.limit(spec):
 		return v1alpha1.ReasonTooMany
 	default:
 		return ""
@@ -178,9 +180,9 @@ func (s *scope) explain() {
 		because = "The time in spec.validUntil has come: delete the policy, or set another end."
 	case v1alpha1.ReasonTooMany:
 		because = "More findings match the present spec than spec.maxFindings: narrow spec.match, or raise the limit."
-		if s.counted.full {
-			because = "A hundred other policies are in force in the organization, which is all there may be."
-		}
+	case v1alpha1.ReasonTooManyPolicies:
+		because = "A hundred other policies are in force in the organization, which is all there may be: " +
+			"delete one that is not needed."
 	}
 	s.because = because
 }
@@ -192,8 +194,8 @@ func (s *scope) judgeReady() {
 			Stalled: true, Reason: v1alpha1.ReasonNotCompiled,
 			Message: fmt.Sprintf("The expression spec.match does not compile: %q.", s.quotable()),
 		})
-	case v1alpha1.ReasonTooMany:
-		s.Judge(conditions.Verdict{Stalled: true, Reason: v1alpha1.ReasonTooMany, Message: s.because})
+	case v1alpha1.ReasonTooMany, v1alpha1.ReasonTooManyPolicies:
+		s.Judge(conditions.Verdict{Stalled: true, Reason: s.whyNot, Message: s.because})
 	default:
 		s.Judge(conditions.Ready("The status is that of the spec."))
 	}

@@ -52,6 +52,9 @@ func triageDigest(spec *v1alpha1.FindingSpec) string {
 	return digest(decision)
 }
 
+// TriageDigest is the triageDigest of a status that has seen the spec's triage.
+func TriageDigest(spec *v1alpha1.FindingSpec) string { return triageDigest(spec) }
+
 // suppressionDigest stands for how and why the source suppresses the finding; "" where it does not.
 func suppressionDigest(spec *v1alpha1.FindingSpec) string {
 	if spec.Suppression == nil {

@@ -12,8 +12,8 @@ import (
 // state, updatedAt, what a decision rests on and whether it is stale, and the transitions since the last
 // reconcile. The other conditions and emittedSeq are left as they are. Where the spec has not changed the
 // status comes back equal, unless the decision has ended meanwhile, or an earlier version wrote the status and
-// recorded no basis of the decision. The judge is asked only if no person has decided, and the status comes back equal as
-// long as the verdict is the same; nil: there are no policies.
+// recorded no basis of the decision. The judge is asked only if no person has decided, and the status comes back equal
+// as long as the verdict is the same; nil: there are no policies.
 func Observe(finding *v1alpha1.Finding, judge Judge, now time.Time) v1alpha1.FindingStatus {
 	next := *finding.Status.DeepCopy()
 	next.EndedAt = endedAt(finding, now)

@@ -11,13 +11,13 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/lastwrite"
 )
 
-// State sums up a finding: closed where the scanner closed it, else open_muted where a person or a policy mutes it
+// State sums up a finding: closed where the scanner closed it, else open_muted where a person or a verdict mutes it
 // or the source suppresses it, else open.
 func State(finding *v1alpha1.Finding) v1alpha1.FindingState {
 	switch {
 	case finding.Spec.Closed != nil:
 		return v1alpha1.FindingStateClosed
-	case UserStatus(finding) == v1alpha1.UserStatusMuted, mutedByPolicy(finding), finding.Spec.Suppression != nil:
+	case UserStatus(finding) == v1alpha1.UserStatusMuted, mutedByVerdict(finding), finding.Spec.Suppression != nil:
 		return v1alpha1.FindingStateOpenMuted
 	default:
 		return v1alpha1.FindingStateOpen

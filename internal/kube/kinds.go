@@ -34,6 +34,8 @@ var kinds = []Kind{
 	{"Review", "reviews", func() Object { return &v1alpha1.Review{} }},
 	{"ReviewIssue", "reviewissues", func() Object { return &v1alpha1.ReviewIssue{} }},
 	{"Scan", "scans", func() Object { return &v1alpha1.Scan{} }},
+	{"TriageOperation", "triageoperations", func() Object { return &v1alpha1.TriageOperation{} }},
+	{"TriageOperationPart", "triageoperationparts", func() Object { return &v1alpha1.TriageOperationPart{} }},
 	{"TriagePolicy", "triagepolicies", func() Object { return &v1alpha1.TriagePolicy{} }},
 	{"WebhookDelivery", "webhookdeliveries", func() Object { return &v1alpha1.WebhookDelivery{} }},
 	{"WebhookEndpoint", "webhookendpoints", func() Object { return &v1alpha1.WebhookEndpoint{} }},

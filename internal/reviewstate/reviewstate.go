@@ -68,9 +68,37 @@ func isForgotten(issue *v1alpha1.ReviewIssueSpec) bool {
 	return len(issue.SeenInCommits) == 0 && issue.CommitSHA != ""
 }
 
-// Counts are the numbers of a review's issues by state, and of the open ones by severity.
+// Counts are the numbers of a review's issues by state, of the open ones by severity, and of those that are muted or
+// confirmed.
 type Counts struct {
 	Closed, Open, OpenHigh, OpenMedium, OpenLow int32
+	OpenMuted, OpenConfirmed                    int32
+}
+
+// Plus returns the sum of both, with sign as the factor of the other.
+func (c Counts) Plus(sign int32, other Counts) Counts {
+	return Counts{
+		Closed: c.Closed + sign*other.Closed, Open: c.Open + sign*other.Open,
+		OpenHigh: c.OpenHigh + sign*other.OpenHigh, OpenMedium: c.OpenMedium + sign*other.OpenMedium,
+		OpenLow:   c.OpenLow + sign*other.OpenLow,
+		OpenMuted: c.OpenMuted + sign*other.OpenMuted, OpenConfirmed: c.OpenConfirmed + sign*other.OpenConfirmed,
+	}
+}
+
+// AddIssue counts one more issue of the review, and what was decided about it.
+func (c *Counts) AddIssue(issue *v1alpha1.ReviewIssue, reviewed []v1alpha1.ReviewedCommit) {
+	open := c.Open
+	c.Add(&issue.Spec, reviewed)
+	if c.Open == open {
+		return
+	}
+	switch Decided(issue) {
+	case v1alpha1.UserStatusMuted:
+		c.OpenMuted++
+	case v1alpha1.UserStatusActive:
+		c.OpenConfirmed++
+	case v1alpha1.UserStatusOpen:
+	}
 }
 
 // Add counts one more issue of the review.
@@ -88,13 +116,4 @@ func (c *Counts) Add(issue *v1alpha1.ReviewIssueSpec, reviewed []v1alpha1.Review
 	case v1alpha1.LevelLow:
 		c.OpenLow++
 	}
-}
-
-// Count adds up the issues of one review.
-func Count(issues []v1alpha1.ReviewIssueSpec, reviewed []v1alpha1.ReviewedCommit) Counts {
-	var counts Counts
-	for i := range issues {
-		counts.Add(&issues[i], reviewed)
-	}
-	return counts
 }

@@ -122,13 +122,16 @@ func TestCount(t *testing.T) {
 	issue := func(severity v1alpha1.Level, seen ...v1alpha1.CommitSHA) v1alpha1.ReviewIssueSpec {
 		return v1alpha1.ReviewIssueSpec{Severity: severity, SeenInCommits: seen}
 	}
-	got := reviewstate.Count([]v1alpha1.ReviewIssueSpec{
+	var got reviewstate.Counts
+	for _, spec := range []v1alpha1.ReviewIssueSpec{
 		issue(v1alpha1.LevelHigh, "b"),
 		issue(v1alpha1.LevelHigh, "a"),
 		issue(v1alpha1.LevelMedium, "a", "b"),
 		issue(v1alpha1.LevelMedium, "b"),
 		issue(v1alpha1.LevelLow, "b"),
-	}, reviewed("a", "b"))
+	} {
+		got.Add(&spec, reviewed("a", "b"))
+	}
 	want := reviewstate.Counts{Closed: 1, Open: 4, OpenHigh: 1, OpenMedium: 2, OpenLow: 1}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("resolved issues count in none of the open figures (-want +got):\n%s", diff)

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/lastwrite"
 )
 
@@ -19,6 +20,7 @@ func ReviewStatus(review *v1alpha1.Review, counts Counts, now time.Time) v1alpha
 	before, next := &review.Status, *review.Status.DeepCopy()
 	next.ClosedIssueCount, next.OpenIssueCount = counts.Closed, counts.Open
 	next.OpenHighCount, next.OpenMediumCount, next.OpenLowCount = counts.OpenHigh, counts.OpenMedium, counts.OpenLow
+	next.OpenMutedCount, next.OpenConfirmedCount = counts.OpenMuted, counts.OpenConfirmed
 	next.LastReviewAt = lastReviewAt(review.Spec.ReviewedCommits)
 	next.UpdatedAt = updatedAt(review, before.ObservedGeneration, before.UpdatedAt, CountsOf(before) != counts, now)
 	next.ObservedGeneration = review.Generation
@@ -32,6 +34,7 @@ func CountsOf(status *v1alpha1.ReviewStatus) Counts {
 	return Counts{
 		Closed: status.ClosedIssueCount, Open: status.OpenIssueCount,
 		OpenHigh: status.OpenHighCount, OpenMedium: status.OpenMediumCount, OpenLow: status.OpenLowCount,
+		OpenMuted: status.OpenMutedCount, OpenConfirmed: status.OpenConfirmedCount,
 	}
 }
 
@@ -44,8 +47,14 @@ func lastReviewAt(reviewed []v1alpha1.ReviewedCommit) *v1alpha1.Time {
 
 // IssueStatus returns the status that follows from the issue's spec, its review's and its
 // status so far. Conditions are left as they are. Without a review (nil) what it once said
-// stands: an issue does not open again because its review has gone.
+// stands: an issue does not open again because its review has gone. What policies decided stands as it is recorded.
 func IssueStatus(issue *v1alpha1.ReviewIssue, review *v1alpha1.ReviewSpec, now time.Time) v1alpha1.ReviewIssueStatus {
+	return JudgedStatus(issue, review, recorded, now)
+}
+
+// JudgedStatus is IssueStatus where policies are asked about what no person has decided about.
+func JudgedStatus(issue *v1alpha1.ReviewIssue, review *v1alpha1.ReviewSpec, judge findingstate.Judge,
+	now time.Time) v1alpha1.ReviewIssueStatus {
 	before, next := &issue.Status, *issue.Status.DeepCopy()
 	switch {
 	case review != nil:
@@ -56,10 +65,15 @@ func IssueStatus(issue *v1alpha1.ReviewIssue, review *v1alpha1.ReviewSpec, now t
 	case before.State == "":
 		next.State = v1alpha1.ReviewIssueOpen
 	}
-	next.UpdatedAt = updatedAt(issue, before.ObservedGeneration, before.UpdatedAt, before.State != next.State, now)
+	decided := decide(issue, review, judge, &next, now)
+	changed := before.State != next.State || len(decided) > 0
+	next.UpdatedAt = updatedAt(issue, before.ObservedGeneration, before.UpdatedAt, changed, now)
+	if next.Verdict != nil && !findingstate.SameVerdict(next.Verdict, before.Verdict) {
+		next.Verdict.Since = *next.UpdatedAt
+	}
 	next.ObservedGeneration = issue.Generation
 	next.Transitions = history(before.Transitions, before.EmittedSeq).Record(*next.UpdatedAt,
-		issueChanges(before.State, &next)...)
+		append(issueChanges(before.State, &next), decided...)...)
 	return next
 }
 

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
 
@@ -76,6 +77,7 @@ func TestWhenAnIssueWasUpdated(t *testing.T) {
 func TestWithoutItsReviewAnIssueStaysWhatItWas(t *testing.T) {
 	resolved := v1alpha1.ReviewIssueStatus{
 		ObservedGeneration: 1, UpdatedAt: at(10), State: v1alpha1.ReviewIssueResolved, ResolvedBy: "b", ResolvedAt: at(9), FirstSeenAt: at(1), LastSeenAt: at(2),
+		UserStatus: v1alpha1.UserStatusOpen, TriageDigest: findingstate.TriageDigest(&v1alpha1.FindingSpec{}),
 	}
 	issue := v1alpha1.ReviewIssue{ObjectMeta: written(1, 5), Status: resolved}
 	if diff := cmp.Diff(resolved, reviewstate.IssueStatus(&issue, nil, at(60).Time)); diff != "" {

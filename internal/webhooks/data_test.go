@@ -33,7 +33,7 @@ func TestTheDataOfReviewsIssuesAndScans(t *testing.T) {
 		want   string
 	}{
 		{"a review's first", DataOfReview(review, v1alpha1.Transition{Seq: 1, Type: "updated", To: "open"}),
-			`{"review_id":"a","uid":"u-1","seq":1,"repository_id":"shop","pr_number":412,"pr_status":{"to":"open"},"issues":{"closed_issue_count":1,"open_issue_count":6,"open_high_count":1,"open_medium_count":2,"open_low_count":3}}`},
+			`{"review_id":"a","uid":"u-1","seq":1,"repository_id":"shop","pr_number":412,"pr_status":{"to":"open"},"issues":{"closed_issue_count":1,"open_issue_count":6,"open_high_count":1,"open_medium_count":2,"open_low_count":3,"open_muted_count":0,"open_confirmed_count":0}}`},
 		{"an issue is opened", DataOfReviewIssue(issue, v1alpha1.Transition{Seq: 1, Type: "opened", To: "open"}),
 			`{"issue_id":"a","uid":"u-1","seq":1,"review_id":"shop-412","severity":"high","state":{"to":"open"}}`},
 		{"and resolved", DataOfReviewIssue(issue, v1alpha1.Transition{Seq: 2, Type: "resolved", From: "open", To: "resolved", By: "1c2d"}),

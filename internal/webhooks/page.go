@@ -11,7 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// EventFindingBatch is the type of an event that holds many findings changed by one scan: a page.
+// EventFindingBatch is the type of an event that holds many findings changed by one scan or one operation: a page.
 const EventFindingBatch = "finding.batch"
 
 // MaxPageEntries is the maximum number of transitions per page; long names reduce it.
@@ -24,12 +24,40 @@ type PageEntry struct {
 	FindingData
 }
 
-// pageData is the data of a page.
+// pageData is the data of a page. A scan is of a repository and a project, an operation is not.
 type pageData struct {
-	ScanID       string      `json:"scan_id"`
-	RepositoryID string      `json:"repository_id"`
-	ProjectID    string      `json:"project_id"`
+	ScanID       string      `json:"scan_id,omitempty"`
+	OperationID  string      `json:"operation_id,omitempty"`
+	RepositoryID string      `json:"repository_id,omitempty"`
+	ProjectID    string      `json:"project_id,omitempty"`
 	Findings     []PageEntry `json:"findings"`
+}
+
+// Cause is what has changed the findings of a page: a scan or an operation.
+type Cause struct {
+	kind string
+	uid  types.UID
+	data pageData
+}
+
+// CauseOfScan returns that of a scan's pages.
+func CauseOfScan(scan *v1alpha1.Scan) Cause {
+	return Cause{kind: "Scan", uid: scan.UID, data: pageData{
+		ScanID: scan.Name, RepositoryID: string(scan.Spec.RepositoryRef.Name), ProjectID: string(scan.Spec.ProjectRef.Name),
+	}}
+}
+
+// CauseOfOperation returns that of an operation's pages.
+func CauseOfOperation(operation *v1alpha1.TriageOperation) Cause {
+	return Cause{kind: "TriageOperation", uid: operation.UID, data: pageData{OperationID: operation.Name}}
+}
+
+func (c Cause) name() string { return c.data.ScanID + c.data.OperationID }
+
+func (c Cause) dataOf(entries []PageEntry) pageData {
+	data := c.data
+	data.Findings = append([]PageEntry{}, entries...)
+	return data
 }
 
 // PageEntryOf returns the entry for the finding's transition.
@@ -40,18 +68,18 @@ func PageEntryOf(finding *v1alpha1.Finding, t v1alpha1.Transition) PageEntry {
 // Pages puts the entries into deliveries to the endpoint, in their order, as many in each as it
 // may hold.
 //
-// A page's name follows from the scan, the endpoint and its first entry. An entry is in exactly one page, so
+// A page's name follows from the cause, the endpoint and its first entry. An entry is in exactly one page, so
 // no two pages share a name, even after the first was removed by retention. Making the same pages
 // again yields the same names.
-func Pages(scan *v1alpha1.Scan, endpoint *v1alpha1.WebhookEndpoint,
+func Pages(cause Cause, endpoint *v1alpha1.WebhookEndpoint,
 	entries []PageEntry) ([]*v1alpha1.WebhookDelivery, error) {
 	var out []*v1alpha1.WebhookDelivery
 	for len(entries) > 0 {
-		n, err := fitting(scan, entries)
+		n, err := fitting(cause, entries)
 		if err != nil {
 			return nil, err
 		}
-		page, err := newPage(scan, endpoint, entries[:n])
+		page, err := newPage(cause, endpoint, entries[:n])
 		if err != nil {
 			return nil, err
 		}
@@ -61,9 +89,9 @@ func Pages(scan *v1alpha1.Scan, endpoint *v1alpha1.WebhookEndpoint,
 }
 
 // fitting returns how many of the entries, from the first, fit into a page.
-func fitting(scan *v1alpha1.Scan, entries []PageEntry) (int, error) {
+func fitting(cause Cause, entries []PageEntry) (int, error) {
 	size, err := encodedSize(envelope{Type: EventFindingBatch, Timestamp: timestamp(time.Time{}),
-		Data: dataOfPage(scan, nil)})
+		Data: cause.dataOf(nil)})
 	if err != nil {
 		return 0, err
 	}
@@ -87,32 +115,23 @@ func fitting(scan *v1alpha1.Scan, entries []PageEntry) (int, error) {
 func encodedSize(value any) (int, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
-		return 0, fmt.Errorf("encode a page of a scan: %w", err)
+		return 0, fmt.Errorf("encode a page: %w", err)
 	}
 	return len(text), nil
 }
 
-func newPage(scan *v1alpha1.Scan, endpoint *v1alpha1.WebhookEndpoint,
+func newPage(cause Cause, endpoint *v1alpha1.WebhookEndpoint,
 	entries []PageEntry) (*v1alpha1.WebhookDelivery, error) {
 	at, err := newest(entries)
 	if err != nil {
 		return nil, err
 	}
-	return namedDelivery(pageName(scan.UID, entries[0], endpoint.UID), Event{
+	return namedDelivery(pageName(cause.uid, entries[0], endpoint.UID), Event{
 		Type:    EventFindingBatch,
 		Time:    at,
-		Subject: v1alpha1.WebhookEventSubject{Kind: "Scan", Name: v1alpha1.ResourceName(scan.Name)},
-		Data:    dataOfPage(scan, entries),
+		Subject: v1alpha1.WebhookEventSubject{Kind: cause.kind, Name: v1alpha1.ResourceName(cause.name())},
+		Data:    cause.dataOf(entries),
 	}, endpoint)
-}
-
-func dataOfPage(scan *v1alpha1.Scan, entries []PageEntry) pageData {
-	return pageData{
-		ScanID:       scan.Name,
-		RepositoryID: string(scan.Spec.RepositoryRef.Name),
-		ProjectID:    string(scan.Spec.ProjectRef.Name),
-		Findings:     append([]PageEntry{}, entries...),
-	}
 }
 
 // newest returns the time of the newest entry.
@@ -131,8 +150,8 @@ func newest(entries []PageEntry) (time.Time, error) {
 }
 
 // pageName cannot be that of a transition's own delivery: that is made of three parts.
-func pageName(scan types.UID, first PageEntry, endpoint types.UID) string {
-	return hashName(string(scan), "page", first.UID, strconv.FormatInt(first.Seq, 10), string(endpoint))
+func pageName(cause types.UID, first PageEntry, endpoint types.UID) string {
+	return hashName(string(cause), "page", first.UID, strconv.FormatInt(first.Seq, 10), string(endpoint))
 }
 
 // Covered returns the transitions that the delivery contains, if it is a page.

@@ -80,7 +80,7 @@ func TestTheDataOfAFinding(t *testing.T) {
 func TestThePayloadOfAPage(t *testing.T) {
 	later := entry("f-2", 3)
 	later.Timestamp = "2026-03-01T12:00:07Z"
-	pages, err := Pages(scan(), endpoint(), []PageEntry{entry("f-1", 1), later})
+	pages, err := Pages(CauseOfScan(scan()), endpoint(), []PageEntry{entry("f-1", 1), later})
 	if err != nil || len(pages) != 1 {
 		t.Fatal(pages, err)
 	}
@@ -116,7 +116,7 @@ func TestPagesAreFullAndNeverTooLarge(t *testing.T) {
 		{"long names make fewer", long[:60], []int{27, 27, 6}},
 	}
 	for _, c := range cases {
-		pages, err := Pages(scan(), endpoint(), c.entries)
+		pages, err := Pages(CauseOfScan(scan()), endpoint(), c.entries)
 		if err != nil {
 			t.Errorf("%s: %v", c.reason, err)
 		}
@@ -149,7 +149,7 @@ func TestNamesOfPages(t *testing.T) {
 		return out
 	}
 	makeNames := func(s *v1alpha1.Scan, e *v1alpha1.WebhookEndpoint, list []PageEntry) []string {
-		pages, err := Pages(s, e, list)
+		pages, err := Pages(CauseOfScan(s), e, list)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,7 @@ func TestEveryEntryIsInOnePageAlone(t *testing.T) {
 		for i := range list {
 			list[i].RepositoryID = strings.Repeat("é", rapid.IntRange(1, 253).Draw(t, "length"))
 		}
-		pages, err := Pages(scan(), endpoint(), list)
+		pages, err := Pages(CauseOfScan(scan()), endpoint(), list)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func TestEveryEntryIsInOnePageAlone(t *testing.T) {
 }
 
 func TestOnlyPagesCoverAnything(t *testing.T) {
-	page, err := Pages(scan(), endpoint(), entries(2))
+	page, err := Pages(CauseOfScan(scan()), endpoint(), entries(2))
 	if err != nil {
 		t.Fatal(err)
 	}

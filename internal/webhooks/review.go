@@ -29,6 +29,9 @@ type ReviewCounts struct {
 	OpenHigh   int32 `json:"open_high_count"`
 	OpenMedium int32 `json:"open_medium_count"`
 	OpenLow    int32 `json:"open_low_count"`
+	// OpenMuted and OpenConfirmed are what was decided about open ones.
+	OpenMuted     int32 `json:"open_muted_count"`
+	OpenConfirmed int32 `json:"open_confirmed_count"`
 }
 
 // DataOfReview returns the event data for the review's transition.
@@ -44,6 +47,7 @@ func DataOfReview(review *v1alpha1.Review, t v1alpha1.Transition) ReviewData {
 		Issues: ReviewCounts{
 			Closed: status.ClosedIssueCount, Open: status.OpenIssueCount,
 			OpenHigh: status.OpenHighCount, OpenMedium: status.OpenMediumCount, OpenLow: status.OpenLowCount,
+			OpenMuted: status.OpenMutedCount, OpenConfirmed: status.OpenConfirmedCount,
 		},
 	}
 }
@@ -57,7 +61,17 @@ type ReviewIssueData struct {
 	Seq      int64          `json:"seq"`
 	ReviewID string         `json:"review_id"`
 	Severity v1alpha1.Level `json:"severity"`
-	State    Change         `json:"state"`
+	// One of the three: what a person decided, or whose decision ended; what policies decide, open where none does;
+	// else the state.
+	State      *Change `json:"state,omitempty"`
+	UserStatus *Change `json:"user_status,omitempty"`
+	Verdict    *Change `json:"verdict,omitempty"`
+	// By is who decided, or the policy, and Author who wrote that.
+	By     string `json:"by,omitempty"`
+	Author string `json:"author,omitempty"`
+	// Reason and ExpiresAt of the decision that was made, or has ended.
+	Reason    v1alpha1.DecisionReason `json:"reason,omitempty"`
+	ExpiresAt string                  `json:"expires_at,omitempty"`
 	// ResolvedBy is the commit that resolved the issue; absent where it was opened, and where the
 	// review no longer keeps that commit.
 	ResolvedBy string `json:"resolved_by,omitempty"`
@@ -71,10 +85,22 @@ func DataOfReviewIssue(issue *v1alpha1.ReviewIssue, t v1alpha1.Transition) Revie
 		Seq:      t.Seq,
 		ReviewID: string(issue.Spec.ReviewRef.Name),
 		Severity: issue.Spec.Severity,
-		State:    Change{From: t.From, To: t.To},
+		Author:   t.Author,
+		Reason:   t.Reason,
 	}
-	if t.Type == v1alpha1.TransitionResolved {
-		data.ResolvedBy = t.By
+	if t.ExpiresAt != nil {
+		data.ExpiresAt = timestamp(t.ExpiresAt.Time)
+	}
+	change := &Change{From: t.From, To: t.To}
+	switch t.Type {
+	case v1alpha1.TransitionTriaged, v1alpha1.TransitionExpired:
+		data.UserStatus, data.By = change, t.By
+	case v1alpha1.TransitionJudged:
+		data.Verdict, data.By = change, t.By
+	case v1alpha1.TransitionResolved:
+		data.State, data.ResolvedBy = change, t.By
+	default:
+		data.State = change
 	}
 	return data
 }

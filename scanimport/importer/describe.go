@@ -14,6 +14,8 @@ import (
 type Described struct {
 	fingerprints.Identity
 	Details v1alpha1.FindingDetails
+	// Facts are those of the finding that an import into the base branch would make of the result.
+	Facts v1alpha1.FindingSpec
 	// Index of the result in the batch's Results.
 	Index int
 }
@@ -22,8 +24,8 @@ type Described struct {
 // belong to, sorted by name. Results that are the same in everything as another are left out
 // and named in skipped. Links are those to the batch's commit.
 func Describe(b *Batch, repository *v1alpha1.Repository, scope fingerprints.Scope) (out []Described, skipped []string) {
-	c := &scanContext{tool: b.Tool, category: b.Category, uniform: b.Uniform,
-		links: newPermalinks(&repository.Spec, b.Commit)}
+	c := &scanContext{repository: repository.Name, tool: b.Tool, analysis: b.Analysis, category: b.Category,
+		uniform: b.Uniform, links: newPermalinks(&repository.Spec, b.Commit)}
 	scope.Repository, scope.Tool, scope.Category = repository.Name, b.Tool, string(b.Category)
 	reported := *b
 	reported.Suppressed = nil
@@ -33,7 +35,8 @@ func Describe(b *Batch, repository *v1alpha1.Repository, scope fingerprints.Scop
 			skipped = append(skipped, fmt.Sprintf("result %d (rule %q): %s", r.Index, cut(r.RuleID, 64), skipDuplicate))
 			continue
 		}
-		out = append(out, Described{Identity: identity, Details: c.details(r), Index: i})
+		facts := c.spec(r)
+		out = append(out, Described{Identity: identity, Details: facts.Details, Facts: facts, Index: i})
 	}
 	slices.SortFunc(out, func(a, b Described) int { return cmp.Compare(a.Name, b.Name) })
 	return out, skipped

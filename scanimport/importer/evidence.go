@@ -58,7 +58,9 @@ func codeDigest(code string) string { return fingerprints.CodeDigest(cut(block(c
 
 // evidenceOf returns what a finding, or a result made into one, can be recognised by.
 func evidenceOf(spec *v1alpha1.FindingSpec, constant map[string]bool) recognition.Evidence {
-	e := recognition.Evidence{Rule: spec.RuleID, Fingerprint: fingerprints.Best(fingerprintsOf(spec), constant)}
+	e := recognition.Evidence{
+		Rule: spec.RuleID, Fingerprint: fingerprints.Best(fingerprints.Stored(spec.Fingerprints), constant),
+	}
 	if l := spec.Details.Location; l != nil {
 		e.Path, e.Line = l.FilePath, l.LineNumber
 	}
@@ -66,7 +68,7 @@ func evidenceOf(spec *v1alpha1.FindingSpec, constant map[string]bool) recognitio
 		e.Vulnerability = v.ID
 	}
 	if p := spec.Package; p != nil {
-		e.Package, e.Version, e.PURL = p.Name, p.Version, withoutVersion(p.PURL)
+		e.Package, e.Version, e.PURL = p.Name, p.Version, fingerprints.WithoutVersion(p.PURL)
 	}
 	if spec.Evidence == "" {
 		// An earlier version stored the code, and neither message nor column by themselves.
@@ -81,49 +83,16 @@ func evidenceOf(spec *v1alpha1.FindingSpec, constant map[string]bool) recognitio
 	return e
 }
 
-// withoutVersion is a package URL without version, qualifiers and subpath.
-func withoutVersion(purl string) string {
-	purl, _, _ = strings.Cut(purl, "#")
-	purl, _, _ = strings.Cut(purl, "?")
-	if at := strings.LastIndexByte(purl, '@'); at > strings.LastIndexByte(purl, '/') {
-		purl = purl[:at]
-	}
-	return purl
-}
-
-func fingerprintsOf(spec *v1alpha1.FindingSpec) map[string]string {
-	if len(spec.Fingerprints) == 0 {
-		return nil
-	}
-	out := make(map[string]string, len(spec.Fingerprints))
-	for _, f := range spec.Fingerprints {
-		out[f.Name] = withoutOrdinal(f.Name, f.Value)
-	}
-	return out
-}
-
-// withoutOrdinal takes off what numbers the places of one hash: once the first is repaired, the
-// second has its number.
-func withoutOrdinal(name, value string) string {
-	if hash, ordinal, ok := strings.Cut(value, ":"); ok && strings.HasPrefix(strings.ToLower(name),
-		"primarylocationlinehash") {
-		if _, err := strconv.ParseUint(ordinal, 10, 32); err == nil {
-			return hash
-		}
-	}
-	return value
-}
-
 // constantsOf are the fingerprints that say nothing, by what the results or the findings hold.
 func constantsOf(results []reported, there []v1alpha1.Finding) map[string]bool {
 	all := make([]map[string]string, len(results))
 	for i := range results {
-		all[i] = fingerprintsOf(&results[i].spec)
+		all[i] = fingerprints.Stored(results[i].spec.Fingerprints)
 	}
 	constant := fingerprints.Constants(all)
 	known := make([]map[string]string, len(there))
 	for i := range there {
-		known[i] = fingerprintsOf(&there[i].Spec)
+		known[i] = fingerprints.Stored(there[i].Spec.Fingerprints)
 	}
 	for name := range fingerprints.Constants(known) {
 		constant[name] = true

@@ -3,6 +3,7 @@ package importer
 import (
 	"testing"
 
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
@@ -41,7 +42,7 @@ func TestAnOrdinalIsNoPartOfAHash(t *testing.T) {
 		{"what is no number is none", "primaryLocationLineHash", "39fa:x", "39fa:x"},
 		{"another fingerprint may have a colon", "matchBasedId/v1", "39fa:1", "39fa:1"},
 	} {
-		if got := withoutOrdinal(tc.name, tc.value); got != tc.want {
+		if got := fingerprints.WithoutOrdinal(tc.name, tc.value); got != tc.want {
 			t.Errorf("%s: %q of %s %q, want %q", tc.reason, got, tc.name, tc.value, tc.want)
 		}
 	}

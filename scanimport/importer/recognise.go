@@ -192,8 +192,8 @@ func freeName(name string, taken func(string) bool) string {
 	return free
 }
 
-// because says by which rung a finding was recognised, and what of it is not as it was: "moved
-// from a.go", "message changed".
+// because returns the rung by which a finding was recognised, and what has changed about it: "moved from a.go",
+// "message changed".
 func (m *match) because() string {
 	if m.before == nil || m.rung == recognition.Unchanged {
 		return ""

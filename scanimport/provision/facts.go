@@ -28,7 +28,7 @@ type Told struct {
 	Branch, Commit string
 }
 
-// Facts are what of a repository is written down when an import creates it.
+// Facts are what an import records of a repository that it creates.
 type Facts struct {
 	// FullName as it was told, empty where nothing tells it.
 	FullName string

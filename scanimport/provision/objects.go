@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// slugLength is how much of a name a reader is shown, hashLength how much keeps names apart.
+	// A name is made of slugLength characters to read and hashLength that keep names apart.
 	slugLength = 40
 	hashLength = 10
 	// maxDisplayName is the schema's.

@@ -173,6 +173,7 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 func (im *Importer) describe(repository *v1alpha1.Repository, commit string, batches []*importer.Batch,
 	base *importer.Compared, s *Summary) []found {
 	var out []found
+	keys := map[string]int{}
 	for i, b := range batches {
 		ofCommit := *b
 		ofCommit.Commit = commit
@@ -181,15 +182,33 @@ func (im *Importer) describe(repository *v1alpha1.Repository, commit string, bat
 			s.skip(i, skipDuplicate, example)
 		}
 		for _, f := range described {
+			keys[fingerprints.Key(&f.Facts)]++
 			if base.Known[i][f.Index] {
 				s.know(i)
 				continue
 			}
-			out = append(out, found{Described: f, batch: i})
+			out = append(out, found{Described: f, batch: i, result: resultOf(&f.Facts, im.pr.Project)})
+		}
+	}
+	for i := range out {
+		if keys[out[i].result.Key] > 1 {
+			out[i].result.Key = "" // which of them the base branch has one day, nobody could tell
 		}
 	}
 	slices.SortFunc(out, func(a, b found) int { return cmp.Compare(a.Name, b.Name) })
 	return out
+}
+
+// resultOf is what an issue keeps of a result.
+func resultOf(facts *v1alpha1.FindingSpec, project string) v1alpha1.ReviewIssueResult {
+	return v1alpha1.ReviewIssueResult{
+		Key:     fingerprints.Key(facts),
+		Project: v1alpha1.ResourceName(project),
+		Tool:    facts.Tool, Analysis: facts.Analysis, Category: facts.Category, RuleID: facts.RuleID, Class: facts.Class,
+		Confidence: facts.Confidence, SecretType: facts.SecretType,
+		Score: facts.Details.Score, ToolSeverity: facts.Details.ToolSeverity,
+		Vulnerability: facts.Vulnerability, Package: facts.Package,
+	}
 }
 
 // review that is there, or nil.

@@ -15,6 +15,8 @@ type found struct {
 	importer.Described
 	// batch that it is in.
 	batch int
+	// result that the issue keeps.
+	result v1alpha1.ReviewIssueResult
 }
 
 // change is what becomes of one issue.
@@ -97,6 +99,7 @@ func (p *plan) seen(spec v1alpha1.ReviewIssueSpec, f *found) v1alpha1.ReviewIssu
 	}
 	spec.Title, spec.Description, spec.Severity = f.Details.Title, f.Details.Description, f.Details.Severity
 	spec.File, spec.Line, spec.Links.FileLocation = place(&f.Details)
+	spec.Result = &f.result
 	return spec
 }
 

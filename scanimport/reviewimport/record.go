@@ -204,8 +204,8 @@ func (s *Summary) restore(r *v1alpha1.ScanReviewResult) {
 	}
 }
 
-// Share returns what of the summary is of the batch at that place: its issues that were created, reopened, seen again
-// (updated) and unchanged, findings of the base among the latter, and what was skipped.
+// Share returns the part of the summary that belongs to the batch with that index: its issues that were created,
+// reopened, seen again (updated) and unchanged, findings of the base among the latter, and what was skipped.
 func (s *Summary) Share(batch int) *importer.Summary { return s.shares[batch] }
 
 // newShares are the counts of the batches, of which only what was skipped in reading is known.

@@ -57,6 +57,12 @@ func reviewOf(name string) client.Object { return builder.Review(name).Build() }
 
 func issueOf(name string) client.Object { return builder.ReviewIssue(name).SeenIn("abc").Build() }
 
+func issueMuted(name string) client.Object {
+	return builder.ReviewIssue(name).SeenIn("abc").Mutate(func(i *v1alpha1.ReviewIssue) {
+		i.Spec.Triage = v1alpha1.ReviewIssueTriage{UserStatus: v1alpha1.UserStatusMuted, Comments: "not reachable"}
+	}).Build()
+}
+
 func endpointOf(name string) client.Object { return builder.WebhookEndpoint(name).Build() }
 
 func deliveryOf(name string) client.Object { return builder.WebhookDelivery(name, start).Build() }
@@ -237,6 +243,30 @@ var changes = []change{
 		reason:  "what a review found is a fact",
 	},
 	{
+		name: "mute an issue of a review", object: issueOf,
+		change:  triage(map[string]any{"userStatus": "muted"}),
+		allowed: []who{triager, admin},
+		reason:  "people decide in pull requests too",
+	},
+	{
+		name: "reopen a muted issue", object: issueMuted,
+		change:  triage(map[string]any{"userStatus": "open", "comments": ""}),
+		allowed: []who{triager, admin},
+		reason:  "going back to the default is a decision too",
+	},
+	{
+		name: "take an issue's triage away", object: issueMuted,
+		change:  fragment{"spec": map[string]any{"triage": nil}},
+		allowed: []who{triager, admin},
+		reason:  "whoever takes it away reopens the issue",
+	},
+	{
+		name: "change fact and decision of an issue in one request", object: issueOf,
+		change:  fragment{"spec": map[string]any{"severity": "medium", "triage": map[string]any{"userStatus": "muted"}}},
+		allowed: []who{admin},
+		reason:  "each part has its own writer",
+	},
+	{
 		name: "see an issue nowhere", object: issueOf,
 		change:  fragment{"spec": map[string]any{"seenInCommits": nil}},
 		allowed: []who{scanner, uploads, reporter, admin},
@@ -317,7 +347,7 @@ func wantChange(t *testing.T, before, after *unstructured.Unstructured, username
 	wanted, after := row.change.onto(t, before), after.DeepCopy()
 	unstructured.RemoveNestedField(wanted.Object, "spec", "triage", "basis")
 	unstructured.RemoveNestedField(after.Object, "spec", "triage", "basis")
-	if wanted.GetKind() == "Finding" {
+	if kind := wanted.GetKind(); kind == "Finding" || kind == "ReviewIssue" {
 		if _, found, _ := unstructured.NestedString(wanted.Object, "spec", "triage", "userStatus"); !found {
 			set(t, wanted, "open", "spec", "triage", "userStatus")
 		}

@@ -69,6 +69,8 @@ func TestRights(t *testing.T) {
 		{scanner, "create", "appsec.dev", "findings", "", theirs, "", false, "the role holds in one organization"},
 		{scanner, "report", "appsec.dev", "reviews", "", ours, "r", true, "records what a review found"},
 		{scanner, "list", "appsec.dev", "reviewissues", "", ours, "", true, "finds the issues that a commit still shows"},
+		{scanner, "triage", "appsec.dev", "reviewissues", "", ours, "i", false, "decides nothing"},
+		{triager, "triage", "appsec.dev", "reviewissues", "", ours, "i", true, "decides in pull requests too"},
 		{scanner, "delete", "appsec.dev", "reviewissues", "", ours, "i", false, "an issue that is gone is resolved"},
 		{scanner, "create", "appsec.dev", "reviews", "", theirs, "", false, "the role holds in one organization"},
 		{scanner, "get", "appsec.dev", "webhookendpoints", "", ours, "e", false, "no business of a scanner's"},

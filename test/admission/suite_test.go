@@ -118,7 +118,7 @@ func newRole(t *testing.T, name string, custom ...string) testenv.Role {
 				APIGroups: []string{v1alpha1.GroupName},
 				// Not "*": it takes in */finalizers, which is a right that a policy asks for.
 				Resources: []string{
-					"apikeys", "findings", "projects", "repositories", "reviewissues", "reviews", "scans", "triagepolicies", "webhookdeliveries", "webhookendpoints",
+					"apikeys", "findings", "projects", "repositories", "reviewissues", "reviews", "scans", "triageoperations", "triagepolicies", "webhookdeliveries", "webhookendpoints",
 					"apikeys/status", "findings/status", "projects/status", "repositories/status", "reviewissues/status",
 					"reviews/status", "scans/status", "webhookdeliveries/status", "webhookendpoints/status",
 				},

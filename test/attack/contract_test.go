@@ -58,6 +58,8 @@ func operations(t *testing.T) []operation {
 			all = append(all, op)
 		}
 	}
+	// It names nothing in its path, so an attacker's request is one about the attacker's own.
+	all = slices.DeleteFunc(all, func(op operation) bool { return op.id == "createTriageOperation" })
 	if len(all) < 10 {
 		t.Fatalf("the contract describes only %d operations", len(all))
 	}
@@ -134,7 +136,8 @@ func (op operation) hits(a *answer) bool {
 	if op.body["sarif"] != nil {
 		return a.status == http.StatusBadRequest
 	}
-	return a.status == http.StatusOK
+	// No controller runs here that would carry the operation out.
+	return a.status == http.StatusOK || op.id == "commitTriageOperation" && a.status == http.StatusAccepted
 }
 
 // content is a body that the operation takes.

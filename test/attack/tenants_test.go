@@ -2,6 +2,7 @@ package attack
 
 import (
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -129,6 +130,7 @@ func (o *tenant) seed(t *testing.T) {
 	o.sent = o.receive(t)
 	o.ids["delivery"] = o.sent.id
 	o.ids["owner"], o.ids["repo"] = o.marker, o.marker
+	o.operate(t)
 	harness.Eventually(t, func(g Gomega) {
 		for _, path := range []string{"/v1/findings", "/v2/repos", "/v1/reviews", o.findingPath(), o.projectPath(), "/v2/issues/" + o.ids["issue"]} {
 			a := target.facade.send(t, o.token, shot{method: "GET", path: path})
@@ -141,6 +143,18 @@ func (o *tenant) seed(t *testing.T) {
 		g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))
 	})
 	o.verify(t)
+}
+
+// operate makes a triage operation about a finding that does not exist, so that all findings stay as they are.
+func (o *tenant) operate(t *testing.T) {
+	t.Helper()
+	a := target.facade.send(t, o.token, shot{method: "POST", path: "/v2/triage-operations",
+		body: `{"ids":["none-` + o.mark + `"],"set":{"comments":"` + o.marker + `"},"commit":true}`})
+	var made struct{ ID string }
+	if err := json.Unmarshal(a.body, &made); err != nil || a.status != 201 && a.status != 202 { // no controller runs here
+		t.Fatalf("a triage operation: %s", a)
+	}
+	o.ids["triage-operation"] = made.ID
 }
 
 // verify asks for what was delivered, until the facade knows it.

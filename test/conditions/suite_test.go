@@ -34,7 +34,8 @@ func kinds(t *testing.T) []string {
 	object := reflect.TypeFor[client.Object]()
 	var out []string
 	for kind, goType := range testenv.NewScheme().KnownTypes(v1alpha1.GroupVersion) {
-		if goType.PkgPath() == own && reflect.PointerTo(goType).Implements(object) {
+		_, hasStatus := goType.FieldByName("Status")
+		if goType.PkgPath() == own && reflect.PointerTo(goType).Implements(object) && hasStatus {
 			out = append(out, kind)
 		}
 	}

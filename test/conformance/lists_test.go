@@ -56,6 +56,10 @@ var endpoints = []endpoint{
 	{"GET", "/v2/uploads/none", "", v1alpha1.ScopeFindingsImport},
 	{"GET", "/v2/webhook-deliveries", "", v1alpha1.ScopeWebhooksRead},
 	{"GET", "/v2/webhook-deliveries/none", "", v1alpha1.ScopeWebhooksRead},
+	{"GET", "/v2/triage-operations", "", v1alpha1.ScopeFindingsRead},
+	{"GET", "/v2/triage-operations/none", "", v1alpha1.ScopeFindingsRead},
+	{"GET", "/v2/triage-operations/none/findings", "", v1alpha1.ScopeFindingsRead},
+	{"POST", "/v2/triage-operations/none/commit", "", v1alpha1.ScopeFindingsTriage},
 	{"POST", "/v2/webhook-deliveries/none/verify", `{"payload":"x","signature":"y"}`, v1alpha1.ScopeWebhooksVerify},
 }
 

@@ -52,7 +52,7 @@ var (
 
 	// Additions: the members of shape v2, and these.
 	findingFullShape = findingV2Shape.and("string: closed_scan_id commit_hash decided_by decision_stale", "string?: closed_at expires_at reason", "object: facts verdict", "array: fingerprints")
-	verdictShape     = members("string: by comment policy", "string?: reason since user_status")
+	verdictShape     = members("string: by comment policy review_issue", "string?: reason since user_status")
 	factsShape       = members("string: class rule_id secret_type tool tool_severity", "string?: category confidence", "number?: score",
 		"object: package suppression vulnerability")
 	suppressionShape   = members("string: justification", "string?: kind")
@@ -184,6 +184,14 @@ var (
 		"array: base_never_scanned_with issues")
 	uploadReviewIssueShape = members("string: issue_id severity title place", "boolean: new")
 	uploadChangeShape      = members("string: tool action finding_id severity title place because")
+
+	triageOperationShape = members("string: id phase undo created_by committed_by created_at detail", "string?: completed_at", "boolean: commit",
+		"object: set filters", "array: ids decided samples conflicts failures",
+		"integer: matched would_change not_undoable changed unchanged conflicted failed")
+	triageOperationSetShape     = members("string: comments", "string?: user_status reason expires_at")
+	triageOperationDeciderShape = members("string: by", "integer: count")
+	triageOperationExampleShape = members("string: finding_id message")
+	triageOperationFindingShape = members("string: finding_id", "string?: outcome")
 
 	verificationShape = members("string: delivery_id message status", "boolean: valid")
 )

@@ -41,9 +41,11 @@ func parametersIn(place string, operation *openapi3.Operation) (names []string) 
 func TestParameters_AnEmptyQueryParameterIsAsIfItWereNotGiven(t *testing.T) {
 	rows, o := populated(t), newOrganization(t)
 	o.finding(builder.Finding("f-1"))
-	forEachOperation(t, func(t *testing.T, path string, operation *openapi3.Operation) {
-		names := parametersIn(openapi3.ParameterInQuery, operation)
+	operation := rows.operate(`{"undo":"op-none"}`, "failed").text("id")
+	forEachOperation(t, func(t *testing.T, path string, described *openapi3.Operation) {
+		names := parametersIn(openapi3.ParameterInQuery, described)
 		path = strings.Replace(path, "/v2/reviews/{id}/", "/v2/reviews/rv-open/", 1)
+		path = strings.Replace(path, operationsPath+"/{id}/", operationsPath+"/"+operation+"/", 1)
 		for _, name := range names {
 			for _, query := range []string{name + "=", name} {
 				if slices.Contains(names, "cursor") {
@@ -101,7 +103,7 @@ func TestParameters_AnIDInThePathOfAGetIsNoBodysFault(t *testing.T) {
 	c := anyKey(t)
 	forEachOperation(t, func(t *testing.T, path string, operation *openapi3.Operation) {
 		for _, name := range parametersIn(openapi3.ParameterInPath, operation) {
-			if operation.RequestBody != nil {
+			if operation.RequestBody != nil || strings.HasSuffix(path, "/commit") { // a POST without a body
 				continue
 			}
 			a := c.in(t).get(filled(path, operation, name, "a%00")).badQuery(name + " with a control character")

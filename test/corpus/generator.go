@@ -46,7 +46,10 @@ func (g *Generator) Value(schema *apiextensionsv1.JSONSchemaProps, path string, 
 
 // insteadOf are members that a rule does not let stand beside another of the same object: the
 // smaller of the two, and that other.
-var insteadOf = map[string]string{"rotation": "secretRef"}
+var insteadOf = map[string]string{"rotation": "secretRef", "undo": "select", "ids": "rule"}
+
+// besides are members that a rule asks for, though the schema does not require them, by the object that they are in.
+var besides = map[string][]string{"spec": {"select", "set"}, "spec.select": {"rule"}, "spec.set": {"userStatus"}}
 
 func (g *Generator) wants(path string, required bool) bool {
 	return g.Full || required || path == g.Target || strings.HasPrefix(g.Target, path+".") || g.Target == path+"[]" ||
@@ -75,7 +78,7 @@ func (g *Generator) object(schema *apiextensionsv1.JSONSchemaProps, path string,
 				continue
 			}
 		}
-		if g.wants(path+"."+name, slices.Contains(schema.Required, name)) {
+		if g.wants(path+"."+name, slices.Contains(schema.Required, name) || slices.Contains(besides[path], name)) {
 			out[name] = g.Value(&member, path+"."+name, index)
 		}
 	}

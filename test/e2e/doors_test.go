@@ -48,11 +48,13 @@ func TestFindingsThroughBothDoorsAndAcrossRestarts(t *testing.T) {
 		t.Fatalf("the scan found %d findings; the tests need two", len(ids))
 	}
 	t.Run("every endpoint answers with something", func(t *testing.T) { checkEveryEndpoint(t, r, rest) })
+	t.Run("a class is muted by a policy, as the README has it", func(t *testing.T) { checkPolicy(t, r) })
 	t.Run("REST mutes, kubectl shows it", func(t *testing.T) { checkRESTToKubectl(t, r, rest, ids[0]) })
 	t.Run("kubectl confirms, REST shows it", func(t *testing.T) { checkKubectlToREST(t, r, rest, ids[1]) })
 	t.Run("a second run in the folder is refused", func(t *testing.T) { checkRefused(t, r) })
 
 	t.Run("a repository that nobody wrote down comes with an upload, as the README has it", func(t *testing.T) { checkNewcomer(t, r, rest) })
+	t.Run("what is uploaded later comes in muted", func(t *testing.T) { checkMutedByPolicy(t, r) })
 
 	before := rest.list(t, "/v1/findings", 1000)
 	reviews := rest.list(t, "/v1/reviews", 1000)

@@ -18,6 +18,8 @@ type audit struct {
 	uids     map[string]string   // of each finding and scan, by resource and name
 	// sent maps what a delivery is of to the deliveries' names.
 	sent map[occurrence][]string
+	// many is what operations and policies have done.
+	many *manyAudit
 	// completed are the scans that ended well.
 	completed map[string]bool
 }
@@ -42,6 +44,7 @@ type occurrence struct {
 func newAudit(s *trial) *audit {
 	return &audit{
 		s: s, subjects: map[string]*subject{}, uids: map[string]string{}, sent: map[occurrence][]string{}, completed: map[string]bool{},
+		many: newManyAudit(s),
 	}
 }
 
@@ -65,6 +68,8 @@ func (a *audit) take(stored rig.Stored) error {
 		return a.readFinding(stored)
 	case "scans":
 		return a.readScan(stored)
+	case "triageoperations", "triageoperationparts":
+		return a.many.readOperation(stored)
 	case "webhookdeliveries":
 		return a.readDelivery(stored)
 	}
@@ -91,6 +96,7 @@ func (a *audit) readFinding(stored rig.Stored) error {
 			a.s.verdict.double("comment %q of %s was stored %d times", value, f.Name, known.stored[value])
 		}
 	}
+	a.many.readFinding(&f)
 	a.readLedger(known, f.Status.Transitions, f.Status.EmittedSeq)
 	return nil
 }

@@ -56,6 +56,9 @@ func (s *trial) work(phase int, imports bool) *load {
 	for i := range kubectlWriters {
 		l.working.Go(func() { s.patchByKubectl(ctx, i, phase) })
 	}
+	l.working.Go(func() { s.decideByHand(ctx) })
+	l.working.Go(func() { s.operate(ctx, phase) })
+	l.working.Go(func() { s.changePolicy(ctx) })
 	l.working.Go(func() { s.readKubectls(ctx) })
 	l.working.Go(func() { s.walk(ctx) })
 	if imports {
@@ -313,7 +316,7 @@ func (s *trial) writeScan(name string, leaveOut int) string {
 	s.t.Helper()
 	type object = map[string]any
 	var results []any
-	for _, g := range []group{byREST, byKubectl, probed, byImporter} {
+	for _, g := range []group{byREST, byKubectl, probed, byMany, byImporter} {
 		count := members[g]
 		if g == byImporter {
 			count -= leaveOut

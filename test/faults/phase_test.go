@@ -153,6 +153,8 @@ func (s *trial) settle() {
 		}
 		return nil
 	})
+	s.eventually("every operation has ended", s.operationsEnded)
+	s.eventually("the policy decides about what nobody has", s.policyDecides)
 	s.eventually("both doors show the same", s.doorsAgree)
 }
 
@@ -208,6 +210,7 @@ func (s *trial) judge(initial map[string]string) {
 	writes, operations := s.journal.take()
 	s.audit.checkWrites(writes)
 	s.audit.checkDeliveries()
+	s.audit.many.check()
 	var ofREST []operation
 	for _, o := range operations {
 		if _, ok := initial[o.id]; ok {

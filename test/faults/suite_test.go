@@ -55,10 +55,12 @@ const (
 	byKubectl  group = "kubectl"
 	byImporter group = "import"
 	probed     group = "probe"
+	// byMany is decided about by people, by operations and by a policy at the same time.
+	byMany group = "many"
 )
 
 // members is how many findings each group has; missed of the importer's come and go.
-var members = map[group]int{byREST: 8, byKubectl: 6, byImporter: 24, probed: 1}
+var members = map[group]int{byREST: 8, byKubectl: 6, byImporter: 24, probed: 1, byMany: 8}
 
 const missed = 4
 
@@ -120,6 +122,7 @@ func (s *trial) prepare() {
 		Events("finding.closed", "finding.reopened", "scan.completed").Build()))
 	s.must(s.Client.Create(t.Context(), builder.Repository(repository).In(namespace).Build()))
 	s.must(s.Client.Create(t.Context(), builder.Project(project).In(namespace).Repository(repository).Build()))
+	s.must(s.Client.Create(t.Context(), manyPolicy()))
 	s.whole, s.part = s.writeScan("whole", 0), s.writeScan("part", missed)
 	if err := s.importScan(t.Context(), s.whole); err != nil {
 		t.Fatal(err)

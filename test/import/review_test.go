@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
@@ -92,15 +93,20 @@ func (p *pull) review() *v1alpha1.Review {
 // issues of the pull request by title.
 func (p *pull) issues() map[string]v1alpha1.ReviewIssue {
 	p.Helper()
+	return p.issuesBy(func(i *v1alpha1.ReviewIssue) string { return i.Spec.Title })
+}
+
+func (p *pull) issuesBy(key func(*v1alpha1.ReviewIssue) string) map[string]v1alpha1.ReviewIssue {
+	p.Helper()
 	list := &v1alpha1.ReviewIssueList{}
 	p.must(env.Client.List(p.Context(), list, client.InNamespace(namespace),
 		client.MatchingFields{"spec.reviewRef.name": reviewimport.Name(repositoryName, p.Number)}))
 	out := map[string]v1alpha1.ReviewIssue{}
 	for _, issue := range list.Items {
-		out[issue.Spec.Title] = issue
+		out[key(&issue)] = issue
 	}
 	if len(out) != len(list.Items) {
-		p.Errorf("%d issues have %d titles", len(list.Items), len(out))
+		p.Errorf("%d issues have %d names", len(list.Items), len(out))
 	}
 	return out
 }
@@ -178,6 +184,11 @@ func TestAReviewOfThreeCommits(t *testing.T) {
 			FileLocation: "https://github.com/acme/shop/blob/" + commitC + "/a.go#L40",
 		},
 		SeenInCommits: []v1alpha1.CommitSHA{commitA, commitB, commitC},
+		Result: &v1alpha1.ReviewIssueResult{
+			Key: issue.Spec.Result.Key, Project: v1alpha1.ResourceName(p.Project), Tool: "lint", Category: v1alpha1.CategoryCode,
+			RuleID: "stays", Class: "stays", ToolSeverity: "error",
+		},
+		Triage: v1alpha1.ReviewIssueTriage{UserStatus: v1alpha1.UserStatusOpen},
 	}
 	wantSame(t, "the issue that stays", want, issue.Spec)
 	if issue.Name != first.Name || !strings.HasPrefix(issue.Name, "i-") || !strings.HasPrefix(p.review().Name, "r-") {
@@ -527,5 +538,49 @@ func TestAReviewThatIsKilledResolvesNothing(t *testing.T) {
 	s := p.reviews(commitB, document(numbered(400)...))
 	if s.Resolved != 1 || s.Open != 400 || p.states()["goes"] != "resolved "+commitB {
 		t.Errorf("after the next: %+v, want 1 resolved and 400 open", *s)
+	}
+}
+
+func TestAReviewKeepsWhatPeopleDecidedAboutAnIssue(t *testing.T) {
+	p := newPull(t)
+	p.reviews(commitA, document(stays, goes))
+	issue := p.issues()["stays"]
+	decision := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"triage":{"userStatus":"muted","reason":"duplicate","comments":"seen"}}}`))
+	p.must(env.Client.Patch(t.Context(), &issue, decision))
+	declared := issue.Spec.Triage
+	moved := stays
+	moved.line, moved.level = 70, "warning"
+	p.reviews(commitB, document(moved))
+	p.reviews(commitC, document(goes))
+	kept := p.issues()["stays"]
+	wantSame(t, "the decision", declared, kept.Spec.Triage)
+	if kept.Spec.Line != 70 || kept.Spec.Severity != v1alpha1.LevelMedium {
+		t.Errorf("the reviews changed nothing: %+v", kept.Spec)
+	}
+}
+
+// By the key of its result an issue is found again in the base branch.
+func TestAnIssueHasTheKeyOfTheFindingThatItBecomes(t *testing.T) {
+	p := newPull(t)
+	once := result{rule: "once", path: "a.go", message: "once", level: "error", line: 3, code: "md5.New()"}
+	twice := result{rule: "twice", path: "a.go", message: "twice", level: "error", line: 5, code: "sha1.New()"}
+	again := twice
+	again.line = 50
+	p.reviews(commitA, document(once, twice, again))
+	once.line = 30 // other pull requests were merged before
+	p.base().imports(document(once), commitB)
+	finding := p.base().titled("once")
+	key := fingerprints.Key(&finding.Spec)
+	for _, issue := range p.issuesBy(func(i *v1alpha1.ReviewIssue) string { return i.Name }) {
+		want := ""
+		if issue.Spec.Title == "once" {
+			want = key
+		}
+		if r := issue.Spec.Result; r == nil || r.Key != want || string(r.Project) != p.Project || r.Tool != "lint" || r.RuleID != issue.Spec.Title {
+			t.Errorf("%s: result %+v, want the key %q", issue.Spec.Title, r, want)
+		}
+	}
+	if key == "" {
+		t.Error("the finding has no key")
 	}
 }

@@ -40,6 +40,8 @@ var kinds = []schema.GroupVersionResource{
 	v1alpha1.GroupVersion.WithResource("reviewissues"),
 	v1alpha1.GroupVersion.WithResource("reviews"),
 	v1alpha1.GroupVersion.WithResource("scans"),
+	v1alpha1.GroupVersion.WithResource("triageoperationparts"),
+	v1alpha1.GroupVersion.WithResource("triageoperations"),
 	v1alpha1.GroupVersion.WithResource("triagepolicies"),
 	v1alpha1.GroupVersion.WithResource("webhookdeliveries"),
 	v1alpha1.GroupVersion.WithResource("webhookendpoints"),

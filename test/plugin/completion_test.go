@@ -75,7 +75,7 @@ func TestEachSubcommandHasExamples(t *testing.T) {
 	o := newOrganization(t, "help")
 	viewer := o.member(testenv.Viewer)
 	for _, command := range []string{
-		"list", "triage", "history", "key", "key create", "key list", "key rotate", "rotate-key", "redeliver", "completion", "import", "review",
+		"list", "triage", "triage-issue", "operations", "history", "policy", "policy test", "key", "key create", "key list", "key rotate", "rotate-key", "redeliver", "completion", "import", "review",
 	} {
 		a := viewer.findings(append(strings.Fields(command), "--help")...).wants("Usage:\n  kubectl findings "+command, "Examples:\n")
 		_, examples, _ := strings.Cut(a.stdout, "Examples:\n")

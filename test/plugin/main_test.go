@@ -21,7 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/triageoperation"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -38,6 +40,8 @@ var (
 	plugins string
 	// controller may write statuses.
 	controller client.Client
+	// stopControllers ends the controller of triage operations, which runs for all tests.
+	stopControllers func() error
 )
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -49,6 +53,7 @@ func run(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(plugins) }()
 	defer func() { _ = env.Stop() }()
+	defer func() { _ = stopControllers() }()
 	return m.Run()
 }
 
@@ -75,7 +80,10 @@ func setUp() error {
 	if err != nil {
 		return err
 	}
-	controller, err = env.NewClient(config)
+	if controller, err = env.NewClient(config); err != nil {
+		return err
+	}
+	stopControllers, err = controllertest.Run(env, triageoperation.SetupWithManager)
 	return err
 }
 
@@ -88,6 +96,9 @@ type organization struct {
 func newOrganization(t *testing.T, name string) *organization {
 	t.Helper()
 	namespace, err := env.NewOrganization(t.Context(), name)
+	if err == nil {
+		err = env.LetOperate(t.Context(), namespace)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

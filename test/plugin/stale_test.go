@@ -2,7 +2,6 @@ package plugin_test
 
 import (
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
 
@@ -41,23 +40,21 @@ func TestAStaleDecisionIsListedAndRepeated(t *testing.T) {
 	}
 }
 
-// The person agreed to decide about what the preview showed.
-func TestADecisionAboutWhatAScanChangesMeanwhileIsNotMade(t *testing.T) {
+// The person has decided about what the preview showed: what a scan changes after that makes the decision stale.
+func TestADecisionAboutWhatAScanChangesMeanwhileIsStale(t *testing.T) {
 	o := newOrganization(t, "stale-meantime")
 	o.has(many(2)...)
 	var once sync.Once
 	g := &gateway{before: func(_ http.ResponseWriter, r *http.Request) bool {
-		if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "f-0001") {
+		if commits(r) {
 			once.Do(func() { o.changed("f-0001", rateHigh) })
 		}
 		return false
 	}}
 	triager := o.as(g.through(o, o.token(testenv.Triager)))
-	triager.findings("triage", "--user-status", "open", "--mute", "--yes").fails("1 of 2 findings failed", "a scan changed it in the meantime")
-	if got := o.finding("f-0001").Spec.Triage.UserStatus; got != v1alpha1.UserStatusOpen {
-		t.Errorf("it is %s, and nobody agreed to that", got)
-	}
-	triager.findings("triage", "--user-status", "open", "--mute", "--yes").wants("1 muted")
+	triager.findings("triage", "--user-status", "open", "--mute", "--yes").wants("2 muted")
+	triager.findings("list", "--stale", "-o", "name").wants("finding.appsec.dev/f-0001\n")
+	triager.findings("triage", "--stale", "--mute", "--yes").wants("muted again", "1 muted")
 	if f := o.finding("f-0001"); findingstate.Stale(f) {
 		t.Errorf("stale: %s", findingstate.WhyStale(f))
 	}

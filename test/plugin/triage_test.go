@@ -62,7 +62,7 @@ func TestAViewerIsToldWhatItTakes(t *testing.T) {
 	before := o.versions()
 	viewer := o.member(testenv.Viewer)
 	viewer.findings("triage", "f-0000", "--mute").fails("forbidden", "findings-triager", "kubectl create rolebinding", "1 of 1 findings failed")
-	viewer.findings("triage", "--severity", "low", "--mute", "--yes").fails("3 of 3 findings failed", "findings-triager")
+	viewer.findings("triage", "--severity", "low", "--mute", "--yes").fails("forbidden", "findings-triager")
 	viewer.findings("triage", "f-0000", "--mute", "--dry-run=server").fails("forbidden", "findings-triager")
 	if diff := cmp.Diff(before, o.versions()); diff != "" {
 		t.Errorf("something was written:\n%s", diff)
@@ -82,6 +82,10 @@ func TestTriageSaysWhatToDoNext(t *testing.T) {
 		"both":           {"f-other --severity low --mute", "not both"},
 		"dry run":        {"f-other --mute --dry-run=some", "none, client or server"},
 		"output":         {"f-other --mute -o wide", "json, yaml or name"},
+		"undo, and more": {"f-other --undo mute-abcdef", "--undo goes without"},
+		"undo, decide":   {"--undo mute-abcdef --mute", "--undo goes without"},
+		"undo, reason":   {"--undo mute-abcdef --reason duplicate", "--undo goes without"},
+		"no reason":      {"--severity low --mute --reason none", "with the names of findings"},
 		"concurrency":    {"f-other --mute --concurrency 0", "from 1 to 256"},
 		"a wrong letter": {"f-gvoagaawln76qanzzhb4sxqjlx --mute", "Did you mean f-gvoagaawln76qanzzhb4sxqjlh?"},
 		"a beginning":    {"f-gvo --mute", "Did you mean f-gvoagaawln76qanzzhb4sxqjlh?"},
@@ -114,6 +118,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 	if diff := cmp.Diff(before, o.versions()); diff != "" {
 		t.Errorf("a dry run wrote:\n%s", diff)
 	}
+	o.hasNoOperations()
 }
 
 func TestWithoutATerminalManyTakeAYes(t *testing.T) {
@@ -127,6 +132,7 @@ func TestWithoutATerminalManyTakeAYes(t *testing.T) {
 	if diff := cmp.Diff(before, o.versions()); diff != "" {
 		t.Errorf("it wrote all the same:\n%s", diff)
 	}
+	o.hasNoOperations()
 	triager.findings("triage", "f-0000", "--mute").wants("1 muted") // who names it has chosen it
 	triager.findings("triage", "--severity", "low", "--mute", "--yes").wants("2 muted, 1 unchanged, 0 failed")
 	triager.findings("triage", "--class", "nowhere", "--mute").wants("0 muted, 0 unchanged")
@@ -144,7 +150,7 @@ func TestAConflictIsTriedAgain(t *testing.T) {
 		return false
 	}}
 	triager := o.as(g.through(o, o.token(testenv.Triager)))
-	triager.findings("triage", "-l", "team!=web", "--mute", "--yes").wants("2 muted, 0 unchanged, 0 failed")
+	triager.findings("triage", "f-0000", "f-0001", "--mute").wants("2 muted, 0 unchanged, 0 failed")
 	if n := len(g.sent(http.MethodPatch, "/findings/f-0000")); n != 2 {
 		t.Errorf("%d patches of the finding, want a second one after the conflict", n)
 	}
@@ -168,7 +174,7 @@ func TestADecisionMadeInTheMeantimeStays(t *testing.T) {
 	o.has(many(3)...)
 	var once sync.Once
 	g := &gateway{before: func(_ http.ResponseWriter, r *http.Request) bool {
-		if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "f-0001") {
+		if commits(r) {
 			once.Do(func() {
 				o.changed("f-0001", func(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = v1alpha1.UserStatusActive })
 			})
@@ -176,10 +182,11 @@ func TestADecisionMadeInTheMeantimeStays(t *testing.T) {
 		return false
 	}}
 	triager := o.as(g.through(o, o.token(testenv.Triager)))
-	a := triager.findings("triage", "--user-status", "open", "--mute", "--yes", "-o", "json").fails("1 of 3 findings failed", "in the meantime")
+	a := triager.findings("triage", "--user-status", "open", "--mute", "--yes", "-o", "json").fails("1 of 3 findings failed", "admin decided about it in the meantime")
 	var summary struct {
-		Done   []string
-		Failed []struct{ Name, Reason string }
+		Operation string
+		Done      []string
+		Failed    []struct{ Name, Reason string }
 	}
 	if err := json.Unmarshal([]byte(a.stdout), &summary); err != nil {
 		t.Fatalf("%v:\n%s", err, a.stdout)
@@ -189,6 +196,9 @@ func TestADecisionMadeInTheMeantimeStays(t *testing.T) {
 	}
 	if got := o.finding("f-0001").Spec.Triage.UserStatus; got != v1alpha1.UserStatusActive {
 		t.Errorf("the other's decision is now %q", got)
+	}
+	if got, want := o.finding("f-0000").Spec.Triage.By, "operation/"+summary.Operation; got != want {
+		t.Errorf("it is decided by %q, want %q", got, want)
 	}
 }
 
@@ -215,18 +225,23 @@ func TestABusyAPIServerIsAskedAgain(t *testing.T) {
 	g := &gateway{before: func(w http.ResponseWriter, r *http.Request) bool {
 		mu.Lock()
 		defer mu.Unlock()
-		if r.Method != http.MethodPatch || refused[r.URL.Path] {
+		if r.Method == http.MethodGet || refused[r.Method+r.URL.Path] {
 			return false
 		}
-		refused[r.URL.Path] = true
+		refused[r.Method+r.URL.Path] = true
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusTooManyRequests)
 		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","code":429}`)
 		return true
 	}}
-	o.as(g.through(o, o.token(testenv.Triager))).findings("triage", "--severity", "low", "--mute", "--yes").wants("3 muted, 0 unchanged, 0 failed")
+	triager := o.as(g.through(o, o.token(testenv.Triager)))
+	triager.findings("triage", "f-0000", "f-0001", "f-0002", "--mute").wants("3 muted, 0 unchanged, 0 failed")
 	if len(refused) != 3 {
 		t.Errorf("%d findings were refused at first, want 3", len(refused))
+	}
+	triager.findings("triage", "--severity", "low", "--confirm", "--yes").wants("3 confirmed, 0 unchanged, 0 failed")
+	if len(refused) != 5 {
+		t.Errorf("%d writes were refused at first, want that of each finding, the operation and its commit", len(refused))
 	}
 }
 
@@ -249,8 +264,8 @@ func TestAThousandAreMutedAtOnce(t *testing.T) {
 			reads++
 		}
 	}
-	if lists := g.sent(http.MethodGet, "/findings"); len(lists) != 2 || patches != 1000 || reads != 0 {
-		t.Errorf("%d lists, %d patches, %d reads of one; want 2, 1000 and none", len(lists), patches, reads)
+	if lists := g.sent(http.MethodGet, "/findings"); len(lists) != 2 || patches != 1 || reads != 0 {
+		t.Errorf("%d lists, %d patches, %d reads of one; want 2, 1 and none", len(lists), patches, reads)
 	}
 }
 
@@ -259,7 +274,11 @@ func TestAnInterruptedTriageSaysHowFarItCame(t *testing.T) {
 	o.has(many(400)...)
 	triager := o.member(testenv.Triager)
 	// The plugin itself, not kubectl, gets the signal. One write at a time takes a while.
-	cmd := triager.direct("triage", "--user-status", "open", "--mute", "--yes", "--concurrency", "1", "-o", "json")
+	arguments := []string{"triage", "--mute", "--concurrency", "1", "-o", "json"}
+	for name := range o.versions() {
+		arguments = append(arguments, name)
+	}
+	cmd := triager.direct(arguments...)
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	o.must(cmd.Start())
@@ -323,6 +342,7 @@ func TestTheAnswerIsNoUnlessItIsYes(t *testing.T) {
 	if diff := cmp.Diff(before, o.versions()); diff != "" {
 		t.Errorf("it wrote all the same:\n%s", diff)
 	}
+	o.hasNoOperations()
 	cmd := triager.direct("triage", "--severity", "low", "--mute")
 	screen := triager.onTerminal(cmd, "y\n")
 	if n := o.withVerdict(v1alpha1.UserStatusMuted); n != 3 || cmd.ProcessState.ExitCode() != 0 {
@@ -336,7 +356,7 @@ func TestAFindingThatGoesIsNamed(t *testing.T) {
 	o.has(many(3)...)
 	var once sync.Once
 	g := &gateway{before: func(_ http.ResponseWriter, r *http.Request) bool {
-		if r.Method == http.MethodPatch {
+		if commits(r) {
 			once.Do(func() {
 				if err := env.Client.Delete(o.Context(), builder.Finding("f-0002").In(o.namespace).Build(), client.GracePeriodSeconds(0)); err != nil {
 					o.Error(err)
@@ -345,8 +365,8 @@ func TestAFindingThatGoesIsNamed(t *testing.T) {
 		}
 		return false
 	}}
-	o.as(g.through(o, o.token(testenv.Triager))).findings("triage", "--severity", "low", "--mute", "--yes", "--concurrency", "1").
-		fails("failed f-0002:", "not found", "2 muted, 0 unchanged, 1 failed")
+	o.as(g.through(o, o.token(testenv.Triager))).findings("triage", "--severity", "low", "--mute", "--yes").
+		fails("failed f-0002: the finding no longer exists", "2 muted, 0 unchanged, 1 failed")
 }
 
 func TestADecisionIsGivenAReasonAndAnEnd(t *testing.T) {

@@ -34,10 +34,20 @@ var scanned = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // unseen are the grants that are asked for while another request is looked at, by the API server
 // itself or by an admission policy, with the request that is refused without.
 var unseen = map[string]func(context.Context, client.Client) error{
-	"controller: bind clusterroles.rbac.authorization.k8s.io findings-admin":   bind("findings-admin"),
-	"controller: bind clusterroles.rbac.authorization.k8s.io findings-viewer":  bind("findings-viewer"),
-	"controller: bind clusterroles.rbac.authorization.k8s.io findings-triager": bind("findings-triager"),
-	"controller: bind clusterroles.rbac.authorization.k8s.io findings-scanner": bind("findings-scanner"),
+	"controller: bind clusterroles.rbac.authorization.k8s.io findings-admin":      bind("findings-admin"),
+	"controller: bind clusterroles.rbac.authorization.k8s.io findings-viewer":     bind("findings-viewer"),
+	"controller: bind clusterroles.rbac.authorization.k8s.io findings-triager":    bind("findings-triager"),
+	"controller: bind clusterroles.rbac.authorization.k8s.io findings-scanner":    bind("findings-scanner"),
+	"controller: bind clusterroles.rbac.authorization.k8s.io findings-operations": bind("findings-operations"),
+	"controller: update triageoperationparts.appsec.dev/finalizers": func(ctx context.Context, c client.Client) error {
+		part := &v1alpha1.TriageOperationPart{ObjectMeta: metav1.ObjectMeta{
+			Namespace: otherHome, Name: "new", OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: v1alpha1.GroupVersion.String(), Kind: "TriageOperation", Name: "new", UID: "x",
+			}},
+		}}
+		part.Spec.Operation = "new"
+		return c.Create(ctx, part, client.DryRunAll)
+	},
 	"controller: adopt organizations.appsec.dev": func(ctx context.Context, c client.Client) error {
 		return c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 			Name: "org-new", Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: "x"},

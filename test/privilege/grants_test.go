@@ -27,6 +27,7 @@ const (
 	facade     = "facade"
 	scanner    = "scanner"
 	uploads    = "uploads"
+	operations = "operations"
 )
 
 // auditPolicy notes who asked for what, and not what was in it: Secrets are.
@@ -105,7 +106,8 @@ func granted(t *testing.T) []grant {
 	}
 	// Bound by the controllers, in each organization's namespace.
 	role := findRole(t, objects, "ClusterRole", "findings-scanner")
-	return slices.Concat(out, grants(scanner, "org-"+organizationName, role), grants(uploads, "org-"+organizationName, role))
+	return slices.Concat(out, grants(scanner, "org-"+organizationName, role), grants(uploads, "org-"+organizationName, role),
+		grants(operations, "org-"+organizationName, findRole(t, objects, "ClusterRole", "findings-operations")))
 }
 
 func findRole(t *testing.T, objects []*unstructured.Unstructured, kind, name string) rbacv1.ClusterRole {
@@ -194,7 +196,7 @@ func requests(t *testing.T) []request {
 		if as := accountOf(event.ImpersonatedUser.Username); as != "" {
 			out = append(out, request{
 				account: account, verb: "impersonate", resource: "serviceaccounts", namespace: event.ObjectRef.Namespace,
-				name: v1alpha1.UploadsServiceAccount,
+				name: nameOf(event.ImpersonatedUser.Username),
 			})
 			account = as
 		}
@@ -218,12 +220,16 @@ func requests(t *testing.T) []request {
 // accountOf is the account of a user's name, "" for others.
 func accountOf(username string) string {
 	return map[string]string{
-		"system:serviceaccount:" + namespace + ":" + releaseName + "-controller":               controller,
-		"system:serviceaccount:" + namespace + ":" + releaseName + "-api":                      facade,
-		"system:serviceaccount:org-" + organizationName + ":scanner":                           scanner,
-		"system:serviceaccount:org-" + organizationName + ":" + v1alpha1.UploadsServiceAccount: uploads,
+		"system:serviceaccount:" + namespace + ":" + releaseName + "-controller":                  controller,
+		"system:serviceaccount:" + namespace + ":" + releaseName + "-api":                         facade,
+		"system:serviceaccount:org-" + organizationName + ":scanner":                              scanner,
+		"system:serviceaccount:org-" + organizationName + ":" + v1alpha1.UploadsServiceAccount:    uploads,
+		"system:serviceaccount:org-" + organizationName + ":" + v1alpha1.OperationsServiceAccount: operations,
 	}[username]
 }
+
+// nameOf is the name of the service account of a user's name.
+func nameOf(username string) string { return username[strings.LastIndex(username, ":")+1:] }
 
 // needed are the grants without which a request would have been forbidden. One that two grants
 // let through needs neither.

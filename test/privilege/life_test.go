@@ -2,6 +2,7 @@ package privilege
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -78,7 +79,7 @@ func TestEveryGrantIsUsedAndNothingElseIsAsked(t *testing.T) {
 	}
 	used := needed(all, made)
 	for _, g := range all {
-		if g.account == scanner || g.account == uploads {
+		if g.account == scanner || g.account == uploads || g.account == operations {
 			continue // of many hands, whose other ways are tried elsewhere
 		}
 		_, known := unseen[g.key()]
@@ -314,6 +315,36 @@ func (l *life) triage(t *testing.T) {
 		})
 	}
 	l.hears(t, "finding.triaged")
+
+	operation := builder.TriageOperation("again", "").In(home).Committed().Mutate(func(s *v1alpha1.TriageOperationSpec) {
+		s.Select = &v1alpha1.FindingSelection{IDs: []v1alpha1.ResourceName{v1alpha1.ResourceName(open[0].Name)}}
+	}).Build()
+	harness.Must(t, env.Client.Create(t.Context(), operation))
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(operation), operation)).To(Succeed())
+		g.Expect(operation.Status.Changed).To(BeEquivalentTo(1), "%+v", operation.Status)
+		g.Expect(operation.Status.Phase).To(Equal(v1alpha1.OperationCompleted))
+	})
+	l.operate(t)
+}
+
+// operate makes and commits a triage operation by REST.
+func (l *life) operate(t *testing.T) {
+	var made struct{ ID, Phase string }
+	ask := func(method, path, body string) {
+		answer, err := l.rest.Do(t.Context(), method, "/v2/triage-operations"+path, body, apiclient.Header("Content-Type", "application/json"))
+		harness.Must(t, err)
+		if answer.Status > http.StatusAccepted {
+			t.Fatalf("%s %s: %d %s", method, path, answer.Status, answer.Body)
+		}
+		harness.Must(t, json.Unmarshal(answer.Body, &made))
+	}
+	ask(http.MethodPost, "", `{"filters":{"severity":"high"},"set":{"comments":"seen"}}`)
+	id := made.ID
+	ask(http.MethodPost, "/"+id+"/commit", "")
+	ask(http.MethodGet, "/"+id, "")
+	ask(http.MethodGet, "/"+id+"/findings", "")
+	ask(http.MethodGet, "", "")
 }
 
 func (l *life) review(t *testing.T) {
@@ -481,11 +512,12 @@ func (l *life) restoredLater(t *testing.T) {
 
 func (l *life) retention(t *testing.T) {
 	organization := builder.Organization(organizationName).Build()
-	change(t, organization, `{"spec":{"quotas":null,"retention":{"closedFindings":"0s","finishedScans":"0s","finishedDeliveries":"0s","includeTriaged":true}}}`)
+	change(t, organization, `{"spec":{"quotas":null,"retention":{"closedFindings":"0s","finishedScans":"0s","finishedDeliveries":"0s","finishedOperations":"0s","includeTriaged":true}}}`)
 	l.waitForFindings(t, 2, 0)
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(remaining(g, t, &v1alpha1.WebhookDeliveryList{})).To(BeZero())
 		g.Expect(remaining(g, t, &v1alpha1.ScanList{})).To(Equal(1))
+		g.Expect(remaining(g, t, &v1alpha1.TriageOperationList{})).To(BeZero())
 		g.Expect(remaining(g, t, &corev1.ResourceQuotaList{})).To(BeZero())
 	})
 }

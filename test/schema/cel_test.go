@@ -63,6 +63,8 @@ func issue() client.Object { return builder.ReviewIssue("cel").In("default").See
 
 func policy() client.Object { return builder.TriagePolicy("cel", "true").In("default").Build() }
 
+func operation() client.Object { return builder.TriageOperation("cel", "G1").In("default").Build() }
+
 func endpoint() client.Object { return builder.WebhookEndpoint("cel").In("default").Build() }
 
 func delivery() client.Object {
@@ -128,6 +130,16 @@ var rulesAtCreate = []struct {
 	{"policy of an hour", policy, edit{"spec.validFrom": "2026-01-02T03:04:05Z", "spec.validUntil": "2026-01-02T04:04:05Z"}, "", "it ends after it begins"},
 	{"policy that ends as it begins", policy, edit{"spec.validFrom": at, "spec.validUntil": at}, "validUntil must be after validFrom", "it would decide about nothing"},
 	{"policy that mutes for no reason", policy, edit{"spec.set.reason": nil}, "a policy that mutes needs a reason", "people give one too"},
+	{"operation of 201 characters", operation, edit{"metadata.name": strings.Repeat("a", 201)}, "the name is at most 200 characters", "its parts' names would be too long"},
+	{"operation on ids", operation, edit{"spec.select": map[string]any{"ids": []any{"f-1"}}}, "", "one by one"},
+	{"operation on findings without a class", operation, edit{"spec.select": map[string]any{"class": ""}}, "", "that is a filter"},
+	{"operation on everything", operation, edit{"spec.select": map[string]any{}}, "select has ids, or at least one filter", "a filter that was forgotten"},
+	{"operation on ids and filters", operation, edit{"spec.select.ids": []any{"f-1"}}, "select has ids, or at least one filter", "which of them?"},
+	{"operation that does nothing", operation, edit{"spec.set": map[string]any{}}, "set userStatus or comments", "it would be a preview of nothing"},
+	{"operation that reopens for a reason", operation, edit{"spec.set.userStatus": "open"}, "reason and expiresAt belong to a decision", "as of a finding"},
+	{"operation that undoes", operation, edit{"spec": map[string]any{"undo": "x"}}, "", "another one"},
+	{"operation that undoes and decides", operation, edit{"spec.undo": "x"}, "select and set, or undo alone", "one or the other"},
+	{"negative retention of operations", organization, edit{"spec.retention": map[string]any{"finishedOperations": "-1s"}}, "finishedOperations must be hours, minutes and seconds and not negative", "no one can mean it"},
 	{"endpoint at a port", endpoint, edit{"spec.url": "http://hooks.example.com:8080/findings"}, "", "a URL with a host"},
 	{"endpoint without a host", endpoint, edit{"spec.url": "https:///findings"}, "must be a URL with a host", "nothing can be sent there"},
 	{"endpoint with a password", endpoint, edit{"spec.url": "https://u:p@hooks.example.com"}, "should match", "everyone who reads the resource would read it"},
@@ -212,6 +224,9 @@ var rulesAtUpdate = []struct {
 	{"issue seen in one more commit", issue, nil, edit{"spec.seenInCommits": []any{"abc", "def"}}, "", "the next commit shows it too"},
 	{"issue without a review", issue, nil, edit{"spec.reviewRef": nil}, "spec.reviewRef: Required", "taken away, it could be added anew with another value"},
 	{"issue without a spec", issue, nil, edit{"spec": nil}, "spec: Required", "with the spec every rule in it would go"},
+	{"operation on others", operation, nil, edit{"spec.select.rule": "G2"}, "select, set and undo are immutable", "somebody has seen what it does"},
+	{"operation that is committed", operation, nil, edit{"spec.commit": true}, "", "after its preview"},
+	{"operation that is not committed after all", operation, edit{"spec.commit": true}, edit{"spec.commit": nil}, "what is committed stays so", "it may have been done"},
 	{"delivery of another payload", delivery, nil, edit{"spec.payload": "{ }"}, "spec is immutable", "the bytes that were sent"},
 	{"delivery without a payload", delivery, nil, edit{"spec.payload": nil}, "spec.payload: Required", "taken away, it could be added anew with another value"},
 	{"delivery without a spec", delivery, nil, edit{"spec": nil}, "spec: Required", "with the spec every rule in it would go"},

@@ -31,6 +31,8 @@ const (
 	Triager Role = "findings-triager"
 	Scanner Role = "findings-scanner"
 	Admin   Role = "findings-admin"
+	// Operations is bound to what writes the decisions of triage operations.
+	Operations Role = "findings-operations"
 )
 
 // ServiceAccountUsername is the name that the API server knows a service account by.
@@ -112,6 +114,12 @@ func (e *Environment) Member(ctx context.Context, namespace, name string, role R
 // LetUploads binds the identity of uploads in an organization's namespace, as the Organization controller would.
 func (e *Environment) LetUploads(ctx context.Context, namespace string) error {
 	return e.bind(ctx, namespace, v1alpha1.UploadsServiceAccount, Scanner)
+}
+
+// LetOperate binds the identity of triage operations in an organization's namespace, as the Organization controller
+// would.
+func (e *Environment) LetOperate(ctx context.Context, namespace string) error {
+	return e.bind(ctx, namespace, v1alpha1.OperationsServiceAccount, Operations)
 }
 
 // bind binds a service account to the role in its namespace, and returns once the API server has taken note.

@@ -90,6 +90,24 @@ var policyProbes = map[string]probe{
 		}}
 		return wantRefusal(as.user.Create(ctx, project, client.DryRunAll))
 	},
+	"findings-operations.appsec.dev": func(ctx context.Context, as probers) error {
+		return wantRefusal(as.user.Create(ctx, probeOperation(), client.DryRunAll))
+	},
+	"findings-operation-parts.appsec.dev": func(ctx context.Context, as probers) error {
+		part := &v1alpha1.TriageOperationPart{ObjectMeta: probeMeta()}
+		part.Spec.Operation = probeName
+		return wantRefusal(as.user.Create(ctx, part, client.DryRunAll))
+	},
+	"findings-operations-stamp.appsec.dev": func(ctx context.Context, as probers) error {
+		operation := probeOperation()
+		if err := as.admin.Create(ctx, operation, client.DryRunAll); err != nil {
+			return err
+		}
+		if operation.Spec.By == "x" {
+			return errors.New("a forged spec.by of a triage operation went through")
+		}
+		return nil
+	},
 	"findings-policies.appsec.dev": func(ctx context.Context, as probers) error {
 		return wantRefusal(as.user.Create(ctx, probePolicy(), client.DryRunAll))
 	},
@@ -237,6 +255,12 @@ func probeFinding() *v1alpha1.Finding {
 func probePolicy() *v1alpha1.TriagePolicy {
 	return &v1alpha1.TriagePolicy{ObjectMeta: probeMeta(), Spec: v1alpha1.TriagePolicySpec{
 		Match: "false", By: "x", Set: v1alpha1.PolicyDecision{UserStatus: v1alpha1.PolicyStatus(v1alpha1.UserStatusActive)},
+	}}
+}
+
+func probeOperation() *v1alpha1.TriageOperation {
+	return &v1alpha1.TriageOperation{ObjectMeta: probeMeta(), Spec: v1alpha1.TriageOperationSpec{
+		Undo: probeName, By: "x",
 	}}
 }
 

@@ -76,7 +76,7 @@ func (l *Ledger) MakeRoom(ctx context.Context, object client.Object, write Write
 // come back; 0: no need.
 //
 // An object that goes on owing, since an endpoint has too much to do or a page is to come, is
-// woken by the watches of package ledger: see Endpoints, Pages and ScansGone.
+// woken by the watches of package ledger: see Endpoints, Pages, ScansGone and OperationsGone.
 func (l *Ledger) Settle(ctx context.Context, object client.Object, write Write) (again time.Duration, err error) {
 	book := l.kind.book(object)
 	asked, err := l.asked(ctx, object)

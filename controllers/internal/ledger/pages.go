@@ -50,71 +50,118 @@ func isCovered(ctx context.Context, c client.Reader, object client.Object, t v1a
 		covers, coverage(string(object.GetUID()), t.Seq, string(endpoint.UID)))
 }
 
-// byScan reports whether the transition is a scan's: triage is a person's, whatever scan was last.
-func byScan(t v1alpha1.Transition) bool { return t.Scan != "" && t.Type != v1alpha1.TransitionTriaged }
+// cause is the object that has made a transition together with many others.
+type cause struct{ kind, name string }
 
-// scansOf are the scans that made any of the transitions, each once.
-func scansOf(list []v1alpha1.Transition) []string {
-	var out []string
+func (c cause) String() string { return c.kind + "/" + c.name }
+
+// The kinds of causes.
+const (
+	scanKind      = "Scan"
+	operationKind = "TriageOperation"
+)
+
+// causeOf returns what has made the transition: a scan, or an operation that decided about it. A decision is its
+// author's, whatever scan was last.
+func causeOf(t v1alpha1.Transition) (cause, bool) {
+	if t.Type != v1alpha1.TransitionTriaged {
+		return cause{scanKind, t.Scan}, t.Scan != ""
+	}
+	operation, is := strings.CutPrefix(t.By, v1alpha1.OperationAuthorPrefix)
+	return cause{operationKind, operation}, is
+}
+
+// causesOf are the causes of any of the transitions, each once.
+func causesOf(list []v1alpha1.Transition) []cause {
+	var out []cause
 	for _, t := range list {
-		if byScan(t) && !slices.Contains(out, t.Scan) {
-			out = append(out, t.Scan)
+		if c, is := causeOf(t); is && !slices.Contains(out, c) {
+			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// goesInPage reports whether the endpoint gets the transition in a page of its scan.
+// goesInPage reports whether the endpoint gets the transition in a page of its cause.
 func (l *Ledger) goesInPage(ctx context.Context, object client.Object, t v1alpha1.Transition,
 	endpoint *v1alpha1.WebhookEndpoint) (bool, error) {
-	if !l.kind.paged || endpoint.Spec.Batch != v1alpha1.WebhookBatchPerScan || !byScan(t) {
+	c, is := causeOf(t)
+	if !is || !l.kind.paged || endpoint.Spec.Batch != v1alpha1.WebhookBatchPerScan {
 		return false, nil
 	}
-	// The watch of scans may be behind that of findings, and a scan is there before its findings.
-	key := client.ObjectKey{Namespace: object.GetNamespace(), Name: t.Scan}
-	err := l.client.Get(ctx, key, &v1alpha1.Scan{}, client.UnsafeDisableDeepCopy)
+	// The watch of causes may be behind that of findings, and a cause is there before its findings.
+	key := client.ObjectKey{Namespace: object.GetNamespace(), Name: c.name}
+	err := l.client.Get(ctx, key, c.empty(), client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
-		err = kube.Get(ctx, l.own, key.Namespace, key.Name, &v1alpha1.Scan{})
+		err = kube.Get(ctx, l.own, key.Namespace, key.Name, c.empty())
 	}
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("look up scan %q: %w", t.Scan, err)
+		return false, fmt.Errorf("look up %s %q: %w", c.kind, c.name, err)
 	}
 	return true, nil
 }
 
-// ofScan is the cache index of findings by the scans that made what they owe.
-const ofScan = "owes-of-scan"
+func (c cause) empty() client.Object {
+	if c.kind == operationKind {
+		return &v1alpha1.TriageOperation{}
+	}
+	return &v1alpha1.Scan{}
+}
 
-// comingOf is the cache index of findings that a scan has changed and whose controller has not
-// looked at yet: what they will owe is not known.
-const comingOf = "coming-of-scan"
-
-// PageDelay is how long to wait after a scan's end, or a finding's change, for more findings to
+// PageDelay is how long to wait after a cause's end, or a finding's change, for more findings to
 // join in a page.
 const PageDelay = 2 * time.Second
 
-// Pager puts what a scan has done to findings into pages, for the endpoints that want it so.
+// Pager puts what a scan or an operation has done to findings into pages, for the endpoints that want it so.
 //
 // The pages that are there say what is in a page; a finding counts as emitted once it is, and
 // no page is retired before all its findings are.
 type Pager struct {
+	// kind of the causes.
+	kind   string
+	list   client.ObjectList
 	client client.Client
 	// live asks the API server itself.
 	live *kube.Reader
 }
 
-// NewPager returns a pager. It indexes the manager's findings, so there must be one per manager.
-func NewPager(ctx context.Context, mgr ctrl.Manager) (*Pager, error) {
-	live, err := kube.NewReader(mgr.GetConfig())
-	return &Pager{client: mgr.GetClient(), live: live}, errors.Join(err,
-		index.Add(ctx, mgr, &v1alpha1.Finding{}, ofScan, scansOwed),
-		index.Add(ctx, mgr, &v1alpha1.Finding{}, comingOf, scansToCome))
+// NewScanPager returns the pager of scans. It indexes the manager's findings, so there must be one per manager.
+func NewScanPager(ctx context.Context, mgr ctrl.Manager) (*Pager, error) {
+	return newPager(ctx, mgr, scanKind, &v1alpha1.ScanList{}, scansToCome)
 }
 
-func scansOwed(finding *v1alpha1.Finding) []string { return scansOf(owedOf(finding)) }
+// NewOperationPager returns the pager of operations, of which there must be one per manager too.
+func NewOperationPager(ctx context.Context, mgr ctrl.Manager) (*Pager, error) {
+	return newPager(ctx, mgr, operationKind, &v1alpha1.TriageOperationList{}, operationsToCome)
+}
+
+func newPager(ctx context.Context, mgr ctrl.Manager, kind string, list client.ObjectList,
+	toCome func(*v1alpha1.Finding) []string) (*Pager, error) {
+	live, err := kube.NewReader(mgr.GetConfig())
+	p := &Pager{kind: kind, list: list, client: mgr.GetClient(), live: live}
+	return p, errors.Join(err,
+		index.Add(ctx, mgr, &v1alpha1.Finding{}, p.owing(), p.owed),
+		index.Add(ctx, mgr, &v1alpha1.Finding{}, p.coming(), toCome))
+}
+
+// owing is the cache index of findings by the causes that made what they owe, coming that of findings that a cause has
+// changed and whose controller has not looked at yet: what they will owe is not known.
+func (p *Pager) owing() string  { return "owes-of-" + p.kind }
+func (p *Pager) coming() string { return "coming-of-" + p.kind }
+
+// owed are the names of the pager's causes that made what the finding owes.
+func (p *Pager) owed(finding *v1alpha1.Finding) []string {
+	var names []string
+	for _, c := range causesOf(owedOf(finding)) {
+		if c.kind == p.kind {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}
 
 func scansToCome(finding *v1alpha1.Finding) []string {
 	if finding.Status.ObservedGeneration == finding.Generation {
@@ -130,50 +177,58 @@ func scansToCome(finding *v1alpha1.Finding) []string {
 	return scans
 }
 
+func operationsToCome(finding *v1alpha1.Finding) []string {
+	operation, is := strings.CutPrefix(finding.Spec.Triage.By, v1alpha1.OperationAuthorPrefix)
+	if !is || finding.Status.ObservedGeneration == finding.Generation {
+		return nil
+	}
+	return []string{operation}
+}
+
 func owedOf(finding *v1alpha1.Finding) []v1alpha1.Transition {
 	return transitions.History{
 		Transitions: finding.Status.Transitions, EmittedSeq: finding.Status.EmittedSeq,
 	}.Owed()
 }
 
-// Findings wakes the scan that has changed a finding, a while later: pages are to be full.
+// Findings wakes the cause that has changed a finding, a while later: pages are to be full.
 func (p *Pager) Findings() handler.EventHandler {
 	return watch.Changes(func(_ context.Context, change watch.Change, q watch.Queue) {
-		if change.Initial || change.After == nil { // At the start every scan is reconciled on its own account.
+		if change.Initial || change.After == nil { // At the start every cause is reconciled on its own account.
 			return
 		}
-		for _, scan := range scansOwed(change.After.(*v1alpha1.Finding)) {
-			q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: change.After.GetNamespace(), Name: scan}},
+		for _, name := range p.owed(change.After.(*v1alpha1.Finding)) {
+			q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: change.After.GetNamespace(), Name: name}},
 				PageDelay)
 		}
 	})
 }
 
-// Endpoints wakes the scans of which findings owe, when an endpoint comes, changes, or has
+// Endpoints wakes the causes of which findings owe, when an endpoint comes, changes, or has
 // caught up with its backlog.
 func (p *Pager) Endpoints() handler.EventHandler {
 	return onEndpoints(func(ctx context.Context, namespace string) []reconcile.Request {
-		return watch.List(ctx, p.client, &v1alpha1.ScanList{}, client.InNamespace(namespace))
+		return watch.List(ctx, p.client, p.list, client.InNamespace(namespace))
 	})
 }
 
-// Make makes the pages of what the scan has done to findings and is in none yet. The scan must
+// Make makes the pages of what the cause has done to findings and is in none yet. The cause must
 // have ended: what is still to come would be a page of its own.
 //
 // Where patient, while findings are still to be recorded full pages alone are made, and Make
 // reports that it is to be called again.
-func (p *Pager) Make(ctx context.Context, scan *v1alpha1.Scan, patient bool) (again bool, err error) {
-	findings, err := p.findings(ctx, scan)
+func (p *Pager) Make(ctx context.Context, cause client.Object, patient bool) (again bool, err error) {
+	findings, err := p.findings(ctx, cause)
 	if err != nil || len(findings) == 0 {
 		return false, err
 	}
-	endpoints, err := endpointsOf(ctx, p.client, scan.Namespace)
+	endpoints, err := endpointsOf(ctx, p.client, cause.GetNamespace())
 	if err != nil {
 		return false, err
 	}
 	waits := patient
 	if waits {
-		if waits, err = p.moreToCome(ctx, scan); err != nil {
+		if waits, err = p.moreToCome(ctx, cause); err != nil {
 			return false, err
 		}
 	}
@@ -183,43 +238,50 @@ func (p *Pager) Make(ctx context.Context, scan *v1alpha1.Scan, patient bool) (ag
 			continue
 		}
 		again = again || waits
-		if err := p.makeFor(ctx, scan, endpoint, findings, waits); err != nil {
+		if err := p.makeFor(ctx, cause, endpoint, findings, waits); err != nil {
 			return false, err
 		}
 	}
 	return again, nil
 }
 
-// moreToCome reports whether the scan has changed findings that are not looked at yet.
-func (p *Pager) moreToCome(ctx context.Context, scan *v1alpha1.Scan) (bool, error) {
-	return index.Any(ctx, p.client, &v1alpha1.FindingList{}, scan.Namespace, comingOf, scan.Name)
+func causeOfPages(object client.Object) webhooks.Cause {
+	if operation, is := object.(*v1alpha1.TriageOperation); is {
+		return webhooks.CauseOfOperation(operation)
+	}
+	return webhooks.CauseOfScan(object.(*v1alpha1.Scan))
 }
 
-// findings that owe anything that the scan has done, by name.
-func (p *Pager) findings(ctx context.Context, scan *v1alpha1.Scan) ([]v1alpha1.Finding, error) {
+// moreToCome reports whether the cause has changed findings that are not looked at yet.
+func (p *Pager) moreToCome(ctx context.Context, cause client.Object) (bool, error) {
+	return index.Any(ctx, p.client, &v1alpha1.FindingList{}, cause.GetNamespace(), p.coming(), cause.GetName())
+}
+
+// findings that owe anything that the cause has done, by name.
+func (p *Pager) findings(ctx context.Context, cause client.Object) ([]v1alpha1.Finding, error) {
 	list := &v1alpha1.FindingList{}
-	if err := index.List(ctx, p.client, list, scan.Namespace, ofScan, scan.Name); err != nil {
+	if err := index.List(ctx, p.client, list, cause.GetNamespace(), p.owing(), cause.GetName()); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(list.Items, func(a, b v1alpha1.Finding) int { return cmp.Compare(a.Name, b.Name) })
 	return list.Items, nil
 }
 
-func (p *Pager) makeFor(ctx context.Context, scan *v1alpha1.Scan, endpoint *v1alpha1.WebhookEndpoint,
+func (p *Pager) makeFor(ctx context.Context, cause client.Object, endpoint *v1alpha1.WebhookEndpoint,
 	findings []v1alpha1.Finding, fullOnly bool) error {
-	entries, err := p.entries(ctx, scan, endpoint, findings)
+	entries, err := p.entries(ctx, cause.GetName(), endpoint, findings)
 	if err != nil || len(entries) == 0 {
 		return err
 	}
 	// The cache may not show yet a page that was made a moment ago.
-	covered, err := p.covered(ctx, scan, endpoint)
+	covered, err := p.covered(ctx, cause, endpoint)
 	if err != nil {
 		return err
 	}
 	entries = slices.DeleteFunc(entries, func(e webhooks.PageEntry) bool {
 		return covered[coverage(e.UID, e.Seq, string(endpoint.UID))]
 	})
-	pages, err := webhooks.Pages(scan, endpoint, entries)
+	pages, err := webhooks.Pages(causeOfPages(cause), endpoint, entries)
 	if err != nil {
 		return err
 	}
@@ -234,13 +296,14 @@ func (p *Pager) makeFor(ctx context.Context, scan *v1alpha1.Scan, endpoint *v1al
 	return nil
 }
 
-// entries are what the endpoint is to get of the scan, as far as the cache knows.
-func (p *Pager) entries(ctx context.Context, scan *v1alpha1.Scan, endpoint *v1alpha1.WebhookEndpoint,
+// entries are what the endpoint is to get of the cause, as far as the cache knows.
+func (p *Pager) entries(ctx context.Context, name string, endpoint *v1alpha1.WebhookEndpoint,
 	findings []v1alpha1.Finding) ([]webhooks.PageEntry, error) {
 	var out []webhooks.PageEntry
 	for i := range findings {
 		for _, t := range owedOf(&findings[i]) {
-			if !byScan(t) || t.Scan != scan.Name || !webhooks.Subscribes(endpoint, webhooks.FindingEvent(t.Type), t.At.Time) {
+			c, _ := causeOf(t)
+			if c != (cause{p.kind, name}) || !webhooks.Subscribes(endpoint, webhooks.FindingEvent(t.Type), t.At.Time) {
 				continue
 			}
 			// A finding whose status was full has not waited for a page.
@@ -256,16 +319,16 @@ func (p *Pager) entries(ctx context.Context, scan *v1alpha1.Scan, endpoint *v1al
 	return out, nil
 }
 
-// covered is what is in the scan's pages for the endpoint, as the API server has them.
-func (p *Pager) covered(ctx context.Context, scan *v1alpha1.Scan,
+// covered is what is in the cause's pages for the endpoint, as the API server has them.
+func (p *Pager) covered(ctx context.Context, cause client.Object,
 	endpoint *v1alpha1.WebhookEndpoint) (map[string]bool, error) {
 	kind, _ := kube.KindOf(&v1alpha1.WebhookDelivery{})
 	selected := fields.Set{
-		"spec.event.type": webhooks.EventFindingBatch, "spec.event.subject.name": scan.Name,
+		"spec.event.type": webhooks.EventFindingBatch, "spec.event.subject.name": cause.GetName(),
 		"spec.endpointRef.name": endpoint.Name,
 	}
 	out := map[string]bool{}
-	_, err := p.live.In(scan.Namespace, kind).List(ctx, metav1.ListOptions{FieldSelector: selected.String()},
+	_, err := p.live.In(cause.GetNamespace(), kind).List(ctx, metav1.ListOptions{FieldSelector: selected.String()},
 		func(page runtime.Object) error {
 			// A page that cannot be read is as if it were not there: its endpoint gets another.
 			if page, ok := page.(*v1alpha1.WebhookDelivery); ok {
@@ -276,7 +339,7 @@ func (p *Pager) covered(ctx context.Context, scan *v1alpha1.Scan,
 			return nil
 		})
 	if err != nil {
-		return nil, fmt.Errorf("list the scan's pages: %w", err)
+		return nil, fmt.Errorf("list the pages of %s: %w", cause.GetName(), err)
 	}
 	return out, nil
 }

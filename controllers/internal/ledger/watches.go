@@ -16,10 +16,10 @@ import (
 // owes is the cache index of the objects that owe a delivery, as far as is known.
 const owes = "owes"
 
-// The values under which the index keeps an object that owes; of a scan its name follows.
+// The values under which the index keeps an object that owes; the cause follows.
 const (
 	owesAnything = "anything"
-	owesForScan  = "scan/"
+	owesForCause = "cause/"
 )
 
 func (l *Ledger) owedBy(object client.Object) []string {
@@ -29,8 +29,8 @@ func (l *Ledger) owedBy(object client.Object) []string {
 	}
 	values := []string{owesAnything}
 	if l.kind.paged {
-		for _, scan := range scansOf(owed) {
-			values = append(values, owesForScan+scan)
+		for _, c := range causesOf(owed) {
+			values = append(values, owesForCause+c.String())
 		}
 	}
 	return values
@@ -57,9 +57,14 @@ func (l *Ledger) Pages() handler.EventHandler {
 }
 
 // ScansGone enqueues what waits for the pages of a scan when nobody is left to make them.
-func (l *Ledger) ScansGone() handler.EventHandler {
+func (l *Ledger) ScansGone() handler.EventHandler { return l.causesGone(scanKind) }
+
+// OperationsGone enqueues what waits for the pages of an operation.
+func (l *Ledger) OperationsGone() handler.EventHandler { return l.causesGone(operationKind) }
+
+func (l *Ledger) causesGone(kind string) handler.EventHandler {
 	return handler.Funcs{DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q watch.Queue) {
-		watch.AddAfter(q, 0, l.owing(ctx, e.Object.GetNamespace(), owesForScan+e.Object.GetName()))
+		watch.AddAfter(q, 0, l.owing(ctx, e.Object.GetNamespace(), owesForCause+cause{kind, e.Object.GetName()}.String()))
 	}}
 }
 

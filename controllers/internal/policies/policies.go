@@ -52,28 +52,13 @@ func (b *Book) Compile(match string) (*triagepolicy.Program, error) {
 	return program, err
 }
 
-// InForce are the namespace's policies that decide, in the order in which they do. What status.inForce names counts,
-// whatever the spec is by now.
+// InForce are the namespace's policies that decide, in the order in which they do.
 func (b *Book) InForce(ctx context.Context, namespace string) ([]triagepolicy.Policy, error) {
 	list := &v1alpha1.TriagePolicyList{}
 	if err := b.cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the triage policies: %w", err)
 	}
-	var out []triagepolicy.Policy
-	for i := range list.Items {
-		policy := &list.Items[i]
-		if policy.Status.InForce == nil || !policy.DeletionTimestamp.IsZero() {
-			continue
-		}
-		spec := &policy.Status.InForce.Spec
-		program, err := b.Compile(spec.Match)
-		if err != nil {
-			continue // It did once, under another version; its own controller says so.
-		}
-		out = append(out, triagepolicy.Policy{Name: v1alpha1.ResourceName(policy.Name), Spec: spec, Program: program})
-	}
-	triagepolicy.Sort(out)
-	return out, nil
+	return triagepolicy.InForce(list.Items, b.Compile), nil
 }
 
 // Facts are those of a finding, with its project and its repository as far as they exist.

@@ -1,0 +1,192 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/internal/kube"
+	"github.com/appsec-dev/findings-operator/internal/triageoperation"
+)
+
+// answerAfter is how long an answer waits for an operation.
+const answerAfter = 10 * time.Second
+
+const operationsResource = "triageoperations"
+
+// CreateOperation stores an operation and returns it as it was stored.
+func (c *Client) CreateOperation(ctx context.Context, operation *v1alpha1.TriageOperation) (*v1alpha1.TriageOperation,
+	error) {
+	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
+	defer cancel()
+	created := &v1alpha1.TriageOperation{}
+	err := c.rest.Post().Namespace(operation.Namespace).Resource(operationsResource).
+		Param("fieldManager", v1alpha1.APIFieldManager).Body(operation).Do(ctx).Into(created)
+	if err != nil {
+		return nil, explainOperation(err)
+	}
+	return created, nil
+}
+
+// Operation returns the operation as it is stored now.
+func (c *Client) Operation(ctx context.Context, namespace, name string) (*v1alpha1.TriageOperation, error) {
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return nil, problem.NotFound("triage operation") // no resource can have that name
+	}
+	operation := &v1alpha1.TriageOperation{}
+	if err := kube.Get(ctx, c.rest, namespace, name, operation); err != nil {
+		return nil, explainOperation(err)
+	}
+	return operation, nil
+}
+
+// Operations returns all operations of a namespace as they are stored now. One that cannot be read is left out.
+func (c *Client) Operations(ctx context.Context, namespace string) ([]*v1alpha1.TriageOperation, error) {
+	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
+	defer cancel()
+	var all []*v1alpha1.TriageOperation
+	_, err := c.operations(namespace).List(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+		if operation, readable := object.(*v1alpha1.TriageOperation); readable {
+			all = append(all, operation)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, problem.TryAgain("the triage operations could not be read", err)
+	}
+	return all, nil
+}
+
+// CommitOperation commits the operation and returns it as it then is. One that is committed stays as it is.
+func (c *Client) CommitOperation(ctx context.Context, namespace, name, by string) (*v1alpha1.TriageOperation, error) {
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	for {
+		operation, err := c.Operation(ctx, namespace, name)
+		switch {
+		case err != nil:
+			return nil, err
+		case operation.Status.Phase == v1alpha1.OperationFailed:
+			return operation, nil
+		case operation.Spec.Commit:
+			return operation, nil
+		}
+		committed, err := c.commit(ctx, operation, by)
+		if err == nil {
+			return committed, nil
+		}
+		if !apierrors.IsConflict(err) || ctx.Err() != nil {
+			return nil, explainOperation(err)
+		}
+	}
+}
+
+func (c *Client) commit(ctx context.Context, operation *v1alpha1.TriageOperation, by string) (*v1alpha1.TriageOperation,
+	error) {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": operation.ResourceVersion},
+		"spec":     map[string]any{"commit": true, "committedBy": by},
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
+	defer cancel()
+	committed := &v1alpha1.TriageOperation{}
+	return committed, c.rest.Patch(types.MergePatchType).
+		Namespace(operation.Namespace).Resource(operationsResource).Name(operation.Name).
+		Param("fieldManager", v1alpha1.APIFieldManager).Body(patch).Do(ctx).Into(committed)
+}
+
+// AwaitOperation returns the operation once it is as it should be, else as it is after ten seconds. An error of the
+// watch leaves it as it was seen last.
+func (c *Client) AwaitOperation(ctx context.Context, operation *v1alpha1.TriageOperation,
+	done func(*v1alpha1.TriageOperation) bool) *v1alpha1.TriageOperation {
+	if done(operation) {
+		return operation
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerAfter)
+	defer cancel()
+	seen, err := c.operations(operation.Namespace).Watch(ctx, metav1.ListOptions{
+		FieldSelector:   fields.OneTermEqualSelector("metadata.name", operation.Name).String(),
+		ResourceVersion: operation.ResourceVersion,
+	})
+	if err != nil {
+		return operation
+	}
+	defer seen.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return operation
+		case event, open := <-seen.ResultChan():
+			next, readable := event.Object.(*v1alpha1.TriageOperation)
+			if !open || !readable {
+				return operation
+			}
+			if operation = next; done(operation) {
+				return operation
+			}
+		}
+	}
+}
+
+// Part is some of an operation's findings, with a letter for each that has had its turn.
+type Part struct {
+	Entries  []triageoperation.Entry
+	Outcomes string
+}
+
+// OperationPart returns a part of an operation as it is stored now. The error says that it is lost.
+func (c *Client) OperationPart(ctx context.Context, operation *v1alpha1.TriageOperation, index int) (Part, error) {
+	part := &v1alpha1.TriageOperationPart{}
+	err := kube.Get(ctx, c.rest, operation.Namespace, triageoperation.PartName(operation.Name, index), part)
+	if apierrors.IsNotFound(err) {
+		return Part{}, problem.Internal("a part of the operation's findings has been removed", err)
+	}
+	if err != nil {
+		return Part{}, problem.TryAgain("the operation's findings could not be read", err)
+	}
+	entries, err := triageoperation.Decode(part)
+	if err != nil {
+		return Part{}, problem.Internal("a part of the operation's findings is damaged", err)
+	}
+	return Part{entries, part.Spec.Outcomes}, nil
+}
+
+func (c *Client) operations(namespace string) kube.Source {
+	kind, _ := kube.KindOf(&v1alpha1.TriageOperation{})
+	return c.reader.In(namespace, kind)
+}
+
+// explainOperation says what an error of the API server means to a client that knows nothing of it.
+func explainOperation(err error) error {
+	var known *problem.Problem
+	switch {
+	case errors.As(err, &known):
+		return err
+	case apierrors.IsNotFound(err):
+		return problem.NotFound("triage operation")
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
+		return problem.Refused(errQuota)
+	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), reasonsPolicy):
+		return reasonRequired("set.reason")
+	default:
+		return explain(fmt.Errorf("store the triage operation: %w", err))
+	}
+}
+
+var errQuota = errors.New("the organization has as many triage operations as its quota allows: " +
+	"delete some, or raise spec.quotas.triageOperations of the Organization")

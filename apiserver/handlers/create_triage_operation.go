@@ -1,0 +1,111 @@
+package handlers
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/content"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
+)
+
+// operationsPath is where triage operations are served.
+const operationsPath = "/v2/triage-operations/"
+
+// CreateTriageOperation is an operation of the contract.
+func (b *Backend) CreateTriageOperation(ctx context.Context, request Request) (Response, error) {
+	var given openapi.TriageOperationRequest
+	if err := request.Body.Into(&given); err != nil {
+		return Response{}, err
+	}
+	operation := &v1alpha1.TriageOperation{}
+	if err := addSubject(&operation.Spec, &given, request.Body); err != nil {
+		return Response{}, err
+	}
+	namespace, err := b.Model.Namespace(request.Organization)
+	if err != nil {
+		return Response{}, unavailable(err)
+	}
+	operation.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "TriageOperation"}
+	operation.Namespace, operation.Name = namespace, operationName()
+	operation.Spec.By = keyPrefix + request.KeyName
+	if given.Commit != nil && *given.Commit {
+		operation.Spec.Commit, operation.Spec.CommittedBy = true, operation.Spec.By
+	}
+	stored, err := b.Cluster.CreateOperation(ctx, operation)
+	if err != nil {
+		return Response{}, err
+	}
+	stored = b.Cluster.AwaitOperation(ctx, stored, settled)
+	status := http.StatusCreated
+	if !settled(stored) {
+		status = http.StatusAccepted
+	}
+	return operationResponse(status, stored)
+}
+
+// settled reports whether an operation has nothing more to do for now.
+func settled(o *v1alpha1.TriageOperation) bool {
+	switch o.Status.Phase {
+	case v1alpha1.OperationCompleted, v1alpha1.OperationFailed:
+		return true
+	case v1alpha1.OperationPreview:
+		return !o.Spec.Commit
+	case v1alpha1.OperationSelecting, v1alpha1.OperationRunning:
+	}
+	return false
+}
+
+// operationName is one that no other operation has, nor will have.
+func operationName() string { return "op-" + strings.ToLower(rand.Text()[:16]) }
+
+// addSubject reads what the operation is about: findings and a decision, or another operation.
+func addSubject(spec *v1alpha1.TriageOperationSpec, given *openapi.TriageOperationRequest, body openapi.Body) error {
+	filters, filtered := body.Parameters(memberFilters)
+	subjects := 0
+	for _, there := range []bool{given.Ids != nil, filtered, given.Undo != nil} {
+		if there {
+			subjects++
+		}
+	}
+	if subjects != 1 {
+		return problem.InvalidBody("exactly one of ids, filters and undo is needed").Coded(openapi.CodeMissing)
+	}
+	var err error
+	switch {
+	case given.Undo != nil:
+		spec.Undo, err = nameIn("undo", *given.Undo)
+	case given.Ids != nil:
+		spec.Select = &v1alpha1.FindingSelection{}
+		spec.Select.IDs, err = idsOf(*given.Ids)
+	default:
+		spec.Select, err = selectionOf(filters)
+	}
+	if err != nil {
+		return err
+	}
+	if (given.Set == nil) != (given.Undo != nil) {
+		return problem.InvalidBody("set is needed with ids and filters, and has no place beside undo").
+			In("set").Coded(openapi.CodeMissing)
+	}
+	if given.Set == nil {
+		return nil
+	}
+	spec.Set, err = decisionOf(given.Set)
+	return err
+}
+
+func operationResponse(status int, operation *v1alpha1.TriageOperation) (Response, error) {
+	shown, err := render.TriageOperationJSON(operation)
+	response := Response{Status: status, Body: []content.Part{content.Of(shown)}}
+	if status == http.StatusCreated || status == http.StatusAccepted {
+		response.Location = operationsPath + operation.Name
+	}
+	return response, err
+}

@@ -1,0 +1,26 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// GetTriageOperation is an operation of the contract.
+func (b *Backend) GetTriageOperation(ctx context.Context, request Request) (Response, error) {
+	operation, err := b.operation(ctx, request)
+	if err != nil {
+		return Response{}, err
+	}
+	return operationResponse(http.StatusOK, operation)
+}
+
+// operation is the one that the path names, as it is stored now.
+func (b *Backend) operation(ctx context.Context, request Request) (*v1alpha1.TriageOperation, error) {
+	namespace, err := b.Model.Namespace(request.Organization)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	return b.Cluster.Operation(ctx, namespace, request.Path.Get("id"))
+}

@@ -1,0 +1,145 @@
+package handlers
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+)
+
+// The objects in the body of a triage operation.
+const (
+	memberFilters = "filters"
+	memberSet     = "set"
+)
+
+// nameIn returns an id that a resource can have. Any other would be refused by the API server.
+func nameIn(member, id string) (v1alpha1.ResourceName, error) {
+	if len(validation.IsDNS1123Subdomain(id)) > 0 {
+		return "", problem.InvalidBody(fmt.Sprintf("%s holds %.80q, which no resource has as its id", member, id)).In(member)
+	}
+	return v1alpha1.ResourceName(id), nil
+}
+
+func idsOf(given []string) ([]v1alpha1.ResourceName, error) {
+	ids := make([]v1alpha1.ResourceName, 0, len(given))
+	for _, id := range given {
+		name, err := nameIn("ids", id)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(ids, name) {
+			ids = append(ids, name)
+		}
+	}
+	return ids, nil
+}
+
+// selectionOf reads filters, which are those of the list of findings.
+func selectionOf(given openapi.Parameters) (*v1alpha1.FindingSelection, error) {
+	filter, err := findingFilter(given)
+	if err != nil {
+		return nil, inBody(memberFilters, err)
+	}
+	s := &v1alpha1.FindingSelection{
+		State:      only[v1alpha1.FindingState](filter.Status),
+		UserStatus: only[v1alpha1.UserStatus](filter.UserStatus),
+		Severity:   only[v1alpha1.Level](filter.Severity),
+		Category:   only[v1alpha1.FindingCategory](filter.Category),
+		Class:      filter.Class,
+		Tool:       given.Get("tool"), Rule: given.Get("rule"), Owner: given.Get("owner"),
+		Vulnerability: given.Get("vulnerability"), Package: given.Get("package"),
+		CreatedSince: timeOf(filter.Created.Since), CreatedUntil: timeOf(filter.Created.Until),
+		UpdatedSince: timeOf(filter.Updated.Since), UpdatedUntil: timeOf(filter.Updated.Until),
+		Stale: filter.Stale, Suppressed: filter.Suppressed,
+	}
+	if len(filter.Words) > 0 { // white space alone asks for nothing
+		s.Text = given.Get("text")
+	}
+	if filter.MinScore != nil {
+		s.MinScore = strconv.FormatFloat(float64(*filter.MinScore)/10, 'f', 1, 64)
+	}
+	for name, to := range map[string]*v1alpha1.ResourceName{"repo_id": &s.Repository, "project_id": &s.Project} {
+		if id, there := given.Lookup(name); there {
+			if *to, err = nameIn(memberFilters+"."+name, id); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if !slices.ContainsFunc(findingFilters, func(name string) bool {
+		_, there := given.Lookup(name)
+		return there && (name != "text" || s.Text != "")
+	}) {
+		return nil, problem.InvalidBody("filters needs at least one filter").In(memberFilters).Coded(openapi.CodeMissing)
+	}
+	return s, nil
+}
+
+// only is a filter of one value.
+func only[T ~string](value *string) []T {
+	if value == nil {
+		return nil
+	}
+	return []T{T(*value)}
+}
+
+// timeOf is a bound as it is stored, in whole seconds. What is shown, and so compared, has whole seconds too: then a
+// fraction is as good as the next second.
+func timeOf(at *time.Time) *v1alpha1.Time {
+	if at == nil {
+		return nil
+	}
+	whole := at.UTC().Truncate(time.Second)
+	if whole.Before(*at) {
+		whole = whole.Add(time.Second)
+	}
+	bound := v1alpha1.NewTime(whole)
+	return &bound
+}
+
+// inBody is the problem of a query for an object in the body.
+func inBody(object string, err error) error {
+	var p *problem.Problem
+	if !errors.As(err, &p) {
+		return err
+	}
+	return problem.InvalidBody(object + "." + p.Detail).In(object + "." + p.Field)
+}
+
+// decisionOf reads what an operation decides.
+func decisionOf(given *openapi.GivenTriage) (*v1alpha1.OperationDecision, error) {
+	set := &v1alpha1.OperationDecision{Comments: given.Comments}
+	if given.UserStatus == nil && given.Comments == nil {
+		return nil, problem.InvalidBody("at least one of set.user_status, set.comments is required").
+			In("set.user_status").Coded(openapi.CodeMissing)
+	}
+	if given.UserStatus != nil {
+		set.UserStatus = v1alpha1.UserStatus(*given.UserStatus)
+	}
+	decides := set.UserStatus != "" && set.UserStatus != v1alpha1.UserStatusOpen
+	const belongs = " belongs to a decision: set.user_status must be active or muted"
+	if given.Reason != nil {
+		if set.Reason = v1alpha1.DecisionReason(*given.Reason); !decides {
+			return nil, problem.InvalidBody("set.reason" + belongs).In("set.reason")
+		}
+	}
+	if given.ExpiresAt == nil {
+		return set, nil
+	}
+	end, err := endOf(*given.ExpiresAt)
+	if err == nil && !decides {
+		err = problem.InvalidBody("expires_at" + belongs).In(memberExpiresAt)
+	}
+	set.ExpiresAt = &end
+	if err != nil {
+		return nil, inBody(memberSet, err)
+	}
+	return set, nil
+}

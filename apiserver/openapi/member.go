@@ -1,0 +1,119 @@
+package openapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/appsec-dev/findings-operator/apiserver/strictjson"
+)
+
+// member is the schema of a member of a body: a text, true or false, a list of texts, or an object.
+type member struct {
+	scalar
+	// object is nil for whatever else.
+	object *bodySchema
+	// least and most are how many texts a list has; most is 0 for whatever is no list.
+	least, most int
+}
+
+func newMember(ref *openapi3.SchemaRef) (m member, err error) {
+	schema := ref.Value
+	switch {
+	case schema.Type.Is(openapi3.TypeObject):
+		m.object, err = newBodySchema(ref)
+		return m, err
+	case schema.Type.Is(openapi3.TypeArray):
+		if schema.MaxItems == nil || schema.UniqueItems {
+			return m, errors.New("a list needs a bound, and no other keyword")
+		}
+		m.least, m.most = int(schema.MinItems), int(*schema.MaxItems) //nolint:gosec // a document of our own
+		ref = schema.Items
+	}
+	m.scalar, err = newScalar(ref)
+	if err == nil && (m.integer || schema.Type.Is(openapi3.TypeNumber) || m.boolean && m.most > 0) {
+		err = errors.New("only texts, true and false are supported in bodies")
+	}
+	return m, err
+}
+
+// read reads the members of an object of a body; within is the path to it.
+func (s *bodySchema) read(within string, given map[string]json.RawMessage) (map[string]any, error) {
+	if s.strict {
+		for _, name := range sortedNames(given) {
+			if _, described := s.members[name]; !described {
+				return nil, invalid("", CodeInvalid, "there is no member %s: the members are %s%s",
+					strconv.Quote(within+cut(name)), within, strings.Join(sortedNames(s.members), ", "+within))
+			}
+		}
+	}
+	values := make(map[string]any, len(s.members))
+	for _, name := range sortedNames(s.members) {
+		raw, there := given[name]
+		if !there || string(raw) == `""` && (s.emptyIsAbsent || s.isOptionalID(name)) {
+			continue
+		}
+		value, err := s.members[name].value(within+name, raw)
+		if err != nil {
+			return nil, err
+		}
+		values[name] = value
+	}
+	return values, s.checkPresence(within, values)
+}
+
+// value reads a member; path names it. The error is an InvalidError.
+func (m member) value(path string, raw json.RawMessage) (any, error) {
+	switch {
+	case m.object != nil:
+		var given map[string]json.RawMessage
+		if json.Unmarshal(raw, &given) != nil || given == nil {
+			return nil, invalid(path, CodeInvalid, "%s must be an object", path)
+		}
+		return m.object.read(path+".", given)
+	case m.most > 0:
+		return m.list(path, raw)
+	case m.boolean:
+		if text := string(raw); text != "true" && text != "false" {
+			return nil, invalid(path, CodeInvalid, "%s must be a %s", path, m.sort())
+		}
+		return string(raw) == "true", nil
+	default:
+		return m.text(path, path, raw)
+	}
+}
+
+func (m member) list(path string, raw json.RawMessage) (any, error) {
+	var given []json.RawMessage
+	if json.Unmarshal(raw, &given) != nil || given == nil {
+		return nil, invalid(path, CodeInvalid, "%s must be an array", path)
+	}
+	if len(given) < m.least || len(given) > m.most {
+		return nil, invalid(path, CodeInvalid, "%s must have %d to %d items", path, m.least, m.most)
+	}
+	values := make([]string, len(given))
+	for i, item := range given {
+		var err error
+		if values[i], err = m.text(path, fmt.Sprintf("%s[%d]", path, i), item); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+// text reads a text; field is the member, and name what the error calls it.
+func (m member) text(field, name string, raw json.RawMessage) (string, error) {
+	value, ok := strictjson.String(raw)
+	if !ok {
+		return "", invalid(field, CodeInvalid, "%s must be a %s", name, m.sort())
+	}
+	value, err := m.read(name, value)
+	if err != nil {
+		return "", invalid(field, CodeInvalid, "%v", err)
+	}
+	return value, nil
+}

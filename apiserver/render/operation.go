@@ -1,0 +1,115 @@
+package render
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+)
+
+// TriageOperationJSON renders an operation. The same operation always gives the same bytes.
+func TriageOperationJSON(o *v1alpha1.TriageOperation) ([]byte, error) {
+	spec, status := &o.Spec, &o.Status
+	selection := valueOf(spec.Select)
+	content, err := encode(&openapi.TriageOperation{
+		Id:          o.Name,
+		Phase:       OperationPhase(o),
+		Set:         decisionOf(spec.Set),
+		Filters:     OperationFilters(&selection),
+		Ids:         convert(selection.IDs, textOf),
+		Undo:        string(spec.Undo),
+		Commit:      spec.Commit,
+		CreatedBy:   spec.By,
+		CommittedBy: spec.CommittedBy,
+		CreatedAt:   second(o.CreationTimestamp.Time),
+		CompletedAt: optionalSecond(status.CompletedAt),
+		Matched:     status.Matched, WouldChange: status.WouldChange, NotUndoable: status.NotUndoable,
+		Decided: convert(status.Decided, func(d v1alpha1.OperationDecider) openapi.TriageOperationDecider {
+			return openapi.TriageOperationDecider{By: d.By, Count: d.Count}
+		}),
+		Samples: convert(status.Samples, textOf),
+		Changed: status.Changed, Unchanged: status.Unchanged, Conflicted: status.Conflicted, Failed: status.Failed,
+		Conflicts: convert(status.Conflicts, exampleOf), Failures: convert(status.Failures, exampleOf),
+		Detail: OperationDetail(o),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode triage operation %s: %w", o.Name, err)
+	}
+	return content, nil
+}
+
+// OperationPhase is the phase that is shown of an operation: one that no controller has seen yet is selecting.
+func OperationPhase(o *v1alpha1.TriageOperation) openapi.TriageOperationPhase {
+	if o.Status.Phase == "" {
+		return openapi.TriageOperationPhaseSelecting
+	}
+	return openapi.TriageOperationPhase(strings.ToLower(string(o.Status.Phase)))
+}
+
+// OperationDetail says why an operation failed; "" if it did not.
+func OperationDetail(o *v1alpha1.TriageOperation) string {
+	if stalled := v1alpha1.FindCondition(o.Status.Conditions, v1alpha1.ConditionStalled); stalled != nil {
+		return stalled.Message
+	}
+	return ""
+}
+
+func decisionOf(set *v1alpha1.OperationDecision) openapi.TriageOperationDecision {
+	d := valueOf(set)
+	return openapi.TriageOperationDecision{
+		UserStatus: word[openapi.TriageOperationDecisionUserStatus](d.UserStatus),
+		Reason:     word[openapi.DecisionReason](d.Reason),
+		Comments:   valueOf(d.Comments),
+		ExpiresAt:  optionalSecond(d.ExpiresAt),
+	}
+}
+
+func exampleOf(e v1alpha1.OperationExample) openapi.TriageOperationExample {
+	return openapi.TriageOperationExample{FindingId: string(e.Finding), Message: e.Message}
+}
+
+func textOf[T ~string](value T) string { return string(value) }
+
+// OperationFilters are the filters of a selection as the query of a list has them. A filter of several values, which
+// kubectl alone can give, has commas between them.
+func OperationFilters(s *v1alpha1.FindingSelection) map[string]string {
+	filters := map[string]string{}
+	give := func(name, value string) {
+		if value != "" {
+			filters[name] = value
+		}
+	}
+	give("status", listed(s.State))
+	give("user_status", listed(s.UserStatus))
+	give("severity", listed(s.Severity))
+	give("repo_id", string(s.Repository))
+	give("project_id", string(s.Project))
+	give("tool", s.Tool)
+	give("rule", s.Rule)
+	give("vulnerability", s.Vulnerability)
+	give("package", s.Package)
+	give("owner", s.Owner)
+	give("category", listed(s.Category))
+	give("created_since", OptionalTimestamp(s.CreatedSince))
+	give("created_until", OptionalTimestamp(s.CreatedUntil))
+	give("updated_since", OptionalTimestamp(s.UpdatedSince))
+	give("updated_until", OptionalTimestamp(s.UpdatedUntil))
+	give("min_score", s.MinScore)
+	give("text", s.Text)
+	give("file", s.File)
+	give("label_selector", s.LabelSelector)
+	give("field_selector", s.FieldSelector)
+	if s.Class != nil { // which may ask for those without one
+		filters["class"] = *s.Class
+	}
+	for name, asked := range map[string]*bool{"stale": s.Stale, "suppressed": s.Suppressed} {
+		if asked != nil {
+			filters[name] = strconv.FormatBool(*asked)
+		}
+	}
+	return filters
+}
+
+func listed[T ~string](values []T) string { return strings.Join(convert(values, textOf), ",") }

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
+)
+
+// mostPreviewed is how many objects a preview shows.
+const mostPreviewed = 20
+
+// foresee puts into the summary what the operation would do about each finding, and shows the first that change.
+func (w *operating) foresee(ctx context.Context) error {
+	var rows []row
+	look := func(entry *rules.Entry, f *v1alpha1.Finding) {
+		step := rules.Plan(w.operation, entry, f)
+		w.summary.add(f.Name, step.Outcome, step.Why)
+		if step.Outcome == rules.Changed && len(rows) < mostPreviewed {
+			rows = append(rows, w.foreseen(entry, f))
+		}
+	}
+	var err error
+	if w.undo != "" {
+		err = w.lookAtUndone(ctx, look)
+	} else {
+		err = w.lookAtMatching(ctx, look)
+	}
+	if err != nil || w.quiet {
+		return err
+	}
+	return w.show(rows)
+}
+
+// lookAtMatching reads the findings in pages, as a list does: the set holds names and decisions alone.
+func (w *operating) lookAtMatching(ctx context.Context, look func(*rules.Entry, *v1alpha1.Finding)) error {
+	var names []string
+	set := map[string]*rules.Entry{}
+	err := w.eachEntry(ctx, func(entry *rules.Entry, _ rules.Outcome) error {
+		names = append(names, string(entry.Finding))
+		set[string(entry.Finding)] = entry
+		return nil
+	})
+	if err != nil || len(set) == 0 {
+		return err
+	}
+	options, err := w.filter.options(w.session.namespace)
+	if err != nil {
+		return err
+	}
+	_, err = w.session.eachPage(ctx, "Finding", 0, options, func(items []unstructured.Unstructured) error {
+		for _, item := range items {
+			entry := set[item.GetName()]
+			if entry == nil {
+				continue
+			}
+			f, err := decode[v1alpha1.Finding](item)
+			if err != nil {
+				return fmt.Errorf("read finding %s: %w", item.GetName(), err)
+			}
+			look(entry, &f)
+			delete(set, f.Name)
+		}
+		return nil
+	})
+	for _, name := range names {
+		if err == nil && set[name] != nil {
+			w.summary.add(name, rules.Failed, "it was changed or removed in the meantime")
+		}
+	}
+	return w.session.explain(err, need{what: "list findings", role: roleViewer})
+}
+
+// lookAtUndone goes by what the set holds, and reads the findings that are shown.
+func (w *operating) lookAtUndone(ctx context.Context, look func(*rules.Entry, *v1alpha1.Finding)) error {
+	shown := 0
+	return w.eachEntry(ctx, func(entry *rules.Entry, _ rules.Outcome) error {
+		f := &v1alpha1.Finding{}
+		f.Name = string(entry.Finding)
+		if entry.Before != nil {
+			f.Spec.Triage = *entry.Before
+		}
+		if entry.Digest != "" && shown < mostPreviewed {
+			shown++
+			if err := client.IgnoreNotFound(w.session.get(ctx, f.Name, f)); err != nil {
+				return w.session.explain(err, need{what: "read findings", role: roleViewer})
+			}
+		}
+		look(entry, f)
+		return nil
+	})
+}
+
+// foreseen is the row of a finding that changes.
+func (w *operating) foreseen(entry *rules.Entry, f *v1alpha1.Finding) row {
+	is := verdictOf(f)
+	becomes := w.decision.becomes(is)
+	if entry.Set != nil {
+		if becomes = string(entry.Set.UserStatus); entry.Set.UserStatus == is.Triage.UserStatus {
+			becomes += ", otherwise"
+		}
+	}
+	return row{
+		f.Name, string(f.Spec.Details.Severity), is.String(), becomes,
+		shortened(f.Spec.Details.Title, titleLength), string(f.Spec.ProjectRef.Name),
+	}
+}
+
+// show prints the findings that change, how many more there are, and whose decisions are concerned.
+func (w *operating) show(rows []row) error {
+	to, status := w.streams.ErrOut, &w.operation.Status
+	if len(rows) > 0 {
+		columns := []column{{name: "Name"}, {name: "Severity"}, {name: "Triage"}, {name: "Becomes"}, {name: "Title"},
+			{name: "Project"}}
+		if err := printTable(to, columns, rows, printers.PrintOptions{}); err != nil {
+			return err
+		}
+	}
+	if more := int(status.WouldChange) - len(rows); more > 0 {
+		fmt.Fprintf(to, "... and %d more\n", more)
+	}
+	var deciders []string
+	for _, d := range status.Decided {
+		if d.By != rules.Author(w.undo) {
+			deciders = append(deciders, fmt.Sprintf("%s (%d)", printable(orElse(d.By, "somebody")), d.Count))
+		}
+	}
+	if len(deciders) > 0 {
+		fmt.Fprintf(to, "decided about already: by %s\n", strings.Join(deciders, ", "))
+	}
+	if left := len(w.summary.Failed); left > 0 && w.undo != "" {
+		fmt.Fprintf(to, "%d are left as they are: somebody has decided about them since, or they are gone\n", left)
+	}
+	if status.NotUndoable > 0 {
+		fmt.Fprintf(to, "an undo would leave %d as they become: their comments are longer than an operation keeps\n",
+			status.NotUndoable)
+	}
+	return nil
+}

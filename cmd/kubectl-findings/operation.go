@@ -1,0 +1,285 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
+)
+
+const (
+	// nameLetters tell operations that do the same apart.
+	nameLetters = 6
+	// untilNoticed is how soon a controller that runs takes up an operation.
+	untilNoticed = time.Minute
+)
+
+var errNotNoticed = fmt.Errorf("no controller has taken it up in %s: check whether findings-operator runs", untilNoticed)
+
+// operating takes a TriageOperation from the preview to its end.
+type operating struct {
+	*triageOptions
+	session   *session
+	decision  decision
+	operation *v1alpha1.TriageOperation
+	summary   *bulkSummary
+}
+
+func (w *operating) run(ctx context.Context) error {
+	if err := w.make(ctx); err != nil {
+		return err
+	}
+	agreed, err := w.propose(ctx)
+	if !agreed {
+		if err != nil && ctx.Err() != nil {
+			err = errInterrupted
+		}
+		return errors.Join(err, w.discard(ctx))
+	}
+	if err := w.commit(ctx); err != nil {
+		return fmt.Errorf("operation %s is not known to be committed: %w", w.operation.Name, err)
+	}
+	if err := w.finish(ctx); err != nil {
+		return err
+	}
+	return w.report(ctx)
+}
+
+// make creates the operation, not committed.
+func (w *operating) make(ctx context.Context) error {
+	w.operation = &v1alpha1.TriageOperation{}
+	verb := "undo"
+	if w.undo != "" {
+		w.summary.Action = "given back"
+		w.operation.Spec.Undo = v1alpha1.ResourceName(w.undo)
+		if err := w.session.get(ctx, w.undo, &v1alpha1.TriageOperation{}); err != nil {
+			return w.session.notFound(ctx, err, w.need(w.undo))
+		}
+	} else {
+		w.summary.Action, verb = w.decision.past(), w.decision.verb()
+		w.operation.Spec.Select, w.operation.Spec.Set = &w.filter.asked, w.decision.set()
+	}
+	w.operation.Namespace, w.operation.Name = w.session.namespace, verb+"-"+rand.String(nameLetters)
+	return w.create(ctx)
+}
+
+func (w *operating) create(ctx context.Context) error {
+	tried := false
+	err := patiently(ctx, func() error {
+		err := w.session.create(ctx, w.operation)
+		if tried && apierrors.IsAlreadyExists(err) {
+			return nil // an earlier try, of which no answer came
+		}
+		tried = true
+		return err
+	})
+	if apierrors.IsNotFound(err) && !unknownKind(err) {
+		return errors.Join(w.session.checkPlace(ctx), err)
+	}
+	return w.session.explain(err, w.need(""))
+}
+
+func (w *operating) need(name string) need {
+	return need{what: "triage findings", role: roleTriager, kind: kindOperation, name: name}
+}
+
+// discard removes an operation that was not committed.
+func (w *operating) discard(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	err := patiently(ctx, func() error { return client.IgnoreNotFound(w.session.client.Delete(ctx, w.operation)) })
+	if err != nil {
+		return fmt.Errorf("the operation %s stays, not committed: %w", w.operation.Name, err)
+	}
+	return nil
+}
+
+func (w *operating) commit(ctx context.Context, options ...client.PatchOption) error {
+	committed := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"commit":true}}`))
+	err := patiently(ctx, func() error {
+		return w.session.patch(ctx, w.operation.DeepCopy(), committed, options...)
+	})
+	return w.session.explain(err, w.need(""))
+}
+
+// await waits until the operation is in one of the phases. It fails with the operation.
+func (w *operating) await(ctx context.Context, seen func(), phases ...v1alpha1.OperationPhase) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	unnoticed := time.AfterFunc(untilNoticed, func() { cancel(errNotNoticed) })
+	defer unnoticed.Stop()
+	err := patiently(ctx, func() error {
+		return w.session.await(ctx, w.operation, &v1alpha1.TriageOperationList{}, func() (bool, error) {
+			phase := w.operation.Status.Phase
+			if phase != "" {
+				unnoticed.Stop()
+			}
+			seen()
+			for _, wanted := range phases {
+				if phase == wanted {
+					return true, nil
+				}
+			}
+			if phase != v1alpha1.OperationFailed {
+				return false, nil
+			}
+			return false, errors.New(whyFailed(w.operation))
+		})
+	})
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
+	}
+	if err != nil {
+		return fmt.Errorf("operation %s: %w", w.operation.Name, err)
+	}
+	return nil
+}
+
+func whyFailed(operation *v1alpha1.TriageOperation) string {
+	if c := v1alpha1.FindCondition(operation.Status.Conditions, v1alpha1.ConditionStalled); c != nil {
+		return c.Message
+	}
+	return "it has failed"
+}
+
+// propose shows what the operation would do and asks for leave to do it; where nothing is to be done after that, it
+// prints the summary.
+func (w *operating) propose(ctx context.Context) (agreed bool, err error) {
+	if err := w.await(ctx, func() {}, v1alpha1.OperationPreview); err != nil {
+		return false, err
+	}
+	status := &w.operation.Status
+	over := w.dryRun != dryRunNone || status.WouldChange == 0
+	if over || !w.quiet {
+		if err := w.foresee(ctx); err != nil {
+			return false, err
+		}
+	}
+	if w.dryRun == dryRunServer {
+		if err := w.commit(ctx, client.DryRunAll); err != nil {
+			return false, err
+		}
+	}
+	if over {
+		if len(w.summary.Done)+len(w.summary.Unchanged)+len(w.summary.Failed) == 0 {
+			err = w.session.checkPlace(ctx)
+		}
+		return false, errors.Join(err, w.conclude())
+	}
+	agreed, err = confirm(ctx, w.streams, w.yes, fmt.Sprintf("%s %d findings in namespace %s", w.imperative(),
+		status.WouldChange, w.session.namespace))
+	if !agreed && err == nil {
+		fmt.Fprintln(w.streams.ErrOut, "nothing was written")
+	}
+	return agreed, err
+}
+
+func (w *operating) imperative() string {
+	if w.undo != "" {
+		return "undo " + w.undo + " for"
+	}
+	return w.decision.imperative()
+}
+
+// finish waits until the operation has worked through its findings.
+func (w *operating) finish(ctx context.Context) error {
+	progress := newProgress(w.streams.ErrOut, w.quiet, "findings")
+	err := w.await(ctx, func() {
+		s := &w.operation.Status
+		progress.at(int(s.Changed+s.Unchanged+s.Conflicted+s.Failed), int(s.Matched))
+	}, v1alpha1.OperationCompleted)
+	progress.finish()
+	if ctx.Err() != nil && err != nil {
+		return fmt.Errorf("interrupted: operation %s goes on in the cluster; see how far it is with: "+
+			"kubectl get triageoperation %s -n %s", w.operation.Name, w.operation.Name, w.session.namespace)
+	}
+	return err
+}
+
+// report prints what came of the findings.
+func (w *operating) report(ctx context.Context) error {
+	reasons := map[string]string{}
+	for _, list := range [][]v1alpha1.OperationExample{w.operation.Status.Conflicts, w.operation.Status.Failures} {
+		for _, example := range list {
+			reasons[string(example.Finding)] = example.Message
+		}
+	}
+	*w.summary = bulkSummary{ // what was foreseen is over
+		Action: w.summary.Action, Namespace: w.summary.Namespace, Operation: w.operation.Name,
+		what: w.summary.what, resource: w.summary.resource,
+	}
+	err := w.eachEntry(ctx, func(entry *rules.Entry, outcome rules.Outcome) error {
+		w.summary.add(string(entry.Finding), outcome, reasons[string(entry.Finding)])
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("operation %s is completed, but its parts cannot be read: %w", w.operation.Name, err)
+	}
+	return w.conclude()
+}
+
+// eachEntry visits the findings of the operation's set, in the order of their names.
+func (w *operating) eachEntry(ctx context.Context, visit func(*rules.Entry, rules.Outcome) error) error {
+	for i := range int(w.operation.Status.Parts) {
+		part := &v1alpha1.TriageOperationPart{}
+		err := patiently(ctx, func() error { return w.session.get(ctx, rules.PartName(w.operation.Name, i), part) })
+		if err != nil {
+			return err
+		}
+		entries, err := rules.Decode(part)
+		if err != nil {
+			return err
+		}
+		for j := range entries {
+			outcome := rules.Outcome(0)
+			if j < len(part.Spec.Outcomes) {
+				outcome = rules.Outcome(part.Spec.Outcomes[j])
+			}
+			if err := visit(&entries[j], outcome); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Reasons for what the operation's status has no room for.
+const (
+	whyConflicted = "somebody decided about it in the meantime"
+	whyLeft       = "it could not be changed"
+)
+
+// add counts a finding by its outcome.
+func (s *bulkSummary) add(name string, outcome rules.Outcome, why string) {
+	switch outcome {
+	case rules.Changed:
+		s.Done = append(s.Done, name)
+	case rules.Unchanged:
+		s.Unchanged = append(s.Unchanged, name)
+	case rules.Conflicted:
+		s.Failed = append(s.Failed, failure{name, orElse(why, whyConflicted)})
+	default:
+		s.Failed = append(s.Failed, failure{name, orElse(why, whyLeft)})
+	}
+}
+
+func orElse(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// conclude tells what came of the command; the error is why it has failed as a whole.
+func (w *operating) conclude() error {
+	summary := w.summary
+	return errors.Join(summary.print(w.streams.Out, w.output), summary.err())
+}

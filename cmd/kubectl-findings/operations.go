@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+const operationsLong = `List an organization's triage operations, the latest first: what each one does, how far it is,
+what came of its findings, and who made it. "kubectl findings triage --undo NAME" undoes one.`
+
+const operationsExample = `  # What was decided about many findings at once
+  kubectl findings operations
+
+  # Which of them were undone, or are to be
+  kubectl findings operations -o wide`
+
+func newOperationsCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	output := newOutput()
+	cmd := &cobra.Command{
+		Use:     "operations",
+		Aliases: []string{"ops"},
+		Short:   "List triage operations",
+		Long:    operationsLong,
+		Example: operationsExample,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return listOperations(cmd.Context(), kubeconfig, streams, output)
+		},
+	}
+	output.addFlags(cmd)
+	return cmd
+}
+
+func listOperations(ctx context.Context, kubeconfig *connectionFlags, streams genericiooptions.IOStreams,
+	output *output) error {
+	if err := output.check(); err != nil {
+		return err
+	}
+	session, err := kubeconfig.open()
+	if err != nil {
+		return err
+	}
+	items, err := session.all(ctx, need{what: "list triage operations", role: roleViewer, kind: kindOperation})
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(items, func(a, b unstructured.Unstructured) int {
+		return b.GetCreationTimestamp().Compare(a.GetCreationTimestamp().Time)
+	})
+	if !output.tables() {
+		return output.objects(streams.Out, items)
+	}
+	if len(items) == 0 {
+		fmt.Fprintf(streams.ErrOut, "there are no triage operations in %s\n", place(session.namespace))
+		return nil
+	}
+	var rows []row
+	for _, item := range items {
+		operation, err := decode[v1alpha1.TriageOperation](item)
+		if err != nil {
+			return errors.Join(fmt.Errorf("read triage operation %s", item.GetName()), err)
+		}
+		rows = append(rows, operationRow(&operation, time.Now()))
+	}
+	return output.table(streams.Out, operationColumns, rows)
+}
+
+var operationColumns = []column{
+	{name: "Name"}, {name: "Does"}, {name: "Phase"}, {name: "Matched"}, {name: "Changed"}, {name: "Unchanged"},
+	{name: "Conflicted"}, {name: "Failed"}, {name: "By"}, {name: "Age"},
+	{"Would Change", true}, {"Reason", true}, {"Committed By", true}, {"Comments", true},
+}
+
+func operationRow(o *v1alpha1.TriageOperation, now time.Time) row {
+	s := &o.Status
+	number := func(n int32) string { return strconv.Itoa(int(n)) }
+	reason, comments := "", ""
+	if set := o.Spec.Set; set != nil {
+		reason = string(set.Reason)
+		if set.Comments != nil {
+			comments = shortened(*set.Comments, titleLength)
+		}
+	}
+	return row{
+		o.Name, does(o), string(s.Phase), number(s.Matched), number(s.Changed), number(s.Unchanged), number(s.Conflicted),
+		number(s.Failed), o.Spec.By, ago(&v1alpha1.Time{Time: o.CreationTimestamp.Time}, now),
+		number(s.WouldChange), reason, o.Spec.CommittedBy, comments,
+	}
+}
+
+// does says what an operation is for, in the words of the flags of triage.
+func does(o *v1alpha1.TriageOperation) string {
+	switch {
+	case o.Spec.Undo != "":
+		return "undo " + string(o.Spec.Undo)
+	case o.Spec.Set == nil:
+		return ""
+	}
+	return verbs[o.Spec.Set.UserStatus]
+}
+
+// operationDescription is shown beside a name that is completed.
+func operationDescription(operation unstructured.Unstructured) string {
+	o, err := decode[v1alpha1.TriageOperation](operation)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s, %s, %d changed", does(&o), o.Status.Phase, o.Status.Changed))
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+const policyLong = `Work on triage policies before they decide about findings.`
+
+const policyTestLong = `Compare triage policies in files with the cluster: what each would decide if it were applied.
+
+All policies of the files are evaluated together, as if they were in force, with the policies that are in
+force in the namespace, over its findings that are not closed. They take the place of those of the same
+name. For each policy it prints how many findings match and what comes of them, and which findings the
+policy gains and loses against the version in the cluster. Nothing is written; with the right to
+write policies, the API server is asked as well whether it accepts them, as a dry run. A policy with
+mode Preview is tested as if its mode were Apply.
+
+The exit status is 0 if the comparison was made, 1 if it was not (an expression that does not compile, a
+manifest that is refused, no connection), and 3 if it was made and --fail-on says that a policy fails:
+
+  gains, gains=N    it gains findings, or more than N
+  losses, losses=N  it loses findings, or more than N
+  changes, changes=N
+                    what it decides changes for findings, or for more than N: gained, lost, or decided otherwise
+  failures, failures=N
+                    the expression fails for findings, or for more than N
+  stopped           it could not come into force: more findings match than spec.maxFindings, 100 other
+                    policies are in force, or spec.validUntil has come
+  inert             it decides about no finding: none matches, or other policies or people decide about all`
+
+const policyTestExample = `  # What would this policy change?
+  kubectl findings policy test -f mute-tests.yaml -n org-acme
+
+  # All policies of a folder, with every finding that is gained or lost
+  kubectl findings policy test -f policies/ --organization acme -o json
+
+  # From another program
+  kustomize build decisions/ | kubectl findings policy test -f -
+
+  # In CI: exit status 3 if a policy reopens a finding, takes on more than 50, or could not come into force
+  kubectl findings policy test -f policies/ -n org-acme --fail-on losses,gains=50,stopped`
+
+func newPolicyCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "policy",
+		Aliases: []string{"policies"},
+		Short:   "Test triage policies before they are applied",
+		Long:    policyLong,
+		Example: policyTestExample,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newPolicyTestCommand(kubeconfig, streams))
+	return cmd
+}
+
+type policyTestOptions struct {
+	streams    genericiooptions.IOStreams
+	kubeconfig *connectionFlags
+	files      genericclioptions.FileNameFlags
+	failOn     []string
+	output     string
+	now        func() time.Time
+}
+
+func newPolicyTestCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &policyTestOptions{streams: streams, kubeconfig: kubeconfig, now: time.Now}
+	cmd := &cobra.Command{
+		Use:               "test -f FILE...",
+		Short:             "Compare triage policies in files with the cluster",
+		Long:              policyTestLong,
+		Example:           policyTestExample,
+		Args:              cobra.NoArgs,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	var kustomize string
+	var recursive bool
+	o.files = genericclioptions.FileNameFlags{
+		Usage:     "file, folder or URL with the policies, or - for standard input (can be repeated)",
+		Filenames: &[]string{}, Kustomize: &kustomize, Recursive: &recursive,
+	}
+	o.files.AddFlags(cmd.Flags())
+	cmd.Flags().StringSliceVar(&o.failOn, "fail-on", nil,
+		"exit with status 3 on "+alternatives(gateWords())+" (can be repeated; most take a bound, as gains=50)")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "",
+		"format of the comparison: json or yaml, which list every finding; default: text")
+	completeWords(cmd, "fail-on", gateWords())
+	completeWords(cmd, "output", []string{outputJSON, outputYAML})
+	return cmd
+}
+
+func (o *policyTestOptions) run(ctx context.Context) error {
+	gate, err := parsePolicyGate(o.failOn)
+	if err := errors.Join(err, checkOutput(o.output)); err != nil {
+		return err
+	}
+	files, err := o.read()
+	if err != nil {
+		return err
+	}
+	if err := compileAll(files); err != nil {
+		return err
+	}
+	session, err := o.kubeconfig.open()
+	if err != nil {
+		return err
+	}
+	result := &policyTestResult{}
+	for _, there := range byNamespace(files) {
+		session.namespace = there.namespace
+		reports, err := o.compare(ctx, session, there.policies)
+		if err != nil {
+			return err
+		}
+		result.Policies = append(result.Policies, reports...)
+	}
+	result.Gate = gate.judge(result.Policies)
+	return errors.Join(write(o.streams.Out, o.output, result, result.text), result.Gate.err())
+}
+
+// compare evaluates the policies, which are of the session's namespace, over its findings.
+func (o *policyTestOptions) compare(ctx context.Context, session *session, policies []*filedPolicy) ([]*policyReport,
+	error) {
+	world, err := readWorld(ctx, session)
+	if err != nil {
+		return nil, session.explain(err, need{what: "test policies", role: roleViewer})
+	}
+	if world.empty() {
+		if err := session.checkPlace(ctx); err != nil {
+			return nil, err
+		}
+	}
+	trials := newTrials(world, policies, o.now())
+	if err := errors.Join(trials.accepted(ctx, session)...); err != nil {
+		return nil, err
+	}
+	_, err = session.eachPage(ctx, "Finding", 0, inNamespace(session.namespace), trials.page)
+	if err != nil {
+		return nil, session.explain(err, need{what: "list findings", role: roleViewer})
+	}
+	return trials.reports(), nil
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
+)
+
+// filedPolicy is a policy as a file declares it.
+type filedPolicy struct {
+	*v1alpha1.TriagePolicy
+	// source is the file.
+	source string
+	// declared is the spec as the file has it.
+	declared any
+	program  *rules.Program
+}
+
+// read returns the policies of all files, each in its namespace.
+func (o *policyTestOptions) read() ([]*filedPolicy, error) {
+	options := o.files.ToOptions()
+	if err := options.RequireFilenameOrKustomize(); err != nil {
+		return nil, errors.New("which policies? Give files with -f, or a kustomization with -k")
+	}
+	infos, err := resource.NewLocalBuilder().Unstructured().Local().ContinueOnError().
+		FilenameParam(false, &options).Flatten().Do().Infos()
+	if err != nil {
+		return nil, err
+	}
+	var policies []*filedPolicy
+	var errs []error
+	for _, info := range infos {
+		object, is := info.Object.(*unstructured.Unstructured)
+		if kind := info.Object.GetObjectKind().GroupVersionKind(); !is || kind.GroupKind() != policyKind.GroupKind() {
+			continue // A folder in Git holds other kinds too.
+		}
+		policy, err := o.file(object, info.Source)
+		policies, errs = append(policies, policy), append(errs, err)
+	}
+	if passed := len(infos) - len(policies); passed > 0 {
+		fmt.Fprintf(o.streams.ErrOut, "passed over, because they are no TriagePolicies: %d\n", passed)
+	}
+	if len(policies) == 0 {
+		return nil, errors.New("the files contain no TriagePolicy")
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return policies, checkNamedOnce(policies)
+}
+
+var policyKind = v1alpha1.GroupVersion.WithKind("TriagePolicy")
+
+// file refuses members that the kind does not have: what is misspelt would be without effect.
+func (o *policyTestOptions) file(object *unstructured.Unstructured, source string) (*filedPolicy, error) {
+	policy := &filedPolicy{TriagePolicy: &v1alpha1.TriagePolicy{}, source: source, declared: object.Object["spec"]}
+	err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, policy.TriagePolicy, true)
+	if err != nil {
+		return nil, fmt.Errorf("%s: policy %s: %w", source, object.GetName(), err)
+	}
+	if policy.Name == "" {
+		return nil, fmt.Errorf("%s: a policy has no metadata.name", source)
+	}
+	namespace, err := o.kubeconfig.namespace()
+	if err != nil {
+		return nil, err
+	}
+	chosen := o.kubeconfig.organization != "" || *o.kubeconfig.Namespace != ""
+	if chosen && policy.Namespace != "" && policy.Namespace != namespace {
+		return nil, fmt.Errorf("%s: policy %s is of namespace %s, and the flags choose %s: omit one of them", source,
+			policy.Name, policy.Namespace, namespace)
+	}
+	policy.Namespace = cmp.Or(policy.Namespace, namespace)
+	return policy, nil
+}
+
+func checkNamedOnce(policies []*filedPolicy) error {
+	var errs []error
+	first := map[string]string{}
+	for _, policy := range policies {
+		key := policy.Namespace + "/" + policy.Name
+		if source, found := first[key]; found {
+			errs = append(errs, fmt.Errorf("policy %s is declared twice, in %s and in %s", policy.Name, source, policy.source))
+		}
+		first[key] = policy.source
+	}
+	return errors.Join(errs...)
+}
+
+// compileAll compiles every expression, and returns what is wrong with each.
+func compileAll(policies []*filedPolicy) error {
+	var errs []error
+	for _, policy := range policies {
+		program, err := rules.Compile(policy.Spec.Match)
+		if policy.program = program; err == nil {
+			continue
+		}
+		if wrong, at := rules.IsCompileError(err); at {
+			err = fmt.Errorf("%w%s", err, pointed(policy.Spec.Match, wrong.Line, wrong.Column))
+		}
+		errs = append(errs, fmt.Errorf("%s: spec.match of policy %s does not compile: %w", policy.source, policy.Name, err))
+	}
+	return errors.Join(errs...)
+}
+
+// pointedWidth is how much of a line is shown on either side of the place that is meant, in characters.
+const pointedWidth = 60
+
+// pointed is that line of an expression, with a caret below the column; both count from 1. "" where there is none.
+func pointed(expression string, line, column int) string {
+	lines := strings.Split(expression, "\n")
+	if line < 1 || line > len(lines) || column < 1 {
+		return ""
+	}
+	text := []rune(strings.TrimRight(lines[line-1], "\r"))
+	at := min(column-1, len(text))
+	from, to := max(0, at-pointedWidth), min(len(text), at+pointedWidth)
+	before := printable(string(text[from:at]))
+	caret := strings.Repeat(" ", utf8.RuneCountInString(before)) + "^"
+	return "\n  " + before + printable(string(text[at:to])) + "\n  " + caret
+}
+
+// placed are the policies of one namespace.
+type placed struct {
+	namespace string
+	policies  []*filedPolicy
+}
+
+func byNamespace(policies []*filedPolicy) (out []placed) {
+	slices.SortStableFunc(policies, func(a, b *filedPolicy) int { return cmp.Compare(a.Namespace, b.Namespace) })
+	for _, policy := range policies {
+		if len(out) == 0 || out[len(out)-1].namespace != policy.Namespace {
+			out = append(out, placed{namespace: policy.Namespace})
+		}
+		last := &out[len(out)-1]
+		last.policies = append(last.policies, policy)
+	}
+	return out
+}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
+)
+
+// policyTestResult is what the command prints.
+type policyTestResult struct {
+	Policies []*policyReport `json:"policies"`
+	// Gate is absent without --fail-on.
+	Gate *policyGateResult `json:"gate,omitempty"`
+}
+
+// policyReport compares one policy with the cluster. The counts are of findings that are not closed.
+type policyReport struct {
+	Namespace string `json:"namespace"`
+	Policy    string `json:"policy"`
+	// Source is the file.
+	Source   string                  `json:"source"`
+	Mode     v1alpha1.PolicyMode     `json:"mode"`
+	Priority int32                   `json:"priority"`
+	Set      v1alpha1.PolicyDecision `json:"set"`
+	Cluster  policyInCluster         `json:"cluster"`
+
+	// Findings is how many were looked at.
+	Findings   int                           `json:"findings"`
+	Matched    int                           `json:"matched"`
+	Applied    int                           `json:"applied"`
+	Shadowed   int                           `json:"shadowed"`
+	ShadowedBy map[v1alpha1.ResourceName]int `json:"shadowedBy,omitempty"`
+	Overridden int                           `json:"overridden"`
+	Agreed     int                           `json:"agreed"`
+	Failed     int                           `json:"failed"`
+	// Failure is one of the failures.
+	Failure     *v1alpha1.PolicyFailure `json:"failure,omitempty"`
+	MaxFindings int32                   `json:"maxFindings"`
+	// Stopped is the reason for which the policy could not come into force.
+	Stopped string   `json:"stopped,omitempty"`
+	Notes   []string `json:"notes,omitempty"`
+
+	Gained  []verdictChange `json:"gained"`
+	Lost    []verdictChange `json:"lost"`
+	Changed []verdictChange `json:"changed"`
+}
+
+// policyInCluster is the policy of the same name.
+type policyInCluster struct {
+	Exists     bool  `json:"exists"`
+	Generation int64 `json:"generation,omitempty"`
+	// InForce is the generation that decides; 0 where none does, for which Why is the reason.
+	InForce int64  `json:"inForce,omitempty"`
+	Why     string `json:"why,omitempty"`
+	// Applied is how many findings it decides about.
+	Applied int `json:"applied"`
+}
+
+// verdictChange is a finding about which other policies decide than before, or the same otherwise.
+type verdictChange struct {
+	Finding  string         `json:"finding"`
+	Severity v1alpha1.Level `json:"severity"`
+	Title    string         `json:"title"`
+	// Was and Becomes are absent where no policy decides.
+	Was     *policyVerdict `json:"was,omitempty"`
+	Becomes *policyVerdict `json:"becomes,omitempty"`
+}
+
+// policyVerdict is what a policy decides about a finding.
+type policyVerdict struct {
+	Policy     v1alpha1.ResourceName   `json:"policy"`
+	UserStatus v1alpha1.PolicyStatus   `json:"userStatus"`
+	Reason     v1alpha1.DecisionReason `json:"reason,omitempty"`
+	Comment    string                  `json:"comment,omitempty"`
+}
+
+func saidBy(v *v1alpha1.FindingVerdict) *policyVerdict {
+	if v == nil {
+		return nil
+	}
+	return &policyVerdict{v.Policy, v.UserStatus, v.Reason, v.Comment}
+}
+
+func (t *trials) newReport(trial *trial) *policyReport {
+	spec := &trial.filed.Spec
+	r := &policyReport{
+		Namespace: trial.filed.Namespace, Policy: trial.filed.Name, Source: trial.filed.source,
+		Mode: cmp.Or(spec.Mode, v1alpha1.PolicyPreview), Priority: spec.Priority, Set: spec.Set, MaxFindings: spec.Limit(),
+		Gained: []verdictChange{}, Lost: []verdictChange{}, Changed: []verdictChange{},
+	}
+	if there := t.world.policies[r.Policy]; there != nil {
+		r.Cluster = policyInCluster{Exists: true, Generation: there.Generation}
+		if in := there.Status.InForce; in != nil {
+			r.Cluster.InForce = in.Generation
+		}
+		if c := v1alpha1.FindCondition(there.Status.Conditions, v1alpha1.ConditionInForce); c != nil {
+			r.Cluster.Why = c.Reason
+		}
+		if there.Status.ObservedGeneration != there.Generation {
+			r.note("the controllers have not seen the version in the cluster yet: it is compared as it was before")
+		}
+	}
+	if r.Mode != v1alpha1.PolicyApply {
+		r.note("the file says mode Preview, which decides nothing: this is what mode Apply would do")
+		if r.Cluster.InForce != 0 {
+			r.note("to apply the file as it is would end what the policy decides in the cluster")
+		}
+	}
+	if rules.WindowOf(spec, t.now) == rules.NotYetValid {
+		r.note("spec.validFrom has not come: this is what the policy would do if it were valid now")
+	}
+	return r
+}
+
+func (r *policyReport) note(text string) { r.Notes = append(r.Notes, text) }
+
+// mostShown is how many findings of each kind the text lists; JSON and YAML have all.
+const mostShown = 20
+
+func (r *policyTestResult) text() []byte {
+	var b bytes.Buffer
+	for _, policy := range r.Policies {
+		policy.text(&b)
+	}
+	if r.Gate != nil {
+		fmt.Fprintf(&b, "gate %s %s\n", r.Gate.FailOn, map[bool]string{true: "passed", false: "failed"}[r.Gate.Passed])
+	}
+	return b.Bytes()
+}
+
+func (r *policyReport) text(b *bytes.Buffer) {
+	set := string(r.Set.UserStatus)
+	if r.Set.Reason != "" {
+		set += " (" + string(r.Set.Reason) + ")"
+	}
+	fmt.Fprintf(b, "%s in %s: %s, priority %d\n", r.Policy, r.Namespace, printable(set), r.Priority)
+	fmt.Fprintf(b, "  in the cluster: %s\n", r.Cluster.text())
+	fmt.Fprintf(b, "  matched %d of %d findings = %d applied + %d shadowed + %d overridden by people + %d decided alike by people; %d failed\n",
+		r.Matched, r.Findings, r.Applied, r.Shadowed, r.Overridden, r.Agreed, r.Failed)
+	for _, name := range slices.Sorted(maps.Keys(r.ShadowedBy)) {
+		fmt.Fprintf(b, "  shadowed by %s: %d\n", name, r.ShadowedBy[name])
+	}
+	if f := r.Failure; f != nil {
+		fmt.Fprintf(b, "  failed, and so not matched, for example %s: %s\n", f.Finding, printable(f.Message))
+	}
+	for _, note := range r.Notes {
+		fmt.Fprintf(b, "  note: %s\n", note)
+	}
+	if r.Stopped != "" {
+		fmt.Fprintf(b, "  WARNING: STOPPED (%s): %s\n", r.Stopped, r.stoppedBecause())
+	}
+	fmt.Fprintf(b, "  gained %d, lost %d, decided otherwise %d\n", len(r.Gained), len(r.Lost), len(r.Changed))
+	listChanges(b, "gained", r.Gained)
+	listChanges(b, "lost", r.Lost)
+	listChanges(b, "changed", r.Changed)
+}
+
+// stoppedBecause says why the policy could not come into force, and what that means for the figures.
+func (r *policyReport) stoppedBecause() string {
+	switch r.Stopped {
+	case v1alpha1.ReasonTooMany:
+		return fmt.Sprintf("%d findings match and maxFindings is %d, so it would not come into force; what follows is as if it did",
+			r.Matched, r.MaxFindings)
+	case v1alpha1.ReasonTooManyPolicies:
+		return fmt.Sprintf("%d other policies are in force, so it would not come into force; what follows is as if it did",
+			rules.MaxInForce)
+	default:
+		return "spec.validUntil has come, so it would decide about nothing"
+	}
+}
+
+func (c *policyInCluster) text() string {
+	switch {
+	case !c.Exists:
+		return "no policy of this name"
+	case c.InForce == 0:
+		return fmt.Sprintf("generation %d, not in force (%s)", c.Generation, cmp.Or(c.Why, "not seen yet"))
+	default:
+		return fmt.Sprintf("generation %d in force, %d applied", c.InForce, c.Applied)
+	}
+}
+
+// listChanges lists the first of the findings, as the summaries of imports list their changes.
+func listChanges(b *bytes.Buffer, action string, changes []verdictChange) {
+	for _, c := range changes[:min(len(changes), mostShown)] {
+		changeLine(b, action, c.Finding, c.Severity, shortened(c.Title, titleLength), c.Was.text()+" -> "+c.Becomes.text())
+	}
+	if more := len(changes) - mostShown; more > 0 {
+		fmt.Fprintf(b, "... and %d more %s: -o json lists all\n", more, action)
+	}
+}
+
+func (v *policyVerdict) text() string {
+	if v == nil {
+		return string(v1alpha1.UserStatusOpen)
+	}
+	return string(v.UserStatus) + " by " + string(v.Policy)
+}

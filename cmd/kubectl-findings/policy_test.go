@@ -1,0 +1,257 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+func TestThePlaceOfAMistakeIsPointedAt(t *testing.T) {
+	long := strings.Repeat("a", 100) + "!" + strings.Repeat("b", 100)
+	for reason, tc := range map[string]struct {
+		expression   string
+		line, column int
+		want         string
+	}{
+		"the second line":            {"a &&\nb.c", 2, 3, "\n  b.c\n    ^"},
+		"behind the end":             {"a &&", 1, 9, "\n  a &&\n      ^"},
+		"in a long line":             {long, 1, 101, "\n  " + long[40:160] + "\n  " + strings.Repeat(" ", 60) + "^"},
+		"after what is shown longer": {"'\x1b' + é", 1, 7, "\n  '\\x1b' + é\n           ^"},
+		"after a tab":                {"\tb", 1, 2, "\n   b\n   ^"},
+		"the whole":                  {"a", 0, 0, ""},
+		"a line that does not exist": {"a", 2, 1, ""},
+	} {
+		if diff := cmp.Diff(tc.want, pointed(tc.expression, tc.line, tc.column)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", reason, diff)
+		}
+	}
+}
+
+func TestTheGateOfPolicies(t *testing.T) {
+	some := make([]verdictChange, 3)
+	report := &policyReport{Policy: "p", Gained: some, Lost: some[:1], Changed: some[:2], Applied: 5}
+	stopped := &policyReport{Policy: "q", Stopped: v1alpha1.ReasonTooMany, Applied: 1, Failed: 4}
+	for failOn, want := range map[string]string{
+		"gains":             "p: findings gained: 3",
+		"gains=3":           "",
+		"gains=2,losses=1":  "p: findings gained: 3",
+		"Losses":            "p: findings lost: 1",
+		"changes=5":         "p: findings gained, lost or decided otherwise: 6",
+		"failures=3":        "q: findings for which the expression failed: 4",
+		"stopped,failures":  "q: it could not come into force; q: findings for which the expression failed: 4",
+		"inert":             "",
+		"inert,gains,gains": "p: findings gained: 3; p: findings gained: 3",
+	} {
+		gate, err := parsePolicyGate(strings.Split(failOn, ","))
+		if err != nil {
+			t.Errorf("%s: %v", failOn, err)
+			continue
+		}
+		result := gate.judge([]*policyReport{report, stopped})
+		if got := strings.Join(result.Because, "; "); got != want || result.Passed != (want == "") {
+			t.Errorf("--fail-on %s: %q, passed %t; want %q", failOn, got, result.Passed, want)
+		}
+		if err := result.err(); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("--fail-on %s ends with %v", failOn, err)
+		}
+	}
+	for given, says := range map[string]string{
+		"gain": "must be gains, losses", "gains=": "reads gains=50", "gains=-1": "from 0", "stopped=3": "stopped takes none",
+	} {
+		if _, err := parsePolicyGate([]string{given}); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("--fail-on %s: %v, want %q", given, err, says)
+		}
+	}
+	inert := &policyReport{Policy: "r", Matched: 9, Shadowed: 9}
+	gate, _ := parsePolicyGate([]string{"inert"})
+	if gate.judge([]*policyReport{inert}).Passed {
+		t.Error("a policy that decides about nothing passes the gate inert")
+	}
+	if gate, _ := parsePolicyGate(nil); gate.judge([]*policyReport{stopped}).err() != nil {
+		t.Error("a gate that nobody asked for fails")
+	}
+}
+
+var testedAt = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+
+// inCluster is a policy that the controllers have put into force.
+func inCluster(name, match string, change func(*v1alpha1.TriagePolicySpec)) *v1alpha1.TriagePolicy {
+	b := builder.TriagePolicy(name, match).In("org-acme")
+	if change != nil {
+		b.Mutate(change)
+	}
+	policy := b.Build()
+	policy.Generation, policy.Status.ObservedGeneration = 1, 1
+	if policy.Spec.Mode == v1alpha1.PolicyApply {
+		policy.Status.InForce = &v1alpha1.PolicyInForce{Generation: 1, Spec: policy.Spec}
+	}
+	return policy
+}
+
+// tested compares policies of files with those of the cluster over five findings.
+func tested(t *testing.T, cluster, files []*v1alpha1.TriagePolicy) map[string]*policyReport {
+	t.Helper()
+	w := &world{policies: map[string]*v1alpha1.TriagePolicy{}}
+	for _, policy := range cluster {
+		w.policies[policy.Name] = policy
+	}
+	var filed []*filedPolicy
+	for _, policy := range files {
+		program, err := rules.Compile(policy.Spec.Match)
+		if err != nil {
+			t.Fatal(err)
+		}
+		filed = append(filed, &filedPolicy{TriagePolicy: policy, source: policy.Name + ".yaml", program: program})
+	}
+	trials := newTrials(w, filed, testedAt)
+	for i := range 5 {
+		name := fmt.Sprintf("f-%d", i)
+		trials.add(builder.Finding(name).Mutate(func(f *v1alpha1.Finding) { f.Spec.RuleID = name }).Build())
+	}
+	trials.add(builder.Finding("f-active").Triage(v1alpha1.UserStatusActive, "").Build())
+	trials.add(builder.Finding("f-muted").Triage(v1alpha1.UserStatusMuted, "").Build())
+	trials.add(builder.Finding("f-closed").Closed(testedAt, "s").Build())
+	out := map[string]*policyReport{}
+	for _, report := range trials.reports() {
+		out[report.Policy] = report
+	}
+	return out
+}
+
+// inShort are the changes of a report, as the text shows them.
+func inShort(changes []verdictChange) string {
+	var out []string
+	for _, c := range changes {
+		out = append(out, c.Finding+": "+c.Was.text()+" -> "+c.Becomes.text())
+	}
+	return strings.Join(out, ", ")
+}
+
+func TestAPolicyIsComparedWithTheCluster(t *testing.T) {
+	every, first := "finding.name.startsWith('f-')", "finding.ruleID in ['f-0', 'f-1']"
+	high := func(s *v1alpha1.TriagePolicySpec) { s.Priority = 10 }
+	active := func(s *v1alpha1.TriagePolicySpec) { s.Set = v1alpha1.PolicyDecision{UserStatus: "active"} }
+	preview := func(s *v1alpha1.TriagePolicySpec) { s.Mode = v1alpha1.PolicyPreview }
+	few := func(s *v1alpha1.TriagePolicySpec) { s.MaxFindings = 3 }
+	ended := func(s *v1alpha1.TriagePolicySpec) { end := v1alpha1.NewTime(testedAt); s.ValidUntil = &end }
+	later := func(s *v1alpha1.TriagePolicySpec) { at := v1alpha1.NewTime(testedAt.Add(time.Hour)); s.ValidFrom = &at }
+	type policies = []*v1alpha1.TriagePolicy
+	for reason, tc := range map[string]struct {
+		cluster, files        policies
+		counts                [6]int // matched, applied, shadowed, overridden, agreed, failed
+		gained, lost, changed string
+		stopped, says         string
+	}{
+		"a new policy": {
+			nil, policies{inCluster("p", first, nil)}, [6]int{2, 2}, "f-0: open -> muted by p, f-1: open -> muted by p", "", "", "",
+			"no policy of this name",
+		},
+		"what people decided counts, and what is closed does not": {
+			nil, policies{inCluster("p", "finding.name in ['f-active', 'f-muted', 'f-closed']", nil)}, [6]int{2, 0, 0, 1, 1}, "", "", "", "",
+			"1 overridden by people + 1 decided alike by people",
+		},
+		"the same as in the cluster": {
+			policies{inCluster("p", first, nil)}, policies{inCluster("p", first, nil)}, [6]int{2, 2}, "", "", "", "",
+			"generation 1 in force, 2 applied",
+		},
+		"narrower and elsewhere": {
+			policies{inCluster("p", first, nil)}, policies{inCluster("p", "finding.ruleID in ['f-1', 'f-2']", nil)}, [6]int{2, 2},
+			"f-2: open -> muted by p", "f-0: muted by p -> open", "", "", "gained 1, lost 1",
+		},
+		"another decision": {
+			policies{inCluster("p", first, nil)}, policies{inCluster("p", first, active)}, [6]int{2, 2}, "", "",
+			"f-0: muted by p -> active by p, f-1: muted by p -> active by p", "", "decided otherwise 2",
+		},
+		"it comes before another": {
+			policies{inCluster("a", first, nil)}, policies{inCluster("p", "finding.ruleID == 'f-0'", high)}, [6]int{1, 1},
+			"f-0: muted by a -> muted by p", "", "", "", "",
+		},
+		"another comes before it": {
+			policies{inCluster("a", first, nil)}, policies{inCluster("p", first, nil)}, [6]int{2, 0, 2}, "", "", "", "",
+			"shadowed by a: 2",
+		},
+		"it falls behind another": {
+			policies{inCluster("a", first, nil), inCluster("p", first, high)}, policies{inCluster("p", first, nil)}, [6]int{2, 0, 2},
+			"", "f-0: muted by p -> muted by a, f-1: muted by p -> muted by a", "", "", "see spec.priority",
+		},
+		"with a preview in the file it is tested as if it applied": {
+			policies{inCluster("p", first, nil)}, policies{inCluster("p", first, preview)}, [6]int{2, 2}, "", "", "", "",
+			"mode Preview, which decides nothing: this is what mode Apply would do\n  note: to apply the file as it is would end",
+		},
+		"with a preview in the cluster all is gained": {
+			policies{inCluster("p", first, preview)}, policies{inCluster("p", first, nil)}, [6]int{2, 2},
+			"f-0: open -> muted by p, f-1: open -> muted by p", "", "", "", "generation 1, not in force",
+		},
+		"a preview in the cluster shadows nothing": {
+			policies{inCluster("a", first, preview)}, policies{inCluster("p", first, nil)}, [6]int{2, 2},
+			"f-0: open -> muted by p, f-1: open -> muted by p", "", "", "", "",
+		},
+		"more than it may": {
+			nil, policies{inCluster("p", every, few)}, [6]int{7, 5, 0, 1, 1},
+			"f-0: open -> muted by p, f-1: open -> muted by p, f-2: open -> muted by p, f-3: open -> muted by p, f-4: open -> muted by p",
+			"", "", v1alpha1.ReasonTooMany, "WARNING: STOPPED (TooMany): 7 findings match and maxFindings is 3",
+		},
+		"it has ended": {
+			policies{inCluster("p", first, nil)}, policies{inCluster("p", first, ended)}, [6]int{2, 2}, "",
+			"f-0: muted by p -> open, f-1: muted by p -> open", "", v1alpha1.ReasonPolicyExpired, "it would decide about nothing",
+		},
+		"its time is to come": {
+			nil, policies{inCluster("p", "finding.ruleID == 'f-0'", later)}, [6]int{1, 1}, "f-0: open -> muted by p", "", "", "",
+			"if it were valid now",
+		},
+		"it fails for some": {
+			nil, policies{inCluster("p", "finding.score > 4.0", nil)}, [6]int{0, 0, 0, 0, 0, 7}, "", "", "", "",
+			"for example f-0: no such key: score",
+		},
+		"together with the others of the files": {
+			nil, policies{inCluster("a", first, high), inCluster("p", every, nil)}, [6]int{7, 3, 2, 1, 1},
+			"f-2: open -> muted by p, f-3: open -> muted by p, f-4: open -> muted by p", "", "", "", "shadowed by a: 2",
+		},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			r := tested(t, tc.cluster, tc.files)["p"]
+			counts := [6]int{r.Matched, r.Applied, r.Shadowed, r.Overridden, r.Agreed, r.Failed}
+			got := []any{counts, inShort(r.Gained), inShort(r.Lost), inShort(r.Changed), r.Stopped}
+			if diff := cmp.Diff([]any{tc.counts, tc.gained, tc.lost, tc.changed, tc.stopped}, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if r.Findings != 7 {
+				t.Errorf("%d findings were looked at, want all that are not closed", r.Findings)
+			}
+			if text := string((&policyTestResult{Policies: []*policyReport{r}}).text()); !strings.Contains(text, tc.says) {
+				t.Errorf("it does not say %q:\n%s", tc.says, text)
+			}
+		})
+	}
+}
+
+func TestOnePolicyMoreThanMayBeInForce(t *testing.T) {
+	var cluster []*v1alpha1.TriagePolicy
+	for i := range rules.MaxInForce {
+		cluster = append(cluster, inCluster(fmt.Sprintf("c-%d", i), "false", nil))
+	}
+	match := "finding.ruleID == 'f-0'"
+	if r := tested(t, cluster, []*v1alpha1.TriagePolicy{inCluster("p", match, nil)})["p"]; r.Stopped != v1alpha1.ReasonTooManyPolicies {
+		t.Errorf("one more is stopped by %q", r.Stopped)
+	}
+	// Two may have come into force at the same moment: then all stay so.
+	cluster = append(cluster, inCluster("one-more", "false", nil))
+	if r := tested(t, cluster, []*v1alpha1.TriagePolicy{inCluster("c-7", match, nil)})["c-7"]; r.Stopped != "" || len(r.Gained) != 1 {
+		t.Errorf("one that is in force is stopped by %q, and gains %d", r.Stopped, len(r.Gained))
+	}
+}
+
+func TestTheTextIsBounded(t *testing.T) {
+	r := &policyReport{Policy: "p", Gained: make([]verdictChange, mostShown+3)}
+	text := string((&policyTestResult{Policies: []*policyReport{r}}).text())
+	if n := strings.Count(text, "open -> open"); n != mostShown || !strings.Contains(text, "... and 3 more gained: -o json lists all") {
+		t.Errorf("%d findings are listed:\n%s", n, text)
+	}
+}

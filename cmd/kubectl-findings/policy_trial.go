@@ -1,0 +1,184 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
+)
+
+// trials compare what the policies decide now with what they would decide with those of the files among them.
+type trials struct {
+	world *world
+	now   time.Time
+	// before are the policies in force, after those that would be, both in their order.
+	before, after []rules.Policy
+	all           []*trial
+}
+
+// trial is one policy of the files.
+type trial struct {
+	filed  *filedPolicy
+	policy rules.Policy
+	// others would be in force beside it.
+	others []rules.Policy
+	report *policyReport
+}
+
+func newTrials(w *world, filed []*filedPolicy, now time.Time) *trials {
+	declared := make([]v1alpha1.TriagePolicy, 0, len(w.policies))
+	for _, policy := range w.policies {
+		declared = append(declared, *policy)
+	}
+	t := &trials{world: w, now: now, before: rules.InForce(declared, rules.Compile)}
+	t.after = slices.Clone(t.before)
+	for _, policy := range filed {
+		t.after = without(t.after, policy.Name)
+		t.all = append(t.all, &trial{filed: policy, policy: asInForce(policy, now)})
+	}
+	for _, trial := range t.all {
+		t.after = append(t.after, trial.policy)
+	}
+	rules.Sort(t.after)
+	for _, trial := range t.all {
+		trial.others = without(t.after, trial.filed.Name)
+		trial.report = t.newReport(trial)
+	}
+	return t
+}
+
+// without returns the other policies.
+func without(policies []rules.Policy, name string) []rules.Policy {
+	return slices.DeleteFunc(slices.Clone(policies), func(p rules.Policy) bool { return string(p.Name) == name })
+}
+
+// asInForce is the policy as if it applied by now: what it will decide is what people want to know before.
+func asInForce(filed *filedPolicy, now time.Time) rules.Policy {
+	spec := filed.Spec
+	spec.Mode = v1alpha1.PolicyApply
+	if rules.WindowOf(&spec, now) == rules.NotYetValid {
+		spec.ValidFrom = nil
+	}
+	return rules.Policy{Name: v1alpha1.ResourceName(filed.Name), Spec: &spec, Program: filed.program}
+}
+
+// page evaluates the policies over some findings.
+func (t *trials) page(items []unstructured.Unstructured) error {
+	for _, item := range items {
+		finding, err := decode[v1alpha1.Finding](item)
+		if err != nil {
+			return fmt.Errorf("read finding %s: %w", item.GetName(), err)
+		}
+		t.add(&finding)
+	}
+	return nil
+}
+
+func (t *trials) add(finding *v1alpha1.Finding) {
+	if finding.Spec.Closed != nil {
+		return
+	}
+	facts := &rules.Facts{
+		Finding:    finding,
+		Project:    t.world.projects[string(finding.Spec.ProjectRef.Name)],
+		Repository: t.world.repositories[string(finding.Spec.RepositoryRef.Name)],
+	}
+	var was, becomes *v1alpha1.FindingVerdict
+	if findingstate.Undecided(finding) && findingstate.PersonsStatus(finding) == v1alpha1.UserStatusOpen {
+		was, becomes = saidOf(rules.First(t.before, facts, t.now)), saidOf(rules.First(t.after, facts, t.now))
+	}
+	for _, trial := range t.all {
+		trial.report.count(facts.Finding, trial.policy.Try(trial.others, facts, t.now))
+		trial.report.compare(finding, was, becomes)
+	}
+}
+
+func saidOf(policy *rules.Policy) *v1alpha1.FindingVerdict {
+	if policy == nil {
+		return nil
+	}
+	return policy.Verdict()
+}
+
+func (t *trials) reports() []*policyReport {
+	var out []*policyReport
+	for _, trial := range t.all {
+		trial.report.conclude(trial, t)
+		out = append(out, trial.report)
+	}
+	slices.SortFunc(out, func(a, b *policyReport) int { return cmp.Compare(a.Policy, b.Policy) })
+	return out
+}
+
+// count records what comes of the policy for one finding.
+func (r *policyReport) count(finding *v1alpha1.Finding, trial rules.Trial) {
+	r.Findings++
+	switch trial.Outcome {
+	case rules.NotMatched:
+		return
+	case rules.Failed:
+		r.Failed++
+		if r.Failure == nil {
+			r.Failure = &v1alpha1.PolicyFailure{
+				Finding: v1alpha1.ResourceName(finding.Name), Message: rules.Failure(trial.Err),
+			}
+		}
+		return
+	case rules.Decides:
+		r.Applied++
+	case rules.Shadowed:
+		r.Shadowed++
+		if r.ShadowedBy == nil {
+			r.ShadowedBy = map[v1alpha1.ResourceName]int{}
+		}
+		r.ShadowedBy[trial.By.Name]++
+	case rules.Overridden:
+		r.Overridden++
+	case rules.Agreed:
+		r.Agreed++
+	}
+	r.Matched++
+}
+
+// compare records what changes about a finding that the policy decides about, before or after.
+func (r *policyReport) compare(finding *v1alpha1.Finding, was, becomes *v1alpha1.FindingVerdict) {
+	mine := func(v *v1alpha1.FindingVerdict) bool { return v != nil && string(v.Policy) == r.Policy }
+	change := verdictChange{
+		Finding: finding.Name, Severity: finding.Spec.Details.Severity, Title: finding.Spec.Details.Title,
+		Was: saidBy(was), Becomes: saidBy(becomes),
+	}
+	if mine(was) {
+		r.Cluster.Applied++
+	}
+	switch {
+	case !mine(was) && mine(becomes):
+		r.Gained = append(r.Gained, change)
+	case mine(was) && !mine(becomes):
+		r.Lost = append(r.Lost, change)
+	case mine(was) && !findingstate.SameVerdict(was, becomes):
+		r.Changed = append(r.Changed, change)
+	}
+}
+
+// conclude says what keeps the policy from coming into force, by the rules of the controllers.
+func (r *policyReport) conclude(trial *trial, t *trials) {
+	_, has := t.world.policies[r.Policy]
+	inForce := has && r.Cluster.InForce != 0
+	switch {
+	case rules.WindowOf(trial.policy.Spec, t.now) == rules.Expired:
+		r.Stopped = v1alpha1.ReasonPolicyExpired
+	case !inForce && len(trial.others) >= rules.MaxInForce:
+		r.Stopped = v1alpha1.ReasonTooManyPolicies
+	case r.Matched > int(r.MaxFindings):
+		r.Stopped = v1alpha1.ReasonTooMany
+	}
+	if len(r.ShadowedBy) > 0 && r.Applied == 0 {
+		r.note("other policies decide about all that this one could decide about: see spec.priority")
+	}
+}

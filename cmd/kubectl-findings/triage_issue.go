@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/reviewstate"
+)
+
+const triageIssueLong = `Decide about issues of pull requests.
+
+Muted issues are not to be acted on, confirmed ones are real, reopened ones are undecided again; --reason,
+--expires-at, --expires-in and --comment mean what they mean to "kubectl findings triage". The API server
+records who decided.
+
+Later reviews of the pull request keep the decision. A gate fails all the same: it does not look at
+decisions. Once the same result stands in the base branch, its finding shows the decision with its
+author, as long as nobody has decided about the finding.`
+
+const triageIssueExample = `  # Mute an issue and say why
+  kubectl findings triage-issue i-gvoagaawln76qanzzhb4sxqjlh --mute --reason used-in-tests
+
+  # The issues of one pull request
+  kubectl get reviewissues --field-selector spec.reviewRef.name=r-eok46ouhpsongpfsogwqhngnmc`
+
+type triageIssueOptions struct {
+	streams    genericiooptions.IOStreams
+	kubeconfig *connectionFlags
+
+	decides decisionFlags
+	output  string
+}
+
+func newTriageIssueCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &triageIssueOptions{streams: streams, kubeconfig: kubeconfig}
+	cmd := &cobra.Command{
+		Use:     "triage-issue NAME... (--mute | --confirm | --reopen) [--reason REASON] [--comment TEXT]",
+		Short:   "Mute, confirm or reopen issues of pull requests, and comment on them",
+		Long:    triageIssueLong,
+		Example: triageIssueExample,
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return o.run(cmd.Context(), names)
+		},
+		ValidArgsFunction: completeNames(kubeconfig, "ReviewIssue", issueDescription),
+	}
+	flags := cmd.Flags()
+	o.decides.add(flags, "issues")
+	flags.StringVarP(&o.output, "output", "o", "", "format of the summary: json, yaml or name; default: text")
+	completeWords(cmd, "reason", append(reasonWords(), noGrounds))
+	return cmd
+}
+
+func issueDescription(issue unstructured.Unstructured) string {
+	return text(issue, "spec", "severity") + " " + text(issue, "spec", "title")
+}
+
+func (o *triageIssueOptions) run(ctx context.Context, names []string) error {
+	d, err := o.decides.read(time.Now())
+	if err := errors.Join(err, checkBulkOutput(o.output)); err != nil {
+		return err
+	}
+	s, err := o.kubeconfig.open()
+	if err != nil {
+		return err
+	}
+	names = distinct(names)
+	endings := forEach(ctx, len(names), defaultConcurrency, func(int, int) {}, func(i int) (bool, error) {
+		return decideAboutIssue(ctx, s, d, names[i])
+	})
+	summary := &bulkSummary{Action: d.past(), Namespace: s.namespace, what: "issues", resource: "reviewissue.appsec.dev"}
+	summary.count(names, endings)
+	return errors.Join(summary.print(o.streams.Out, o.output), explainFirst(ctx, s, names, endings, summary.err(),
+		need{what: "triage issues of pull requests", role: roleTriager, kind: "ReviewIssue"}))
+}
+
+// decideAboutIssue writes the decision to one issue, if it makes a difference there.
+func decideAboutIssue(ctx context.Context, s *session, d decision, name string) (changed bool, err error) {
+	err = patiently(ctx, func() error {
+		issue := &v1alpha1.ReviewIssue{}
+		if err := s.get(ctx, name, issue); err != nil {
+			return err
+		}
+		changes := reviewstate.Changes(issue, d.Decision)
+		if changed = len(changes) > 0; !changed {
+			return nil
+		}
+		data, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"resourceVersion": issue.ResourceVersion},
+			"spec":     map[string]any{"triage": changes},
+		})
+		if err != nil {
+			return err
+		}
+		return s.patch(ctx, issue, client.RawPatch(types.MergePatchType, data))
+	})
+	return changed, err
+}

@@ -1,0 +1,120 @@
+package finding
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/reviewissue"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// inBase is a finding of the base branch with that code.
+func inBase(ns, name, code string) *v1alpha1.Finding {
+	return builder.Finding(name).In(ns).Mutate(func(f *v1alpha1.Finding) {
+		f.Spec.RuleID, f.Spec.Evidence = "G401", "message."+code
+		f.Spec.Details.Location = &v1alpha1.FileLocation{FilePath: "a.go", LineNumber: 7}
+	}).Build()
+}
+
+// inPullRequest is an issue whose result is that of the finding.
+func inPullRequest(name string, of *v1alpha1.Finding) *v1alpha1.ReviewIssue {
+	return builder.ReviewIssue(name).In(of.Namespace).SeenIn("a").Mutate(func(i *v1alpha1.ReviewIssue) {
+		i.Spec.Result = &v1alpha1.ReviewIssueResult{Key: fingerprints.Key(&of.Spec)}
+	}).Build()
+}
+
+// shows waits for the state, and for the issue that the verdict names; "" for no verdict.
+func shows(t *testing.T, reason string, f *v1alpha1.Finding, state v1alpha1.FindingState, issue string) {
+	t.Helper()
+	harness.Eventually(t, func(g Gomega) {
+		testenv.Get(t, g, env, f)
+		got := ""
+		if f.Status.Verdict != nil {
+			got = f.Status.Verdict.ReviewIssue
+		}
+		g.Expect([]string{string(f.Status.State), got}).To(Equal([]string{string(state), issue}), reason)
+		g.Expect(f.Status.ObservedGeneration).To(Equal(f.Generation))
+	})
+}
+
+func TestTheBaseBranchsFindingShowsTheDecisionAboutTheIssueWithItsAuthor(t *testing.T) {
+	controllertest.Start(t, env, SetupWithManager, reviewissue.SetupWithManager)
+	g, ns := NewWithT(t), env.Namespace(t)
+	places(t, ns)
+	f := inBase(ns, "f-1", "md5")
+	issue, other := inPullRequest("i-1", f), inPullRequest("i-2", inBase(ns, "f-2", "sha1"))
+	env.Create(t, issue, other)
+	mergePatch(t, issue, `{"spec":{"triage":{"userStatus":"muted","reason":"used-in-tests","comments":"only a test"}}}`)
+	mergePatch(t, other, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+	env.Create(t, f)
+	shows(t, "the result stands in the base branch", f, v1alpha1.FindingStateOpenMuted, "i-1")
+	g.Expect(*f.Status.Verdict).To(Equal(v1alpha1.FindingVerdict{
+		ReviewIssue: "i-1", UserStatus: "muted", Reason: v1alpha1.DecisionUsedInTests, Comment: "only a test",
+		By: issue.Spec.Triage.By, Since: *f.Status.UpdatedAt,
+	}))
+	g.Expect(issue.Spec.Triage.By).NotTo(BeEmpty(), "the decision is signed")
+	g.Expect(f.Spec.Triage).To(Equal(v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}), "nobody decided about the finding")
+
+	mergePatch(t, issue, `{"spec":{"triage":{"userStatus":"active"}}}`)
+	shows(t, "it was confirmed instead", f, v1alpha1.FindingStateOpen, "i-1")
+	mergePatch(t, issue, `{"spec":{"triage":{"userStatus":"open"}}}`)
+	shows(t, "it was taken back", f, v1alpha1.FindingStateOpen, "")
+
+	mergePatch(t, issue, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+	shows(t, "it was muted again", f, v1alpha1.FindingStateOpenMuted, "i-1")
+	mergePatch(t, f, `{"spec":{"triage":{"userStatus":"active"}}}`)
+	shows(t, "a person decided about the finding itself", f, v1alpha1.FindingStateOpen, "")
+	mergePatch(t, f, `{"spec":{"triage":{"userStatus":"open"}}}`)
+	shows(t, "that was taken back", f, v1alpha1.FindingStateOpenMuted, "i-1")
+
+	g.Expect(env.Client.Delete(t.Context(), issue)).To(Succeed())
+	shows(t, "the issue is gone", f, v1alpha1.FindingStateOpen, "")
+	var judged []string
+	for _, tr := range f.Status.Transitions {
+		if tr.Type == v1alpha1.TransitionJudged {
+			judged = append(judged, strings.Join([]string{tr.From, tr.To, tr.By, tr.Author}, " "))
+		}
+	}
+	by := " review-issue/i-1 " + issue.Spec.Triage.By
+	g.Expect(judged[len(judged)-2:]).To(Equal([]string{"open muted" + by, "muted open" + by}), "the history names issue and author")
+}
+
+func TestTheVerdictEndsWithTheDecisionAboutTheIssue(t *testing.T) {
+	controllertest.Start(t, env, SetupWithManager, reviewissue.SetupWithManager)
+	ns := env.Namespace(t)
+	places(t, ns)
+	f := inBase(ns, "f-1", "md5")
+	issue := inPullRequest("i-1", f)
+	env.Create(t, issue, f)
+	end := time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339)
+	mergePatch(t, issue, `{"spec":{"triage":{"userStatus":"muted","expiresAt":"`+end+`"}}}`)
+	shows(t, "the decision is in force", f, v1alpha1.FindingStateOpenMuted, "i-1")
+	shows(t, "the decision has ended", f, v1alpha1.FindingStateOpen, "")
+}
+
+// Of two findings that only their lines tell apart nobody knows which was meant.
+func TestNoFindingShowsADecisionThatMayBeAboutAnother(t *testing.T) {
+	controllertest.Start(t, env, SetupWithManager, reviewissue.SetupWithManager)
+	ns := env.Namespace(t)
+	places(t, ns)
+	f := inBase(ns, "f-1", "md5")
+	issue := inPullRequest("i-1", f)
+	env.Create(t, issue, f)
+	mergePatch(t, issue, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+	shows(t, "it is alone", f, v1alpha1.FindingStateOpenMuted, "i-1")
+	alike := inBase(ns, "f-2", "md5")
+	alike.Spec.Details.Location.LineNumber = 90
+	env.Create(t, alike)
+	shows(t, "another is like it", f, v1alpha1.FindingStateOpen, "")
+	shows(t, "it is like another", alike, v1alpha1.FindingStateOpen, "")
+	mergePatch(t, alike, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z","scanID":"s-2"}}}`)
+	shows(t, "it is alone again", f, v1alpha1.FindingStateOpenMuted, "i-1")
+}

@@ -1,0 +1,47 @@
+package reviewissue
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+func TestADecisionAboutAnIssueIsRecordedAndEnds(t *testing.T) {
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
+	issue := builder.ReviewIssue("i-1").In(ns).SeenIn("a").Build()
+	env.Create(t, builder.Review("review").In(ns).Reviewed("a", at(0)).Build(), issue)
+	wantStatus(t, issue, v1alpha1.ReviewIssueOpen, "", 0, 0)
+	NewWithT(t).Expect(issue.Status.UserStatus).To(Equal(v1alpha1.UserStatusOpen))
+
+	decided := func(status v1alpha1.UserStatus, last v1alpha1.TransitionType) {
+		t.Helper()
+		harness.Eventually(t, func(g Gomega) {
+			got := testenv.Get(t, g, env, issue).Status
+			g.Expect(got.UserStatus).To(Equal(status))
+			g.Expect(got.State).To(Equal(v1alpha1.ReviewIssueOpen), "a decision resolves nothing")
+			newest := got.Transitions[len(got.Transitions)-1]
+			g.Expect(newest.Type).To(Equal(last))
+			g.Expect(newest.By).To(Equal(issue.Spec.Triage.By))
+			g.Expect(got.EmittedSeq).To(Equal(newest.Seq), "no deliveries are owed")
+		})
+	}
+	end := time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339)
+	mergePatch(t, issue, `{"spec":{"triage":{"userStatus":"muted","reason":"accepted-risk","expiresAt":"`+end+`","by":"somebody"}}}`)
+	decided(v1alpha1.UserStatusMuted, v1alpha1.TransitionTriaged)
+	NewWithT(t).Expect(issue.Spec.Triage.By).NotTo(Or(BeEmpty(), Equal("somebody")), "the API server signs")
+	declared := issue.Spec.Triage
+	decided(v1alpha1.UserStatusOpen, v1alpha1.TransitionExpired)
+	NewWithT(t).Expect(issue.Spec.Triage).To(Equal(declared), "the spec stays as the person wrote it")
+
+	mergePatch(t, issue, `{"spec":{"triage":{"userStatus":"active"}}}`)
+	decided(v1alpha1.UserStatusActive, v1alpha1.TransitionTriaged)
+	NewWithT(t).Expect(issue.Spec.Triage.ExpiresAt).To(BeNil(), "another decision comes without the end of the one before")
+}

@@ -1,0 +1,66 @@
+package reviewissue
+
+import (
+	"context"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/reviewstate"
+)
+
+// worthReconciling lets through of our own status writes that of another verdict, or of a decision that has ended:
+// policies may have changed while the cache still held what was before.
+var worthReconciling = watch.SpecOr(func(before, after *v1alpha1.ReviewIssue) bool {
+	return !findingstate.SameVerdict(before.Status.Verdict, after.Status.Verdict) ||
+		!before.Status.EndedAt.Equal(after.Status.EndedAt)
+})
+
+// rejudge enqueues the issues of the namespace about which policies decide otherwise than their status says.
+func (r *Reconciler) rejudge() handler.EventHandler {
+	return policies.Rejudge(func(ctx context.Context, object client.Object, q watch.Queue) {
+		requests, err := r.otherVerdicts(ctx, object.GetNamespace())
+		if err != nil {
+			// The cache answers, or the manager is about to stop; there is nobody to return an error to.
+			ctrl.LoggerFrom(ctx).Error(err, "list the issues that policies decide about otherwise")
+		}
+		watch.AddAfter(q, 0, requests)
+	})
+}
+
+func (r *Reconciler) otherVerdicts(ctx context.Context, namespace string) ([]ctrl.Request, error) {
+	judge, err := r.policies.Judge(ctx, namespace, r.Clock.Now())
+	if err != nil {
+		return nil, err
+	}
+	list := &v1alpha1.ReviewIssueList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	decides := judge.Of(ctx)
+	var out []ctrl.Request
+	for i := range list.Items {
+		issue, review := &list.Items[i], &v1alpha1.Review{}
+		if reviewstate.UserStatus(issue) != v1alpha1.UserStatusOpen {
+			continue
+		}
+		spec := &review.Spec
+		exists, err := reconcile.Exists(ctx, r.Client, review, namespace, issue.Spec.ReviewRef.Name)
+		if err != nil {
+			return nil, err
+		}
+		if !exists {
+			spec = nil
+		}
+		if !findingstate.SameVerdict(decides(reviewstate.Facts(issue, spec)), issue.Status.Verdict) {
+			out = append(out, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(issue)})
+		}
+	}
+	return out, judge.Err()
+}

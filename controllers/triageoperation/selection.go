@@ -1,0 +1,239 @@
+package triageoperation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingquery"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
+)
+
+// maxOperations is how many operations are kept in an organization, maxParts how many parts these have in all: each may
+// have thousands of decisions to restore.
+const (
+	maxOperations = 200
+	maxParts      = 1000
+)
+
+// chosen is one finding of the set that is being made, with the entry of it. The finding is nil where it has gone.
+type chosen struct {
+	entry   rules.Entry
+	finding *v1alpha1.Finding
+}
+
+// selectFindings makes the set, once, and stops at an operation that is not committed.
+func (r *Reconciler) selectFindings(ctx context.Context, s *scope) error {
+	if s.Status.SelectedAt == nil {
+		s.Status.Phase = v1alpha1.OperationSelecting
+		if err := r.makeSet(ctx, s); err != nil || s.Status.SelectedAt == nil {
+			return err
+		}
+		// Nothing is done before it is stored which findings are meant: whoever comes after this controller must not
+		// select others.
+		defer s.Stop()
+		s.RequeueAfter(handOver)
+	}
+	if !s.Object.Spec.Commit {
+		preview(s)
+		return nil
+	}
+	s.Status.Phase = v1alpha1.OperationRunning
+	inProgress(s, "The operation works through its findings.")
+	return nil
+}
+
+// makeSet selects the findings and keeps them in parts. It leaves SelectedAt where there is no set yet.
+func (r *Reconciler) makeSet(ctx context.Context, s *scope) error {
+	if behind, err := r.behind(ctx, s); behind || err != nil {
+		return err
+	}
+	others, err := r.others(ctx, s)
+	if err != nil {
+		return err
+	}
+	operations, parts := kept(others)
+	if operations >= maxOperations {
+		tooMany(s)
+		return nil
+	}
+	set, err := r.choose(ctx, s)
+	if err != nil || s.Status.Phase == v1alpha1.OperationFailed {
+		return err
+	}
+	if set == nil {
+		return nil // it waits
+	}
+	if s.Status.Matched > v1alpha1.MaxOperationFindings {
+		fail(s, v1alpha1.ReasonTooManyFindings,
+			"More findings match than one operation may cover: narrow the selection, or decide by a TriagePolicy.")
+		return nil
+	}
+	return r.keepSet(ctx, s, set, parts)
+}
+
+// kept is how many operations have a set, and how many parts these have.
+func kept(others []v1alpha1.TriageOperation) (operations, parts int) {
+	for i := range others {
+		if status := &others[i].Status; status.SelectedAt != nil {
+			operations, parts = operations+1, parts+int(status.Parts)
+		}
+	}
+	return operations, parts
+}
+
+func tooMany(s *scope) {
+	fail(s, v1alpha1.ReasonTooManyOperations, "The organization keeps as many operations as it may: "+
+		"delete some that nobody will undo, or shorten its spec.retention.finishedOperations.")
+}
+
+// behind reports whether the cache does not show yet that the set was made, and has the operation looked at again.
+func (r *Reconciler) behind(ctx context.Context, s *scope) (bool, error) {
+	stored := &v1alpha1.TriageOperation{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.Object), stored); err != nil {
+		return false, err
+	}
+	if stored.UID == s.Object.UID && stored.Status.SelectedAt == nil {
+		return false, nil
+	}
+	s.LeaveStatus()
+	s.RequeueAfter(handOver)
+	s.Stop()
+	return true, nil
+}
+
+// choose returns the set, in the order of the names; nil where the operation has to wait.
+func (r *Reconciler) choose(ctx context.Context, s *scope) ([]chosen, error) {
+	var set []chosen
+	var err error
+	if s.Object.Spec.Undo != "" {
+		set, err = r.chooseUndone(ctx, s)
+	} else {
+		set, err = r.chooseMatching(ctx, s)
+	}
+	slices.SortFunc(set, func(a, b chosen) int { return cmp.Compare(a.entry.Finding, b.entry.Finding) })
+	return set, err
+}
+
+func (r *Reconciler) chooseMatching(ctx context.Context, s *scope) ([]chosen, error) {
+	selection, err := findingquery.NewSelection(s.Object.Spec.Select)
+	if err != nil {
+		fail(s, v1alpha1.ReasonInvalidSelection, fmt.Sprintf("The selection cannot be read: %q.", shortened(err.Error())))
+		return nil, nil
+	}
+	list := &v1alpha1.FindingList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(s.Object.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the findings: %w", err)
+	}
+	owners, err := r.owners(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	set := []chosen{}
+	s.Status.Matched = 0
+	for i := range list.Items {
+		finding := &list.Items[i]
+		if !finding.DeletionTimestamp.IsZero() || !selection.Matches(finding, owners) {
+			continue
+		}
+		// All are counted, and an entry is made only of what an operation may cover.
+		if s.Status.Matched++; s.Status.Matched <= v1alpha1.MaxOperationFindings {
+			set = append(set, chosen{rules.NewEntry(finding), finding})
+		}
+	}
+	return set, nil
+}
+
+// owners are those of the namespace's projects, if the operation asks for one.
+func (r *Reconciler) owners(ctx context.Context, s *scope) (findingquery.Owners, error) {
+	known := map[v1alpha1.ResourceName]string{}
+	if s.Object.Spec.Select.Owner != "" {
+		list := &v1alpha1.ProjectList{}
+		if err := r.Client.List(ctx, list, client.InNamespace(s.Object.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list the projects: %w", err)
+		}
+		for i := range list.Items {
+			known[v1alpha1.ResourceName(list.Items[i].Name)] = list.Items[i].Spec.Owner
+		}
+	}
+	return func(project v1alpha1.ResourceName) string { return known[project] }, nil
+}
+
+// keepSet stores the set in parts, and records what the operation would do. kept is how many parts the organization has.
+func (r *Reconciler) keepSet(ctx context.Context, s *scope, set []chosen, kept int) error {
+	entries := make([]rules.Entry, len(set))
+	for i := range set {
+		entries[i] = set[i].entry
+	}
+	parts, lost, err := rules.Parts(s.Object, entries)
+	if err != nil {
+		return err
+	}
+	if kept+len(parts) > maxParts {
+		tooMany(s)
+		return nil
+	}
+	for _, part := range parts {
+		if err := r.keep(ctx, s.Object.UID, part); err != nil {
+			return err
+		}
+	}
+	record(s, set)
+	s.Status.NotUndoable, s.Status.Parts, s.Status.SelectedAt = lost, int32(len(parts)), now(s) //nolint:gosec // bounded
+	return nil
+}
+
+// keep stores a part. One that is there already was stored by a controller that then was cut off.
+func (r *Reconciler) keep(ctx context.Context, operation types.UID, part *v1alpha1.TriageOperationPart) error {
+	err := r.Client.Create(ctx, part.DeepCopy())
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	stored := &v1alpha1.TriageOperationPart{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(part), stored); err != nil {
+		return err
+	}
+	if owners := stored.OwnerReferences; len(owners) != 1 || owners[0].UID != operation {
+		return fmt.Errorf("the part %s of an earlier operation of that name has not been removed yet", part.Name)
+	}
+	if stored.Spec == part.Spec {
+		return nil
+	}
+	changed := stored.DeepCopy()
+	changed.Spec = part.Spec
+	return r.Client.Patch(ctx, changed, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
+}
+
+// record says what the operation would do.
+func record(s *scope, set []chosen) {
+	deciders := map[string]int32{}
+	for i := range set {
+		c := &set[i]
+		if i < v1alpha1.MaxOperationSamples {
+			s.Status.Samples = append(s.Status.Samples, c.entry.Finding)
+		}
+		if c.finding == nil {
+			continue
+		}
+		if rules.WouldChange(s.Object, &c.entry, c.finding) {
+			s.Status.WouldChange++
+		}
+		if findingstate.Decided(c.finding) {
+			deciders[c.finding.Spec.Triage.By]++
+		}
+	}
+	for by, count := range deciders {
+		s.Status.Decided = append(s.Status.Decided, v1alpha1.OperationDecider{By: by, Count: count})
+	}
+	slices.SortFunc(s.Status.Decided, func(a, b v1alpha1.OperationDecider) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.By, b.By))
+	})
+	s.Status.Decided = s.Status.Decided[:min(len(s.Status.Decided), v1alpha1.MaxOperationDeciders)]
+}

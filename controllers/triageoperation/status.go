@@ -1,0 +1,109 @@
+package triageoperation
+
+import (
+	"context"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
+)
+
+// pagePatience is for how long after an operation's end its pages wait to be full.
+const pagePatience = 10 * time.Minute
+
+// afterEnd is all that is left to do about an operation that has ended: what it has done to findings goes into pages,
+// for the endpoints that ask for it so.
+func (r *Reconciler) afterEnd(ctx context.Context, s *scope) error {
+	s.Status.ObservedGeneration = s.Object.Generation
+	if s.Status.CompletedAt == nil {
+		return nil
+	}
+	s.Stop()
+	again, err := r.pager.Make(ctx, s.Object, s.Now.Before(s.Status.CompletedAt.Add(pagePatience)))
+	if again {
+		s.RequeueAfter(ledger.PageDelay)
+	}
+	return err
+}
+
+// inProgress says what the operation is at.
+func inProgress(s *scope, message string) {
+	s.Judge(conditions.Verdict{Reason: v1alpha1.ReasonInProgress, Message: message})
+}
+
+// fail ends an operation that cannot go on. Its spec is immutable, so nothing mends it.
+func fail(s *scope, reason, message string) {
+	s.Status.Phase = v1alpha1.OperationFailed
+	s.Status.CompletedAt = now(s)
+	s.Judge(conditions.Verdict{Stalled: true, Reason: reason, Message: message})
+	s.Stop()
+}
+
+func now(s *scope) *v1alpha1.Time {
+	at := v1alpha1.NewTime(s.Now.UTC().Truncate(time.Second))
+	return &at
+}
+
+// preview stops at an operation that nobody has committed.
+func preview(s *scope) {
+	s.Status.Phase = v1alpha1.OperationPreview
+	s.Judge(conditions.Ready("The findings are selected. Set spec.commit to decide about them."))
+	s.Stop()
+}
+
+// complete ends an operation that has worked through its last part.
+func (r *Reconciler) complete(_ context.Context, s *scope) error {
+	if s.Status.DoneParts < s.Status.Parts {
+		s.RequeueAfter(handOver)
+		return nil
+	}
+	s.Status.Phase = v1alpha1.OperationCompleted
+	s.Status.CompletedAt = now(s)
+	s.Judge(conditions.Ready("The operation has worked through its findings."))
+	s.RequeueAfter(ledger.PageDelay)
+	return nil
+}
+
+// announce tells people that an operation has ended, and with what.
+func (r *Reconciler) announce(s *scope) {
+	if s.Before.Phase == s.Status.Phase {
+		return
+	}
+	switch s.Status.Phase {
+	case v1alpha1.OperationCompleted:
+		r.Recorder.Eventf(s.Object, nil, corev1.EventTypeNormal, "Completed", "Triage", "%s", endNote(s.Status))
+	case v1alpha1.OperationFailed:
+		ready := v1alpha1.FindCondition(s.Status.Conditions, v1alpha1.ConditionReady)
+		r.Recorder.Eventf(s.Object, nil, corev1.EventTypeWarning, ready.Reason, "Triage", "%s", ready.Message)
+	case v1alpha1.OperationSelecting, v1alpha1.OperationPreview, v1alpha1.OperationRunning:
+	}
+}
+
+func endNote(status *v1alpha1.TriageOperationStatus) string {
+	return fmt.Sprintf("Findings changed: %d, unchanged: %d, left alone since somebody decided about them meanwhile: %d, failed: %d.",
+		status.Changed, status.Unchanged, status.Conflicted, status.Failed)
+}
+
+// maxMessage is how long the message of an example may be, in characters.
+const maxMessage = 256
+
+// example names a finding that was not changed, unless enough are named.
+func example(list []v1alpha1.OperationExample, finding v1alpha1.ResourceName,
+	message string) []v1alpha1.OperationExample {
+	if len(list) == v1alpha1.MaxOperationSamples {
+		return list
+	}
+	return append(list, v1alpha1.OperationExample{Finding: finding, Message: shortened(message)})
+}
+
+func shortened(message string) string {
+	if utf8.RuneCountInString(message) > maxMessage {
+		return string([]rune(message)[:maxMessage-1]) + "…"
+	}
+	return message
+}

@@ -1,0 +1,81 @@
+package triageoperation
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+func TestWhoseTurnComesBefore(t *testing.T) {
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	made := func(name string, at time.Time, phase v1alpha1.OperationPhase, undo string) v1alpha1.TriageOperation {
+		o := builder.TriageOperation(name, "G1").Build()
+		if undo != "" {
+			o = builder.TriageOperation(name, "").Undoes(undo).Build()
+		}
+		o.CreationTimestamp, o.Status.Phase = metav1.NewTime(at), phase
+		if phase == v1alpha1.OperationCompleted || phase == v1alpha1.OperationFailed {
+			end := v1alpha1.NewTime(at)
+			o.Status.CompletedAt = &end
+		}
+		return *o
+	}
+	mine := made("m", noon, "", "")
+	earlier := noon.Add(-time.Second)
+	for _, c := range []struct {
+		reason string
+		others []v1alpha1.TriageOperation
+		want   string
+	}{
+		{"nobody", nil, ""},
+		{"an older one that works", []v1alpha1.TriageOperation{made("a", earlier, v1alpha1.OperationRunning, "")}, "a"},
+		{"one that nobody has looked at yet", []v1alpha1.TriageOperation{made("a", earlier, "", "")}, "a"},
+		{"of the same second, by name", []v1alpha1.TriageOperation{made("a", noon, v1alpha1.OperationSelecting, "")}, "a"},
+		{"a younger one", []v1alpha1.TriageOperation{made("z", noon, v1alpha1.OperationRunning, "")}, ""},
+		{"a preview", []v1alpha1.TriageOperation{made("a", earlier, v1alpha1.OperationPreview, "")}, ""},
+		{"one that has ended", []v1alpha1.TriageOperation{made("a", earlier, v1alpha1.OperationCompleted, "")}, ""},
+		{"its own undo, which waits for it", []v1alpha1.TriageOperation{made("a", noon, v1alpha1.OperationSelecting, "m")}, ""},
+		{"the undo of its undo", []v1alpha1.TriageOperation{
+			made("a", noon, v1alpha1.OperationSelecting, "b"), made("b", noon, v1alpha1.OperationSelecting, "m"),
+		}, ""},
+		{"the undo of one that has ended", []v1alpha1.TriageOperation{
+			made("a", earlier, v1alpha1.OperationRunning, "b"), made("b", earlier, v1alpha1.OperationCompleted, ""),
+		}, "a"},
+		{"the undo of nothing, which fails in its turn", []v1alpha1.TriageOperation{made("a", earlier, "", "nowhere")}, "a"},
+	} {
+		got := ""
+		if first := before(&mine, c.others); first != nil {
+			got = first.Name
+		}
+		if got != c.want {
+			t.Errorf("%s: %q comes before, want %q", c.reason, got, c.want)
+		}
+	}
+}
+
+func TestWhatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	r := &Reconciler{Base: reconcile.Base{Clock: clock}}
+	mine, other := builder.TriageOperation("m", "G1").Build(), builder.TriageOperation("o", "G1").Build()
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "findings"}, "f-1", errors.New("a rule of somebody else's"))
+	if _, err := r.outcomeOf(mine, forbidden); err == nil {
+		t.Error("it failed at once: a starting API server knows no roles")
+	}
+	clock.Step(refusalPatience + time.Second)
+	if came, err := r.outcomeOf(mine, forbidden); err != nil || came.outcome != rules.Failed {
+		t.Errorf("after %s: %v, %v", refusalPatience, came, err)
+	}
+	if _, err := r.outcomeOf(other, forbidden); err == nil {
+		t.Error("another operation's patience is over as well")
+	}
+}

@@ -1,0 +1,91 @@
+package triageoperation
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
+)
+
+// chooseUndone returns the findings that the operation to be undone has decided about; nil where that is still at work.
+func (r *Reconciler) chooseUndone(ctx context.Context, s *scope) ([]chosen, error) {
+	undone := &v1alpha1.TriageOperation{}
+	key := client.ObjectKey{Namespace: s.Object.Namespace, Name: string(s.Object.Spec.Undo)}
+	err := r.Live.Get(ctx, key, undone)
+	switch {
+	case apierrors.IsNotFound(err):
+		fail(s, v1alpha1.ReasonNotUndoable, fmt.Sprintf("There is no operation %q in this namespace, or no longer.", key.Name))
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("look up operation %q: %w", key.Name, err)
+	case undone.Status.Phase == v1alpha1.OperationFailed && undone.Status.Changed == 0, !undone.Spec.Commit:
+		fail(s, v1alpha1.ReasonNotUndoable, fmt.Sprintf("The operation %q has not decided about anything.", key.Name))
+		return nil, nil
+	case undone.Status.CompletedAt == nil:
+		inProgress(s, fmt.Sprintf("The operation %q is still at work: it will be undone afterwards.", key.Name))
+		s.RequeueAfter(lookAgain)
+		s.Stop()
+		return nil, nil
+	}
+	set := []chosen{}
+	for i := range int(undone.Status.DoneParts) {
+		entries, outcomes, err := r.part(ctx, s, undone, i)
+		if err != nil || s.Status.Phase == v1alpha1.OperationFailed {
+			return nil, err
+		}
+		for j := range entries {
+			if j >= len(outcomes) || rules.Outcome(outcomes[j]) != rules.Changed {
+				continue
+			}
+			c, err := r.undone(ctx, s, undone.Name, &entries[j])
+			if err != nil {
+				return nil, err
+			}
+			set = append(set, c)
+		}
+	}
+	s.Status.Matched = int32(len(set)) //nolint:gosec // no more than the operation had
+	return set, nil
+}
+
+func (r *Reconciler) undone(ctx context.Context, s *scope, operation string, entry *rules.Entry) (chosen, error) {
+	finding := &v1alpha1.Finding{}
+	key := client.ObjectKey{Namespace: s.Object.Namespace, Name: string(entry.Finding)}
+	err := r.Client.Get(ctx, key, finding, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) || err == nil && finding.Spec.Triage.By != rules.Author(operation) {
+		// The cache may not show yet what the operation has just decided.
+		finding = &v1alpha1.Finding{}
+		err = r.Live.Get(ctx, key, finding)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return chosen{entry: rules.Undo(operation, entry, nil)}, nil
+	case err != nil:
+		return chosen{}, err
+	}
+	return chosen{rules.Undo(operation, entry, finding), finding}, nil
+}
+
+// part reads one of an operation's parts. One that is lost fails the operation of the scope.
+func (r *Reconciler) part(ctx context.Context, s *scope, of *v1alpha1.TriageOperation,
+	index int) (entries []rules.Entry, outcomes string, err error) {
+	part := &v1alpha1.TriageOperationPart{}
+	key := client.ObjectKey{Namespace: of.Namespace, Name: rules.PartName(of.Name, index)}
+	err = r.Live.Get(ctx, key, part)
+	if apierrors.IsNotFound(err) {
+		fail(s, v1alpha1.ReasonPartsLost, fmt.Sprintf("The part %q has been removed: make another operation.", key.Name))
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("read part %q: %w", key.Name, err)
+	}
+	if entries, err = rules.Decode(part); err != nil {
+		fail(s, v1alpha1.ReasonPartsLost, fmt.Sprintf("The part %q cannot be read: make another operation.", key.Name))
+		return nil, "", nil //nolint:nilerr // it is in the status
+	}
+	return entries, part.Spec.Outcomes, nil
+}

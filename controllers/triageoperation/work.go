@@ -1,0 +1,184 @@
+package triageoperation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
+	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
+)
+
+const (
+	// maxAtOnce is how many findings an operation writes at a time: few enough to leave the API server to people.
+	maxAtOnce = 4
+	// refusalPatience is how long the API server may refuse a finding before it counts as failed.
+	refusalPatience = 2 * time.Minute
+	// maxTries bounds how often a finding is tried that others write at the same time.
+	maxTries = 10
+)
+
+// result is what came of a finding, and why it was left alone where it was.
+type result struct {
+	outcome rules.Outcome
+	why     string
+}
+
+// workThroughPart decides about the findings of the next part. Whatever cut an earlier try off, what that has done is
+// recognised and not done again.
+func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
+	if s.Status.DoneParts >= s.Status.Parts {
+		return nil
+	}
+	entries, outcomes, err := r.part(ctx, s, s.Object, int(s.Status.DoneParts))
+	if err != nil || s.Status.Phase == v1alpha1.OperationFailed {
+		return err
+	}
+	results := make([]result, len(entries))
+	if outcomes == "" {
+		if err := r.perform(ctx, s.Object, entries, results); err != nil {
+			inProgress(s, fmt.Sprintf("The operation cannot write now, and tries again: %q.", shortened(err.Error())))
+			return err
+		}
+		r.refused.Delete(client.ObjectKeyFromObject(s.Object))
+		if err := r.note(ctx, s, results); err != nil {
+			return err
+		}
+	} else {
+		for i := range min(len(results), len(outcomes)) {
+			results[i].outcome = rules.Outcome(outcomes[i])
+		}
+	}
+	for i := range results {
+		add(s.Status, entries[i].Finding, results[i])
+	}
+	s.Status.DoneParts++
+	return nil
+}
+
+// perform decides about each of the entries.
+func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOperation, entries []rules.Entry,
+	results []result) error {
+	writer, err := r.as(operation.Namespace)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(maxAtOnce)
+	for i := range entries {
+		group.Go(func() (err error) {
+			results[i], err = r.decide(ctx, writer, operation, &entries[i])
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// decide does the operation's work on one finding. The error is one that may pass.
+func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operation *v1alpha1.TriageOperation,
+	entry *rules.Entry) (result, error) {
+	finding := &v1alpha1.Finding{}
+	key := client.ObjectKey{Namespace: operation.Namespace, Name: string(entry.Finding)}
+	err := r.Client.Get(ctx, key, finding, client.UnsafeDisableDeepCopy)
+	for range maxTries {
+		if err != nil { // not in the cache, or not as it is stored
+			finding = &v1alpha1.Finding{}
+			if err = kube.Get(ctx, writer, key.Namespace, key.Name, finding); err != nil {
+				return r.outcomeOf(operation, err)
+			}
+		}
+		step := rules.Plan(operation, entry, finding)
+		if len(step.Triage) == 0 {
+			return result{step.Outcome, step.Why}, nil
+		}
+		if err = write(ctx, writer, finding, &step); err == nil {
+			return result{outcome: step.Outcome}, nil
+		}
+		if !apierrors.IsConflict(err) {
+			return r.outcomeOf(operation, err)
+		}
+	}
+	return result{}, fmt.Errorf("others keep writing finding %s: %w", key.Name, err)
+}
+
+// outcomeOf tells what concerns the finding alone from what may pass. A starting API server knows neither roles nor
+// policies for a while; who refuses for longer than that means it.
+func (r *Reconciler) outcomeOf(operation *v1alpha1.TriageOperation, err error) (result, error) {
+	switch {
+	case apierrors.IsNotFound(err):
+		return result{rules.Failed, "the finding no longer exists"}, nil
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+		return result{rules.Failed, err.Error()}, nil
+	case apierrors.IsForbidden(err):
+		since, _ := r.refused.LoadOrStore(client.ObjectKeyFromObject(operation), r.Clock.Now())
+		if r.Clock.Since(since.(time.Time)) > refusalPatience { //nolint:forcetypeassert // nothing else is stored
+			return result{rules.Failed, err.Error()}, nil
+		}
+	}
+	return result{}, err
+}
+
+func write(ctx context.Context, writer rest.Interface, finding *v1alpha1.Finding, step *rules.Step) error {
+	patch, err := step.Patch(finding.ResourceVersion)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
+	defer cancel()
+	return writer.Patch(types.MergePatchType).
+		Namespace(finding.Namespace).Resource("findings").Name(finding.Name).
+		Param("fieldManager", v1alpha1.ControllerFieldManager).
+		Body(patch).
+		Do(ctx).Error()
+}
+
+// note records the outcomes in the part: from then on it is not worked through again.
+func (r *Reconciler) note(ctx context.Context, s *scope, results []result) error {
+	outcomes := make([]byte, len(results))
+	for i := range results {
+		outcomes[i] = byte(results[i].outcome)
+	}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"outcomes": string(outcomes)}})
+	if err != nil {
+		return err
+	}
+	part := &v1alpha1.TriageOperationPart{}
+	part.Namespace, part.Name = s.Object.Namespace, rules.PartName(s.Object.Name, int(s.Status.DoneParts))
+	if err := r.Client.Patch(ctx, part, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return errors.Join(fmt.Errorf("record what came of part %q", part.Name), err)
+	}
+	return nil
+}
+
+// add counts what came of a finding.
+func add(status *v1alpha1.TriageOperationStatus, finding v1alpha1.ResourceName, came result) {
+	switch came.outcome {
+	case rules.Changed:
+		status.Changed++
+	case rules.Unchanged:
+		status.Unchanged++
+	case rules.Conflicted:
+		status.Conflicted++
+		status.Conflicts = example(status.Conflicts, finding, orUnknown(came.why))
+	case rules.Failed:
+		status.Failed++
+		status.Failures = example(status.Failures, finding, orUnknown(came.why))
+	}
+}
+
+// orUnknown is for a part of which a controller recorded the outcomes that then was cut off.
+func orUnknown(why string) string {
+	if why == "" {
+		return "not recorded"
+	}
+	return why
+}

@@ -1,0 +1,182 @@
+package triagepolicy
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// repo is a folder of manifests, and the tool that syncs it into a namespace.
+type repo struct {
+	room
+	folder, kubeconfig, username string
+}
+
+// newRepo has a tool with the rights that docs/kinds/triagepolicy.md names, and those for its record of what it applied.
+func newRepo(r room) *repo {
+	r.t.Helper()
+	const tool = "git"
+	config, err := env.Member(r.t.Context(), r.namespace, tool, testenv.Triager)
+	harness.Must(r.t, err)
+	meta := metav1.ObjectMeta{Namespace: r.namespace, Name: "applysets"}
+	env.Create(r.t,
+		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "create", "patch"},
+		}}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: r.namespace, Name: tool}},
+		})
+	git := &repo{
+		r, r.t.TempDir(), testenv.WriteKubeconfig(r.t, config, r.namespace), testenv.ServiceAccountUsername(r.namespace, tool),
+	}
+	harness.Eventually(r.t, func(g Gomega) {
+		out, err := git.kubectl("auth", "can-i", "create", "configmaps")
+		g.Expect(err).NotTo(HaveOccurred(), out)
+	})
+	return git
+}
+
+func (g *repo) kubectl(arguments ...string) (string, error) {
+	g.t.Helper()
+	return kubectl(g.t, g.kubeconfig, arguments...)
+}
+
+func kubectl(t *testing.T, kubeconfig string, arguments ...string) (string, error) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), testenv.Binary(t, "kubectl"), append([]string{"--kubeconfig", kubeconfig}, arguments...)...)
+	command.Env = append(os.Environ(), "KUBECTL_APPLYSET=true")
+	out, err := command.CombinedOutput()
+	return string(out), err
+}
+
+// commit puts a policy that mutes what matches into the folder.
+func (g *repo) commit(name, match string) *v1alpha1.TriagePolicy {
+	g.t.Helper()
+	policy := builder.TriagePolicy(name, match).In(g.namespace).Build()
+	manifest, err := yaml.Marshal(map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "TriagePolicy", "metadata": map[string]any{"name": name},
+		"spec": policy.Spec,
+	})
+	harness.Must(g.t, err)
+	harness.Must(g.t, os.WriteFile(filepath.Join(g.folder, name+".yaml"), manifest, 0o600))
+	return policy
+}
+
+// sync applies the folder as GitOps tools do: without force, and removing what has left the folder.
+func (g *repo) sync() {
+	g.t.Helper()
+	out, err := g.kubectl("apply", "--server-side", "--prune", "--applyset=configmap/decisions", "-n", g.namespace, "-f", g.folder)
+	if err != nil {
+		g.t.Fatalf("sync: %v\n%s", err, out)
+	}
+}
+
+// same wants objects that nobody has written since.
+func same(t *testing.T, before map[client.Object]string) {
+	t.Helper()
+	for object, version := range before {
+		testenv.Get(t, NewWithT(t), env, object)
+		if got := object.GetResourceVersion(); got != version {
+			t.Errorf("%s was written: it is of version %s, and was of %s", object.GetName(), got, version)
+		}
+	}
+}
+
+func versions(objects ...client.Object) map[client.Object]string {
+	out := map[client.Object]string{}
+	for _, object := range objects {
+		out[object] = object.GetResourceVersion()
+	}
+	return out
+}
+
+// What docs/kinds/triagepolicy.md says of decisions in Git, as kubectl does it: GitOps tools use the same calls.
+func TestDecisionsInGitArePolicies(t *testing.T) {
+	g, r := NewWithT(t), running(t)
+	anns, rests, undecided, named := r.finds("f-ann", "G1"), r.finds("f-rest", "G1"), r.finds("f-undecided", "G1"), r.finds("f-named", "G9")
+	uids := map[client.Object]any{anns: anns.UID, rests: rests.UID, undecided: undecided.UID, named: named.UID}
+	byHand := r.declares("by-hand", "false", nil)
+	git := newRepo(r)
+	byRule, byName := git.commit("by-rule", "finding.ruleID == 'G1'"), git.commit("by-name", "finding.name == 'f-named'")
+
+	git.sync()
+	for _, f := range []*v1alpha1.Finding{anns, rests, undecided} {
+		r.is(f, v1alpha1.FindingStateOpenMuted, "by-rule")
+	}
+	r.is(named, v1alpha1.FindingStateOpenMuted, "by-name")
+	r.counts(byRule, 3, 3, 0, 0, 0, 0)
+	r.counts(byName, 1, 1, 0, 0, 0, 0)
+	r.says(byRule, v1alpha1.ReasonInForce, ok)
+	r.says(byName, v1alpha1.ReasonInForce, ok)
+	g.Expect(byRule.Spec.By).To(Equal(git.username), "the tool signs what it applies")
+
+	written := versions(byRule, byName, anns, rests, undecided, named)
+	git.sync()
+	// The manager that applied the set would take the set's own label off: diff knows no sets.
+	if out, err := git.kubectl("diff", "--server-side", "--field-manager=diff", "-n", r.namespace, "-f", git.folder); err != nil || out != "" {
+		t.Errorf("a second sync would change something: %v\n%s", err, out)
+	}
+	same(t, written)
+	g.Expect([]int64{byRule.Generation, byName.Generation}).To(Equal([]int64{1, 1}))
+
+	annDecides(t, r, anns)
+	restDecides(t, rests)
+	r.is(anns, v1alpha1.FindingStateOpen, "")
+	r.is(rests, v1alpha1.FindingStateOpenMuted, "")
+	r.counts(byRule, 3, 1, 0, 0, 1, 0)
+	triage := []v1alpha1.FindingTriage{anns.Spec.Triage, rests.Spec.Triage}
+	written = versions(byRule, byName, anns, rests, undecided, named)
+	git.sync()
+	same(t, written)
+
+	g.Expect(os.Remove(filepath.Join(git.folder, "by-rule.yaml"))).To(Succeed())
+	git.sync()
+	g.Expect(apierrors.IsNotFound(env.Client.Get(t.Context(), client.ObjectKeyFromObject(byRule), byRule))).To(BeTrue(), "the policy was not pruned")
+	r.is(undecided, v1alpha1.FindingStateOpen, "")
+	r.is(anns, v1alpha1.FindingStateOpen, "")
+	r.is(rests, v1alpha1.FindingStateOpenMuted, "")
+	r.is(named, v1alpha1.FindingStateOpenMuted, "by-name")
+	g.Expect([]v1alpha1.FindingTriage{anns.Spec.Triage, rests.Spec.Triage}).To(Equal(triage), "a person's decision was touched")
+	for f, uid := range uids {
+		g.Expect(testenv.Get(t, g, env, f).GetUID()).To(BeEquivalentTo(uid), "another finding of the same name")
+	}
+	testenv.Get(t, g, env, byHand)
+}
+
+// annDecides against the policy, by kubectl.
+func annDecides(t *testing.T, r room, f *v1alpha1.Finding) {
+	t.Helper()
+	config, err := env.Member(t.Context(), r.namespace, "ann", testenv.Triager)
+	harness.Must(t, err)
+	out, err := kubectl(t, testenv.WriteKubeconfig(t, config, r.namespace), "patch", "finding", f.Name, "--type=merge",
+		"-p", `{"spec":{"triage":{"userStatus":"active","comments":"it does run"}}}`)
+	if err != nil {
+		t.Fatalf("ann decides: %v\n%s", err, out)
+	}
+}
+
+// restDecides writes as the REST API does.
+func restDecides(t *testing.T, f *v1alpha1.Finding) {
+	t.Helper()
+	config, err := env.Facade(t.Context())
+	harness.Must(t, err)
+	facade, err := env.NewClient(config)
+	harness.Must(t, err)
+	body := `{"spec":{"triage":{"userStatus":"muted","by":"apikey/ci"}}}`
+	harness.Must(t, facade.Patch(t.Context(), f, client.RawPatch("application/merge-patch+json", []byte(body)),
+		client.FieldOwner(v1alpha1.APIFieldManager)))
+}

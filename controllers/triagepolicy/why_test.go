@@ -1,0 +1,39 @@
+package triagepolicy
+
+import (
+	"testing"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+func TestWhyASpecMayNotDecide(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	past, future := v1alpha1.NewTime(now.Add(-time.Hour)), v1alpha1.NewTime(now.Add(time.Hour))
+	apply := v1alpha1.TriagePolicySpec{Mode: v1alpha1.PolicyApply, MaxFindings: 10}
+	with := func(change func(*v1alpha1.TriagePolicySpec)) v1alpha1.TriagePolicySpec {
+		spec := apply
+		change(&spec)
+		return spec
+	}
+	for _, c := range []struct {
+		name    string
+		spec    v1alpha1.TriagePolicySpec
+		counted tally
+		want    string
+	}{
+		{"as many as may match", apply, tally{matched: 10}, ""},
+		{"one too many", apply, tally{matched: 11}, v1alpha1.ReasonTooMany},
+		{"stopped, and as many as may match", apply, tally{matched: 10, stopped: true}, v1alpha1.ReasonTooMany},
+		{"stopped, and nine tenths of that", apply, tally{matched: 9, stopped: true}, ""},
+		{"no room among the others", apply, tally{matched: 10, full: true}, v1alpha1.ReasonTooManyPolicies},
+		{"no room, and too many", apply, tally{matched: 11, full: true}, v1alpha1.ReasonTooManyPolicies},
+		{"a preview", with(func(s *v1alpha1.TriagePolicySpec) { s.Mode = "" }), tally{matched: 11}, v1alpha1.ReasonPreview},
+		{"later", with(func(s *v1alpha1.TriagePolicySpec) { s.ValidFrom = &future }), tally{}, v1alpha1.ReasonNotYetValid},
+		{"until now", with(func(s *v1alpha1.TriagePolicySpec) { s.ValidUntil = &past }), tally{full: true}, v1alpha1.ReasonPolicyExpired},
+	} {
+		if got := why(&c.spec, &c.counted, now); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}

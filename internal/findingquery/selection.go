@@ -1,0 +1,172 @@
+package findingquery
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/lastwrite"
+)
+
+// Selection is a v1alpha1.FindingSelection that has been read.
+type Selection struct {
+	spec     *v1alpha1.FindingSelection
+	ids      map[v1alpha1.ResourceName]bool
+	words    []string
+	minScore int
+	labels   labels.Selector
+	fields   fields.Selector
+}
+
+// NewSelection reads a selection. The error names each member that cannot be read.
+func NewSelection(spec *v1alpha1.FindingSelection) (*Selection, error) {
+	s := &Selection{spec: spec, words: Words(spec.Text)}
+	for _, id := range spec.IDs {
+		if s.ids == nil {
+			s.ids = map[v1alpha1.ResourceName]bool{}
+		}
+		s.ids[id] = true
+	}
+	var errs []error
+	if len(s.words) > MaxWords {
+		errs = append(errs, fmt.Errorf("text has %d words and may have %d", len(s.words), MaxWords))
+	}
+	if spec.MinScore != "" {
+		tenths, ok := Tenths(spec.MinScore)
+		if s.minScore = tenths; !ok {
+			errs = append(errs, fmt.Errorf("minScore is %q and must be a number from 0 to 10", spec.MinScore))
+		}
+	}
+	var err error
+	if s.labels, err = labels.Parse(spec.LabelSelector); err != nil {
+		errs = append(errs, fmt.Errorf("labelSelector is %q and cannot be read: %w", spec.LabelSelector, err))
+	}
+	if s.fields, err = readFields(spec.FieldSelector); err != nil {
+		errs = append(errs, err)
+	}
+	return s, errors.Join(errs...)
+}
+
+func readFields(text string) (fields.Selector, error) {
+	selector, err := fields.ParseSelector(text)
+	if err != nil {
+		return nil, fmt.Errorf("fieldSelector is %q and cannot be read: %w", text, err)
+	}
+	known := fieldsOf(&v1alpha1.Finding{})
+	for _, term := range selector.Requirements() {
+		if !known.Has(term.Field) {
+			return nil, fmt.Errorf("fieldSelector: findings are not selected by %q", term.Field)
+		}
+	}
+	return selector, nil
+}
+
+// fieldsOf are the fields that the API server selects findings by.
+func fieldsOf(f *v1alpha1.Finding) fields.Set {
+	return fields.Set{
+		"metadata.name":           f.Name,
+		"metadata.namespace":      f.Namespace,
+		"spec.repositoryRef.name": string(f.Spec.RepositoryRef.Name),
+		"spec.projectRef.name":    string(f.Spec.ProjectRef.Name),
+		"spec.tool":               f.Spec.Tool,
+		"spec.category":           string(f.Spec.Category),
+		"spec.class":              f.Spec.Class,
+		"spec.details.severity":   string(f.Spec.Details.Severity),
+		"spec.triage.userStatus":  string(f.Spec.Triage.UserStatus),
+		"status.state":            string(f.Status.State),
+	}
+}
+
+// Owners tells the owner of a project by its name; "" where it has none, or does not exist.
+type Owners func(project v1alpha1.ResourceName) string
+
+// Matches reports whether the finding is one of those that are meant.
+func (s *Selection) Matches(f *v1alpha1.Finding, owners Owners) bool {
+	if s.ids != nil {
+		return s.ids[v1alpha1.ResourceName(f.Name)]
+	}
+	return s.matchesFacts(f) && s.matchesDecision(f) && s.matchesTimes(f) &&
+		s.labels.Matches(labels.Set(f.Labels)) && (s.fields.Empty() || s.fields.Matches(fieldsOf(f))) &&
+		(s.spec.Owner == "" || owners(f.Spec.ProjectRef.Name) == s.spec.Owner)
+}
+
+func (s *Selection) matchesFacts(f *v1alpha1.Finding) bool {
+	asked, spec := s.spec, &f.Spec
+	if asked.MinScore != "" {
+		if tenths, ok := Tenths(spec.Details.Score); !ok || tenths < s.minScore {
+			return false
+		}
+	}
+	return same(asked.Repository, spec.RepositoryRef.Name) && same(asked.Project, spec.ProjectRef.Name) &&
+		same(asked.Tool, spec.Tool) && same(asked.Rule, spec.RuleID) &&
+		(asked.Class == nil || *asked.Class == spec.Class) &&
+		oneOf(asked.Severity, spec.Details.Severity) && oneOf(asked.Category, spec.Category) &&
+		(asked.Vulnerability == "" || IsVulnerability(spec.Vulnerability, asked.Vulnerability)) &&
+		(asked.Package == "" || IsPackage(spec.Package, asked.Package)) &&
+		(asked.Suppressed == nil || *asked.Suppressed == (spec.Suppression != nil)) &&
+		(asked.File == "" || isIn(spec.Details.Location, asked.File)) &&
+		(len(s.words) == 0 || HasWords(Text(&spec.Details), s.words))
+}
+
+// matchesDecision goes by the finding as it is this moment: by what the controllers have recorded, unless the finding
+// has changed since.
+func (s *Selection) matchesDecision(f *v1alpha1.Finding) bool {
+	asked := s.spec
+	return oneOf(asked.UserStatus, findingstate.UserStatus(f)) &&
+		(len(asked.State) == 0 || oneOf(asked.State, StateOf(f))) &&
+		(asked.Stale == nil || *asked.Stale == findingstate.Stale(f))
+}
+
+// StateOf is the state that the finding has this moment: what the controllers have recorded, unless the finding has
+// changed since.
+func StateOf(f *v1alpha1.Finding) v1alpha1.FindingState {
+	if f.Status.ObservedGeneration >= f.Generation {
+		return cmp.Or(f.Status.State, findingstate.State(f))
+	}
+	return findingstate.State(f)
+}
+
+func (s *Selection) matchesTimes(f *v1alpha1.Finding) bool {
+	asked := s.spec
+	if (asked.CreatedSince != nil || asked.CreatedUntil != nil) &&
+		!within(findingstate.CreatedAt(f).Time, asked.CreatedSince, asked.CreatedUntil) {
+		return false
+	}
+	if asked.UpdatedSince == nil && asked.UpdatedUntil == nil {
+		return true
+	}
+	at, _ := lastwrite.Shown(f, lastwrite.Observed{
+		Generation: f.Status.ObservedGeneration, UpdatedAt: f.Status.UpdatedAt,
+	}, time.Now())
+	return within(at, asked.UpdatedSince, asked.UpdatedUntil)
+}
+
+// within reports whether a time is in a period, in whole seconds as the REST API shows times: since is in it, until
+// is not.
+func within(at time.Time, since, until *v1alpha1.Time) bool {
+	at = at.Truncate(time.Second)
+	return (since == nil || !at.Before(since.Time)) && (until == nil || at.Before(until.Time))
+}
+
+func same[T ~string](asked, is T) bool { return asked == "" || asked == is }
+
+func oneOf[T ~string](asked []T, is T) bool { return len(asked) == 0 || slices.Contains(asked, is) }
+
+func isIn(location *v1alpha1.FileLocation, file string) bool {
+	switch {
+	case location == nil:
+		return false
+	case strings.HasSuffix(file, "/"):
+		return strings.HasPrefix(location.FilePath, file)
+	default:
+		return location.FilePath == file
+	}
+}

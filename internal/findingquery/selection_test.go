@@ -1,0 +1,95 @@
+package findingquery
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// selected is a finding that has something of all that selections ask for.
+func selected() *v1alpha1.Finding {
+	detected := v1alpha1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	return builder.Finding("f-1").In("org-x").Mutate(func(f *v1alpha1.Finding) {
+		f.Labels = map[string]string{"team": "payments"}
+		f.Generation, f.Status.ObservedGeneration = 2, 2
+		f.Spec.RepositoryRef.Name, f.Spec.ProjectRef.Name = "shop", "api"
+		f.Spec.Tool, f.Spec.RuleID, f.Spec.Class, f.Spec.Category = "gosec", "G201", "CWE-89", v1alpha1.CategoryCode
+		f.Spec.DetectedAt = &detected
+		f.Spec.Details.Title, f.Spec.Details.Severity, f.Spec.Details.Score = "SQL injection", v1alpha1.LevelHigh, "8.1"
+		f.Spec.Details.Location = &v1alpha1.FileLocation{FilePath: "api/orders.go"}
+		f.Spec.Vulnerability = &v1alpha1.FindingVulnerability{ID: "CVE-2019-1549", Aliases: []string{"GHSA-1"}}
+		f.Spec.Package = &v1alpha1.FindingPackage{Name: "lodash", PURL: "pkg:npm/lodash@4.17.15"}
+		f.Spec.Suppression = &v1alpha1.FindingSuppression{Kind: "inSource"}
+		f.Spec.Triage.UserStatus = v1alpha1.UserStatusActive
+		f.Status.State, f.Status.UpdatedAt = v1alpha1.FindingStateOpenMuted, &detected
+	}).Build()
+}
+
+func TestASelectionMeansWhatHasEverythingAskedFor(t *testing.T) {
+	at := func(hour int) *v1alpha1.Time {
+		at := v1alpha1.NewTime(time.Date(2026, 3, 1, hour, 0, 0, 0, time.UTC))
+		return &at
+	}
+	type spec = v1alpha1.FindingSelection
+	for _, c := range []struct {
+		is, isNot spec
+	}{
+		{spec{IDs: []v1alpha1.ResourceName{"f-2", "f-1"}}, spec{IDs: []v1alpha1.ResourceName{"f-2"}}},
+		{spec{State: []v1alpha1.FindingState{"closed", "open_muted"}}, spec{State: []v1alpha1.FindingState{"open"}}},
+		{spec{UserStatus: []v1alpha1.UserStatus{"active"}}, spec{UserStatus: []v1alpha1.UserStatus{"open", "muted"}}},
+		{spec{Severity: []v1alpha1.Level{"high", "low"}}, spec{Severity: []v1alpha1.Level{"low"}}},
+		{spec{Repository: "shop"}, spec{Repository: "sho"}},
+		{spec{Project: "api"}, spec{Project: "web"}},
+		{spec{Class: ptr.To("CWE-89")}, spec{Class: ptr.To("")}},
+		{spec{Tool: "gosec"}, spec{Tool: "Gosec"}},
+		{spec{Rule: "G201"}, spec{Rule: "G20"}},
+		{spec{Vulnerability: "ghsa-1"}, spec{Vulnerability: "CVE-2019-154"}},
+		{spec{Package: "pkg:npm/lodash"}, spec{Package: "lodash-es"}},
+		{spec{Owner: "payments"}, spec{Owner: "platform"}},
+		{spec{Category: []v1alpha1.FindingCategory{"Code"}}, spec{Category: []v1alpha1.FindingCategory{"Secret"}}},
+		{spec{CreatedSince: at(12)}, spec{CreatedSince: at(13)}},
+		{spec{CreatedUntil: at(13)}, spec{CreatedUntil: at(12)}},
+		{spec{UpdatedSince: at(12)}, spec{UpdatedSince: at(13)}},
+		{spec{UpdatedUntil: at(13)}, spec{UpdatedUntil: at(12)}},
+		{spec{MinScore: "8.1"}, spec{MinScore: "8.2"}},
+		{spec{Text: "ORDERS sql"}, spec{Text: "sql xss"}},
+		{spec{Stale: ptr.To(false)}, spec{Stale: ptr.To(true)}},
+		{spec{Suppressed: ptr.To(true)}, spec{Suppressed: ptr.To(false)}},
+		{spec{File: "api/"}, spec{File: "ap"}},
+		{spec{File: "api/orders.go"}, spec{File: "api"}},
+		{spec{LabelSelector: "team in (payments),!env"}, spec{LabelSelector: "team!=payments"}},
+		{spec{FieldSelector: "spec.class=CWE-89,status.state!=closed"}, spec{FieldSelector: "spec.tool!=gosec"}},
+	} {
+		for want, asked := range map[bool]spec{true: c.is, false: c.isNot} {
+			selection, err := NewSelection(&asked)
+			if err != nil {
+				t.Fatalf("%+v: %v", asked, err)
+			}
+			owners := func(project v1alpha1.ResourceName) string {
+				return map[v1alpha1.ResourceName]string{"api": "payments"}[project]
+			}
+			if got := selection.Matches(selected(), owners); got != want {
+				t.Errorf("%+v: got %v", asked, got)
+			}
+			asked.Tool = "trivy"
+			if also, _ := NewSelection(&asked); asked.IDs == nil && also.Matches(selected(), owners) {
+				t.Errorf("%+v matches one that does not have all of it", asked)
+			}
+		}
+	}
+}
+
+func TestASelectionThatCannotBeReadSaysWhy(t *testing.T) {
+	for _, asked := range []v1alpha1.FindingSelection{
+		{LabelSelector: "a in"}, {FieldSelector: "a=b=c=d,,="}, {FieldSelector: "spec.colour=red"}, {MinScore: "11"},
+		{Text: "a b c d e f g h i"},
+	} {
+		if _, err := NewSelection(&asked); err == nil {
+			t.Errorf("%+v is read", asked)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package fingerprints
+
+import (
+	"testing"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// facts of a result with code at its place.
+func facts(change func(*v1alpha1.FindingSpec)) *v1alpha1.FindingSpec {
+	spec := &v1alpha1.FindingSpec{
+		RepositoryRef: v1alpha1.RepositoryReference{Name: "shop"}, Tool: "gosec", RuleID: "G401", Evidence: "message.code..5",
+		Details: v1alpha1.FindingDetails{Location: &v1alpha1.FileLocation{FilePath: "a.go", LineNumber: 7}},
+	}
+	change(spec)
+	return spec
+}
+
+func TestTheKeyIsThatOfTheResultWhereverItStands(t *testing.T) {
+	noCode := func(s *v1alpha1.FindingSpec) { s.Evidence = "message...5" }
+	for _, c := range []struct {
+		reason        string
+		first, second func(*v1alpha1.FindingSpec)
+		same          bool
+	}{
+		{"code moves", func(*v1alpha1.FindingSpec) {}, func(s *v1alpha1.FindingSpec) { s.Details.Location.LineNumber, s.Evidence = 90, "message.code..9" }, true},
+		{"a project, an analysis, a category or a severity tells no result from another", func(*v1alpha1.FindingSpec) {}, func(s *v1alpha1.FindingSpec) {
+			s.ProjectRef.Name, s.Analysis, s.Category, s.Details.Severity = "api", "x", "Code", "high"
+		}, true},
+		{"other code is another result", func(*v1alpha1.FindingSpec) {}, func(s *v1alpha1.FindingSpec) { s.Evidence = "message.other..5" }, false},
+		{"so is another message", func(*v1alpha1.FindingSpec) {}, func(s *v1alpha1.FindingSpec) { s.Evidence = "other.code..5" }, false},
+		{"another file", func(*v1alpha1.FindingSpec) {}, func(s *v1alpha1.FindingSpec) { s.Details.Location.FilePath = "b.go" }, false},
+		{"another rule", func(*v1alpha1.FindingSpec) {}, func(s *v1alpha1.FindingSpec) { s.RuleID = "G402" }, false},
+		{"another tool", func(*v1alpha1.FindingSpec) {}, func(s *v1alpha1.FindingSpec) { s.Tool = "semgrep" }, false},
+		{"another repository", func(*v1alpha1.FindingSpec) {}, func(s *v1alpha1.FindingSpec) { s.RepositoryRef.Name = "web" }, false},
+		{"without code the line counts", noCode, func(s *v1alpha1.FindingSpec) { noCode(s); s.Details.Location.LineNumber = 8 }, false},
+		{"and is the same at the same place", noCode, noCode, true},
+	} {
+		if same := Key(facts(c.first)) == Key(facts(c.second)); same != c.same {
+			t.Errorf("%s: the same is %v", c.reason, same)
+		}
+	}
+	if key := Key(facts(func(s *v1alpha1.FindingSpec) { s.Evidence = "" })); key != "" {
+		t.Errorf("a finding without evidence has the key %q", key)
+	}
+}
+
+func TestAPackagesKeyIsOfItsVersionAndNotOfTheLine(t *testing.T) {
+	of := func(version string, line int32) string {
+		return Key(facts(func(s *v1alpha1.FindingSpec) {
+			s.Evidence, s.Details.Location.LineNumber = "message", line
+			s.Vulnerability = &v1alpha1.FindingVulnerability{ID: "CVE-1"}
+			s.Package = &v1alpha1.FindingPackage{Name: "ssl", Version: version, PURL: "pkg:deb/ssl@" + version}
+		}))
+	}
+	if of("1", 3) != of("1", 9) || of("1", 3) == of("2", 3) {
+		t.Error("a package's result is the same on another line, and another in another version")
+	}
+}

@@ -1,0 +1,70 @@
+package triageoperation
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// maxSetLength bounds the text of all parts of an operation, in characters as they are stored.
+const maxSetLength = 24 << 20
+
+// PartName is the name of a part. The schema bounds the names of operations so that it is one.
+func PartName(operation string, index int) string { return fmt.Sprintf("%s-%03d", operation, index) }
+
+// Parts puts the entries into parts, as many in each as it holds. Where all decisions together are longer than an
+// operation may keep, the rest are kept without those that they had; lost is how many.
+func Parts(operation *v1alpha1.TriageOperation, entries []Entry) (parts []*v1alpha1.TriageOperationPart, lost int32,
+	err error) {
+	total, n := 0, v1alpha1.MaxPartEntries
+	for len(entries) > 0 {
+		// Twice what the last part held: to try all again for each part would take minutes where comments are long.
+		n = min(2*n, len(entries), v1alpha1.MaxPartEntries)
+		if total > maxSetLength {
+			n = min(len(entries), v1alpha1.MaxPartEntries)
+			lost += forget(entries[:n])
+		}
+		text, err := Encode(entries[:n])
+		for ; err == nil && len(text) > v1alpha1.MaxPartLength && n > 1; text, err = Encode(entries[:n]) {
+			n /= 2
+		}
+		if err == nil && len(text) > v1alpha1.MaxPartLength {
+			lost += forget(entries[:n])
+			text, err = Encode(entries[:n])
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		total += len(text)
+		parts, entries = append(parts, part(operation, len(parts), n, text)), entries[n:]
+	}
+	return parts, lost, nil
+}
+
+// forget leaves out the decisions that the findings had, and returns how many had any.
+func forget(entries []Entry) (lost int32) {
+	for i := range entries {
+		if entries[i].Before != nil {
+			entries[i].Before, entries[i].Lost = nil, true
+			lost++
+		}
+	}
+	return lost
+}
+
+func part(operation *v1alpha1.TriageOperation, index, count int, text string) *v1alpha1.TriageOperationPart {
+	return &v1alpha1.TriageOperationPart{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: operation.Namespace, Name: PartName(operation.Name, index),
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: v1alpha1.GroupVersion.String(), Kind: "TriageOperation", Name: operation.Name, UID: operation.UID,
+			}},
+		},
+		Spec: v1alpha1.TriageOperationPartSpec{
+			Operation: v1alpha1.ResourceName(operation.Name), Index: int32(index), Count: int32(count), //nolint:gosec // bounded
+			Entries: text,
+		},
+	}
+}

@@ -1,0 +1,111 @@
+package triageoperation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// entries have comments of that length that cannot be compressed.
+func entries(n, length int) []Entry {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+	r := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // a test
+	out := make([]Entry, n)
+	for i := range out {
+		comment := make([]byte, length)
+		for j := range comment {
+			comment[j] = letters[r.IntN(len(letters))]
+		}
+		out[i] = Entry{Finding: v1alpha1.ResourceName(fmt.Sprintf("f-%d", i)), Digest: "d", Before: &v1alpha1.FindingTriage{
+			UserStatus: v1alpha1.UserStatusMuted, Comments: string(comment),
+		}}
+	}
+	return out
+}
+
+func TestPartsHoldTheSetWithinTheirBounds(t *testing.T) {
+	operation := builder.TriageOperation("mute", "G1").Build()
+	for _, c := range []struct {
+		n, length int
+		lost      bool
+	}{{0, 0, false}, {1, 0, false}, {1200, 20, false}, {60, v1alpha1MaxComments, false}, {3000, v1alpha1MaxComments, true}} {
+		set := entries(c.n, c.length)
+		parts, lost, err := Parts(operation, set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (lost > 0) != c.lost {
+			t.Errorf("%d of %d characters: %d lost", c.n, c.length, lost)
+		}
+		var back []Entry
+		for i, part := range parts {
+			if len(part.Spec.Entries) > v1alpha1.MaxPartLength || part.Name != PartName("mute", i) || int(part.Spec.Index) != i {
+				t.Fatalf("part %d is %s with %d characters", i, part.Name, len(part.Spec.Entries))
+			}
+			some, err := Decode(part)
+			if err != nil {
+				t.Fatal(err)
+			}
+			back = append(back, some...)
+		}
+		want := set
+		if len(want) == 0 {
+			want = nil
+		}
+		if diff := cmp.Diff(want, back); diff != "" && !c.lost {
+			t.Errorf("%d of %d characters (-put in +read):\n%.500s", c.n, c.length, diff)
+		}
+		forgotten := 0
+		for i := range back {
+			if back[i].Lost {
+				forgotten++
+			}
+		}
+		if forgotten != int(lost) || len(back) != c.n {
+			t.Errorf("%d come back, %d without their decision, want %d and %d", len(back), forgotten, c.n, lost)
+		}
+	}
+}
+
+// v1alpha1MaxComments is how long the comments of a decision may be.
+const v1alpha1MaxComments = 10000
+
+func TestAPartThatWasDamagedIsNotRead(t *testing.T) {
+	parts, _, err := Parts(builder.TriageOperation("mute", "G1").Build(), entries(3, 5))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, damage := range map[string]func(*v1alpha1.TriageOperationPartSpec){
+		"cut off":         func(s *v1alpha1.TriageOperationPartSpec) { s.Entries = s.Entries[:len(s.Entries)/2] },
+		"empty":           func(s *v1alpha1.TriageOperationPartSpec) { s.Entries = "" },
+		"not compressed":  func(s *v1alpha1.TriageOperationPartSpec) { s.Entries = "e30=" },
+		"another's count": func(s *v1alpha1.TriageOperationPartSpec) { s.Count = 2 },
+	} {
+		part := parts[0].DeepCopy()
+		damage(&part.Spec)
+		if _, err := Decode(part); err == nil {
+			t.Errorf("%s: it is read", name)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	text, err := Encode(entries(2, 5))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text, int32(2))
+	f.Add("", int32(0))
+	f.Fuzz(func(t *testing.T, text string, count int32) {
+		part := &v1alpha1.TriageOperationPart{Spec: v1alpha1.TriageOperationPartSpec{Entries: text, Count: count}}
+		entries, err := Decode(part)
+		if err == nil && (len(entries) != int(count) || len(entries) > v1alpha1.MaxPartEntries) {
+			t.Errorf("%d entries, %d said", len(entries), count)
+		}
+	})
+}

@@ -1,0 +1,151 @@
+package triageoperation
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+var selectedAt = v1alpha1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+
+func finding(triage v1alpha1.FindingTriage) *v1alpha1.Finding {
+	return builder.Finding("f-1").Mutate(func(f *v1alpha1.Finding) { f.Spec.Triage = triage }).Build()
+}
+
+func decidedBy(by string) v1alpha1.FindingTriage {
+	return v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted, By: by, Reason: v1alpha1.DecisionUsedInTests}
+}
+
+func TestWhatAnOperationDoesAboutAFinding(t *testing.T) {
+	operation := builder.TriageOperation("mute", "G1").Committed().Build()
+	operation.Status.SelectedAt = &selectedAt
+	open := v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}
+	told := func(f *v1alpha1.Finding, at time.Time) *v1alpha1.Finding {
+		f.Status.Transitions = []v1alpha1.Transition{{Type: v1alpha1.TransitionTriaged, By: "operation/mute", At: v1alpha1.NewTime(at)}}
+		return f
+	}
+	for _, c := range []struct {
+		reason   string
+		selected v1alpha1.FindingTriage
+		now      *v1alpha1.Finding
+		outcome  Outcome
+		writes   bool
+	}{
+		{"as it was", open, finding(open), Changed, true},
+		{"muted already", decidedBy("ann"), finding(decidedBy("ann")), Unchanged, false},
+		{"somebody has decided", open, finding(decidedBy("ann")), Conflicted, false},
+		{"somebody else has decided the same", decidedBy("ann"), finding(decidedBy("bob")), Conflicted, false},
+		{"somebody has decided, and taken it back", open, finding(v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen, By: "ann"}),
+			Conflicted, false},
+		{"the operation has decided", open, finding(decidedBy("operation/mute")), Changed, false},
+		{"and then somebody else", open, told(finding(decidedBy("ann")), selectedAt.Time), Changed, false},
+		{"and then somebody else what was there", open, told(finding(open), selectedAt.Time), Changed, false},
+		{"an earlier operation of that name had", open, told(finding(decidedBy("ann")), selectedAt.Add(-time.Second)), Conflicted, false},
+		{"its decision is the one that was selected", decidedBy("operation/mute"), finding(decidedBy("operation/mute")), Unchanged, false},
+	} {
+		entry := NewEntry(finding(c.selected))
+		step := Plan(operation, &entry, c.now)
+		if step.Outcome != c.outcome || (len(step.Triage) > 0) != c.writes {
+			t.Errorf("%s: got %c, writes %v", c.reason, step.Outcome, step.Triage)
+		}
+		if c.writes && step.Triage["by"] != "operation/mute" {
+			t.Errorf("%s: signed by %v", c.reason, step.Triage["by"])
+		}
+		if (step.Outcome == Conflicted) != (step.Why != "") {
+			t.Errorf("%s: why is %q", c.reason, step.Why)
+		}
+	}
+}
+
+func TestADecisionRestsOnTheFactsThatWereSelected(t *testing.T) {
+	operation := builder.TriageOperation("mute", "G1").Build()
+	selected := finding(v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen})
+	entry := NewEntry(selected)
+	scanned := selected.DeepCopy()
+	scanned.Spec.Details.Severity = v1alpha1.LevelHigh
+	if got := Plan(operation, &entry, scanned).Triage["basis"]; got != entry.Facts {
+		t.Errorf("the decision rests on %v, want %v", got, entry.Facts)
+	}
+}
+
+// random is any decision that may be stored.
+func random(r *rand.Rand) v1alpha1.FindingTriage {
+	pick := func(of ...string) string { return of[r.IntN(len(of))] }
+	triage := v1alpha1.FindingTriage{
+		UserStatus: v1alpha1.UserStatus(pick("open", "active", "muted")), Reason: v1alpha1.DecisionReason(pick("", "duplicate", "accepted-risk")),
+		Comments: pick("", "a", "<b> 'c' \u2028"), Basis: pick("", "severity=high", "severity=low;version=1"),
+		By: pick("", "ann", "operation/mute"),
+	}
+	if r.IntN(2) == 0 {
+		at := v1alpha1.NewTime(time.Date(2020+r.IntN(20), 1, 1, 0, 0, 0, 0, time.UTC))
+		triage.ExpiresAt = &at
+	}
+	return triage
+}
+
+func merged(t *testing.T, triage v1alpha1.FindingTriage, changes map[string]any) (out v1alpha1.FindingTriage) {
+	t.Helper()
+	before, err := json.Marshal(triage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := json.Marshal(changes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := jsonpatch.MergePatch(before, patch)
+	if err == nil {
+		err = json.Unmarshal(after, &out)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestAnUndoGivesBackAnyDecisionToTheLetter(t *testing.T) {
+	undo := builder.TriageOperation("undo", "").Undoes("mute").Build()
+	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
+	for range 2000 {
+		before := finding(random(r))
+		entry := NewEntry(before)
+		now := finding(random(r))
+		now.Spec.Triage.By = Author("mute")
+		undone := Undo("mute", &entry, now)
+		step := Plan(undo, &undone, now)
+		got := now.Spec.Triage
+		if len(step.Triage) > 0 {
+			got = merged(t, got, step.Triage)
+		}
+		want := before.Spec.Triage
+		want.By = "operation/undo"
+		if len(step.Triage) == 0 {
+			want.By = Author("mute") // there was nothing to give back
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("from %+v (-before +after):\n%s", now.Spec.Triage, diff)
+		}
+		// Asked again it is done.
+		now.Spec.Triage = got
+		if step := Plan(undo, &undone, now); len(step.Triage) > 0 {
+			t.Fatalf("an undo writes twice: %v", step.Triage)
+		}
+	}
+}
+
+func TestWhatIsNoLongerTheOperationsIsNotUndone(t *testing.T) {
+	undo := builder.TriageOperation("undo", "").Undoes("mute").Build()
+	entry := NewEntry(finding(v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}))
+	now := finding(decidedBy("ann"))
+	undone := Undo("mute", &entry, now)
+	if step := Plan(undo, &undone, now); step.Outcome != Conflicted {
+		t.Errorf("got %c", step.Outcome)
+	}
+}

@@ -1,0 +1,99 @@
+package admission_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+var commit = client.RawPatch(types.MergePatchType, []byte(`{"spec":{"commit":true}}`))
+
+// An editor and a reporter have every standard verb on operations, so only the admission policy stops them.
+func TestWhoMayNotDecideMayNotDecideThroughAnOperation(t *testing.T) {
+	c := newCast(t, "operations")
+	may := map[who]bool{triager: true, admin: true}
+	for _, name := range everyone {
+		g := NewWithT(t)
+		check := func(what string, err error) {
+			t.Helper()
+			if may[name] {
+				g.Expect(err).NotTo(HaveOccurred(), "%s: %s", name, what)
+				return
+			}
+			g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%s: %s: %v", name, what, err)
+			if name == editor || name == reporter {
+				g.Expect(err.Error()).To(ContainSubstring("needs the verb triage on findings.appsec.dev in this namespace"), what)
+			}
+		}
+		check("make", c.as(name).Create(t.Context(), builder.TriageOperation("o-"+string(name), "G1").In(c.namespace).Build()))
+		live := applied(t.Context(), t, builder.TriageOperation("q-"+string(name), "G1").In(c.namespace).Build())
+		check("commit", c.as(name).Patch(t.Context(), live.DeepCopy(), commit))
+		if name != controller { // retention is theirs
+			check("delete", c.as(name).Delete(t.Context(), live))
+		}
+	}
+}
+
+func TestAnOperationIsSignedByWhoMadeAndWhoCommittedIt(t *testing.T) {
+	g, c := NewWithT(t), newCast(t, "operations-signed")
+	operation := builder.TriageOperation("o", "G1").In(c.namespace).Build()
+	operation.Spec.By, operation.Spec.CommittedBy = "mallory", "mallory"
+	harness.Must(t, c.as(triager).Create(t.Context(), operation))
+	g.Expect(operation.Spec.By).To(Equal(c.members[triager].username))
+	g.Expect(operation.Spec.CommittedBy).To(BeEmpty(), "nobody has committed it")
+	for _, step := range []struct {
+		reason, spec string
+		want         string
+	}{
+		{"nobody commits without committing", `{"by": "mallory", "committedBy": "mallory"}`, ""},
+		{"who commits signs", `{"commit": true, "committedBy": "mallory"}`, c.members[admin].username},
+		{"nor can it be taken off", `{"committedBy": null, "by": null}`, c.members[admin].username},
+	} {
+		harness.Must(t, c.as(admin).Patch(t.Context(), operation, client.RawPatch(types.MergePatchType, []byte(`{"spec":`+step.spec+`}`))))
+		g.Expect(operation.Spec.CommittedBy).To(Equal(step.want), step.reason)
+		g.Expect(operation.Spec.By).To(Equal(c.members[triager].username), step.reason)
+	}
+}
+
+func TestTheFacadeSignsOperationsForKeysAlone(t *testing.T) {
+	g, c := NewWithT(t), newCast(t, "operations-facade")
+	config := rest.CopyConfig(env.Config)
+	config.Impersonate = rest.ImpersonationConfig{ // with every right, so that the policy alone refuses
+		UserName: testenv.ServiceAccountUsername(testenv.SystemNamespace, testenv.APIServiceAccount), Groups: []string{user.SystemPrivilegedGroup},
+	}
+	as, err := env.NewClient(config)
+	harness.Must(t, err)
+	for by, taken := range map[string]bool{"apikey/ci": true, "ann": false, "": false, "operation/x": false} {
+		operation := builder.TriageOperation("o", "G1").In(c.namespace).Mutate(func(s *v1alpha1.TriageOperationSpec) { s.By = by }).Build()
+		err := as.Create(t.Context(), operation, client.DryRunAll)
+		if taken {
+			g.Expect(err).NotTo(HaveOccurred(), by)
+			continue
+		}
+		g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%q: %v", by, err)
+		g.Expect(err).To(MatchError(ContainSubstring("spec.by must be")), by)
+	}
+}
+
+func TestAnOperationThatMutesNeedsAReasonWhereTheOrganizationSaysSo(t *testing.T) {
+	g, c := NewWithT(t), newCast(t, "operations-reasons")
+	requireReasons(t, "operations-reasons")
+	unexplained := builder.TriageOperation("o", "G1").In(c.namespace).Mutate(func(s *v1alpha1.TriageOperationSpec) { s.Set.Reason = "" }).Build()
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(env.Client.Create(t.Context(), unexplained.DeepCopy(), client.DryRunAll)).
+			To(MatchError(ContainSubstring("requires a reason to mute a finding: set spec.set.reason")))
+	})
+	g.Expect(env.Client.Create(t.Context(), builder.TriageOperation("o", "G1").In(c.namespace).Build(), client.DryRunAll)).To(Succeed())
+	undo := builder.TriageOperation("u", "").Undoes("o").In(c.namespace).Build()
+	g.Expect(env.Client.Create(t.Context(), undo, client.DryRunAll)).To(Succeed(), "what comes back was decided before")
+}

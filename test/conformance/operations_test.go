@@ -1,0 +1,222 @@
+package conformance
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"slices"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// Triage operations are an addition to the contract.
+
+const operationsPath = "/v2/triage-operations"
+
+// operate makes an operation and waits until it has that phase.
+func (o *organization) operate(body, phase string) record {
+	o.t.Helper()
+	made := o.post(operationsPath, body)
+	if made.Status != 201 && made.Status != 202 {
+		o.t.Fatalf("%s: got %d %s", body, made.Status, made.Body)
+	}
+	if want := operationsPath + "/" + made.object().text("id"); made.Header.Get("Location") != want {
+		o.t.Errorf("the location is %q, want %q", made.Header.Get("Location"), want)
+	}
+	return o.awaitPhase(made.object(), phase)
+}
+
+// awaitPhase returns the operation once it has that phase. As a rule the answer waited for that already.
+func (o *organization) awaitPhase(operation record, phase string) record {
+	o.t.Helper()
+	harness.Eventually(o.t, func(g Gomega) {
+		if operation.text("phase") != phase {
+			operation = o.get(operationsPath+"/"+operation.text("id")).wants(200, "the operation").object()
+		}
+		g.Expect(operation).To(HaveKeyWithValue("phase", phase))
+	})
+	return operation
+}
+
+// filterValues are some for each filter, of findings that asked makes.
+var filterValues = map[string][]string{
+	"status": {"open", "open_muted", "closed"}, "user_status": {"open", "active", "muted"}, "severity": {"high", "medium", "low"},
+	"repo_id": {"repo", "none"}, "project_id": {"a", "b", "proj"}, "class": {"CWE-22", "CWE-0"}, "tool": {"trivy", "gosec", "none"},
+	"rule": {"G304", "CVE-2019-1549"}, "vulnerability": {"cve-2019-1549", "GHSA-29mw-wpgm-hmr9"},
+	"package": {"openssl", "pkg:apk/alpine/openssl", "pkg:apk/alpine/openssl@1.1.1d-r0"}, "owner": {"team-a", "team-b"},
+	"category": {"Code", "Package", "Secret"}, "created_since": {"2026-03-02T08:30:00Z", "2026-03-02T08:29:59.5+00:00"},
+	"created_until": {"2026-03-03T08:30:00Z", "2026-03-03t08:30:00.1z"}, "updated_since": {"2020-01-01T00:00:00Z"},
+	"updated_until": {"2099-01-01T00:00:00Z"}, "min_score": {"5.3", "5.31", "9", "0"}, "stale": {"true", "false"},
+	"suppressed": {"true", "false"}, "text": {"OPENSSL", "cve yarn", "größe"},
+}
+
+// Both doors mean the same by the same filters.
+func TestTriageOperations_APreviewMatchesWhatTheListShows(t *testing.T) {
+	o := newOrganization(t)
+	o.asked()
+	o.patch("/v2/findings/f-3", `{"user_status":"muted"}`).wants(200, "a decision")
+	o.settled(4)
+	names := make([]string, 0, len(filterValues))
+	for name := range filterValues {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
+	matched := 0
+	for range 40 {
+		given, query := map[string]string{"tool": ""}, url.Values{}
+		for range 1 + random.IntN(3) {
+			name := names[random.IntN(len(names))]
+			given[name] = filterValues[name][random.IntN(len(filterValues[name]))]
+			query.Set(name, given[name])
+		}
+		body, err := json.Marshal(map[string]any{"filters": given, "set": map[string]string{"comments": "x"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := o.get(with("/v2/findings", query.Encode())).page().Total
+		got := o.operate(string(body), "preview")
+		if got["matched"] != float64(want) {
+			t.Errorf("%s: matched %v, the list has %d", body, got["matched"], want)
+		}
+		matched += want
+	}
+	if matched < 20 {
+		t.Errorf("all filters together match %d findings: they say little", matched)
+	}
+	if got := o.get("/v2/findings/f-1").object()["comments"]; got != "" {
+		t.Errorf("previews have changed a finding: %v", got)
+	}
+}
+
+func TestTriageOperations_FromPreviewToUndo(t *testing.T) {
+	o, other := newOrganization(t), anotherOrganization(t)
+	o.findings(4)
+	o.patch("/v2/findings/f-001", `{"user_status":"active","comments":"before"}`).wants(200, "a decision")
+	o.settled(4)
+	preview := o.operate(`{"filters":{"repo_id":"repo"},"set":{"user_status":"muted","reason":"used-in-tests","comments":"c"}}`, "preview")
+	path := operationsPath + "/" + preview.text("id")
+	wantsShape(t, "a preview", preview, triageOperationShape)
+	wantsShape(t, "what it sets", preview.object("set"), triageOperationSetShape)
+	wantsShapes(t, "who had decided", preview.list("decided"), triageOperationDeciderShape)
+	if preview["matched"] != 4.0 || preview["would_change"] != 4.0 || preview["created_by"] != "apikey/conformance" || preview["committed_by"] != "" {
+		t.Errorf("the preview is %v", preview)
+	}
+	for _, request := range []answer{
+		other.in(t).get(path), other.in(t).get(path + "/findings"), other.in(t).post(path+"/commit", ""),
+	} {
+		request.notFound("another organization's")
+	}
+	reader := o.key("reader", v1alpha1.ScopeFindingsRead)
+	reader.get(path).wants(200, "to read")
+	reader.post(path+"/commit", "").wantsError(403, "Forbidden", "to commit")
+	reader.post(operationsPath, `{}`).wantsError(403, "Forbidden", "to make one")
+	// A person is faster than the commit.
+	o.patch("/v2/findings/f-002", `{"user_status":"active","comments":"mine"}`).wants(200, "a person")
+	done := o.awaitPhase(o.post(path+"/commit", "").object(), "completed")
+	wantsShapes(t, "what was left alone", done.list("conflicts"), triageOperationExampleShape)
+	if done["changed"] != 3.0 || done["conflicted"] != 1.0 || done["failed"] != 0.0 || done["committed_by"] != "apikey/conformance" {
+		t.Errorf("it came to %v", done)
+	}
+	if diff := cmp.Diff(done, o.post(path+"/commit", "").wants(200, "committed already").object()); diff != "" {
+		t.Errorf("a second commit has changed it:\n%s", diff)
+	}
+	o.triaged(map[string]string{"f-000": "muted c", "f-001": "muted c", "f-002": "active mine", "f-003": "muted c"})
+	o.operationsFindings(path)
+
+	undo := o.operate(fmt.Sprintf(`{"undo":%q,"commit":true}`, done.text("id")), "completed")
+	if undo["changed"] != 3.0 || undo["undo"] != done.text("id") || undo.object("set")["user_status"] != nil {
+		t.Errorf("the undo came to %v", undo)
+	}
+	o.triaged(map[string]string{"f-000": "open ", "f-001": "active before", "f-002": "active mine", "f-003": "open "})
+	if got, want := o.get(operationsPath).page(), 2; got.Total != want {
+		t.Errorf("the list has %d, want %d", got.Total, want)
+	}
+	all := o.walk(operationsPath + "?size=1&order=asc")
+	wantsShapes(t, "the list", []any{map[string]any(all[0]), map[string]any(all[1])}, triageOperationShape)
+	if !sorted(all, "created_at", "asc") {
+		t.Errorf("the list is not in its order: %v", all)
+	}
+}
+
+// triaged wants each finding's user status and comments.
+func (o *organization) triaged(want map[string]string) {
+	o.t.Helper()
+	harness.Eventually(o.t, func(g Gomega) {
+		got := map[string]string{}
+		for _, item := range o.get("/v2/findings").page().Items {
+			got[item.text("id")] = item.text("user_status") + " " + item.text("comments")
+		}
+		g.Expect(got).To(Equal(want))
+	})
+}
+
+// operationsFindings pages through those of the operation: three that it has changed and one that it left alone.
+func (o *organization) operationsFindings(path string) {
+	o.t.Helper()
+	for query, want := range map[string]string{
+		"size=3": "f-000 changed f-001 changed f-002 conflicted f-003 changed ", "outcome=conflicted": "f-002 conflicted ", "outcome=failed": "",
+	} {
+		got := ""
+		for _, item := range o.walk(path + "/findings?" + query) {
+			wantsShape(o.t, "a finding of an operation", item, triageOperationFindingShape)
+			got += item.text("finding_id") + " " + item.text("outcome") + " "
+		}
+		if got != want {
+			o.t.Errorf("%s: got %q, want %q", query, got, want)
+		}
+	}
+	if got := o.get(path + "/findings?outcome=changed&size=1").page(); got.Total != 3 || !got.HasMore {
+		o.t.Errorf("of those that are changed the page has total %d, has_more %v", got.Total, got.HasMore)
+	}
+}
+
+func TestTriageOperations_WhatIsNotOneIsRefused(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-1"))
+	const muted = `"set":{"user_status":"muted"}`
+	soon := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	for body, field := range map[string]string{
+		`{` + muted + `}`: "", `{"filters":{},` + muted + `}`: "filters", `{"filters":{"tool":"","text":" "},` + muted + `}`: "filters",
+		`{"ids":["f-1"],"filters":{"tool":"x"},` + muted + `}`: "", `{"ids":["f-1"],"undo":"op-1",` + muted + `}`: "", `{"undo":""}`: "",
+		`{"ids":[],` + muted + `}`: "ids", `{"ids":"f-1",` + muted + `}`: "ids", `{"ids":["f-1",1],` + muted + `}`: "ids", `{"ids":["F 1"],` + muted + `}`: "ids",
+		`{"ids":["f-1"]}`: "set", `{"undo":"op-1",` + muted + `}`: "set", `{"ids":["f-1"],"set":{}}`: "set.user_status", `{"ids":["f-1"],"set":null}`: "set",
+		`{"ids":["f-1"],"set":{"user_status":"closed"}}`: "set.user_status", `{"ids":["f-1"],"set":{"reason":"duplicate"}}`: "set.user_status",
+		`{"ids":["f-1"],"set":{"user_status":"muted","reason":"none"}}`: "set.reason", `{"ids":["f-1"],"set":{"user_status":"open","reason":"duplicate"}}`: "set.reason",
+		`{"ids":["f-1"],"set":{"user_status":"muted","expires_at":"none"}}`:                 "set.expires_at",
+		`{"ids":["f-1"],"set":{"user_status":"muted","expires_at":"2001-01-01T00:00:00Z"}}`: "set.expires_at",
+		`{"ids":["f-1"],"set":{"comments":"x","expires_at":"` + soon + `"}}`:                "set.expires_at",
+		`{"ids":["f-1"],"commit":"true",` + muted + `}`:                                     "commit", `{"ids":["f-1"],"comit":true,` + muted + `}`: "",
+		`{"filters":{"tools":"gosec"},` + muted + `}`: "", `{"filters":{"severity":"critical"},` + muted + `}`: "filters.severity", `{"filters":{"stale":true},` + muted + `}`: "filters.stale",
+		`{"filters":{"min_score":"11"},` + muted + `}`: "filters.min_score", `{"filters":{"repo_id":"No such"},` + muted + `}`: "filters.repo_id",
+		`{"filters":{"created_since":"2026-03-02T00:00:00Z","created_until":"2026-03-01T00:00:00Z"},` + muted + `}`: "filters.created_until",
+		`{"filters":{"text":"1 2 3 4 5 6 7 8 9"},` + muted + `}`:                                                    "filters.text",
+	} {
+		if got := o.post(operationsPath, body).badRequest(body).object()["field"]; got != field {
+			t.Errorf("%s: the field is %v, want %q", body, got, field)
+		}
+	}
+	if got := o.get(operationsPath).page().Total; got != 0 {
+		t.Errorf("%d operations were made", got)
+	}
+	failed := o.operate(`{"undo":"op-none"}`, "failed")
+	if failed.text("detail") == "" {
+		t.Errorf("a failed operation does not say why: %v", failed)
+	}
+	o.post(operationsPath+"/"+failed.text("id")+"/commit", "").wants(400, "a failed one cannot be committed")
+	o.patchResource(&v1alpha1.Organization{ObjectMeta: builder.Organization(o.name).Build().ObjectMeta}, `{"spec":{"triage":{"requireReason":true}}}`)
+	harness.Eventually(t, func(g Gomega) {
+		problem := o.post(operationsPath, `{"ids":["f-1"],"set":{"user_status":"muted"}}`).object()
+		g.Expect(problem["code"]).To(Equal("reason_required"))
+		g.Expect(problem["field"]).To(Equal("set.reason"))
+	})
+}

@@ -1,0 +1,76 @@
+package e2e
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/test/needs"
+)
+
+// consoleBlock is a block of commands with what they print.
+var consoleBlock = regexp.MustCompile("(?s)```console\n(.*?)```")
+
+// shown is a command of the README, and what it prints there.
+type shown struct{ command, output string }
+
+// blockOfREADME is the block of commands that contains the text.
+func blockOfREADME(t *testing.T, text string) []shown {
+	t.Helper()
+	page, err := os.ReadFile(repositoryFile(t, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range consoleBlock.FindAllStringSubmatch(string(page), -1) {
+		if strings.Contains(block[1], text) {
+			return commandsOf(block[1])
+		}
+	}
+	t.Fatalf("the README has no commands with %q", text)
+	return nil
+}
+
+// commandsOf splits a block. A command goes on after a pipe, and to the end of what it is given to read.
+func commandsOf(block string) (out []shown) {
+	for line := range strings.Lines(block) {
+		command, begins := strings.CutPrefix(line, "$ ")
+		switch last := len(out) - 1; {
+		case begins:
+			out = append(out, shown{command: command})
+		case last >= 0 && goesOn(out[last].command):
+			out[last].command += line
+		case last >= 0:
+			out[last].output += line
+		}
+	}
+	return out
+}
+
+func goesOn(command string) bool {
+	if strings.Contains(command, "<<'EOF'\n") {
+		return !strings.HasSuffix(command, "\nEOF\n")
+	}
+	return strings.HasSuffix(command, "|\n") || strings.HasSuffix(command, "\\\n")
+}
+
+// checkPolicy runs the README's commands that mute a class of findings. What is uploaded later is checked by
+// checkMutedByPolicy.
+func checkPolicy(t *testing.T, r *run) {
+	for _, c := range blockOfREADME(t, "kubectl findings policy test") {
+		if diff := cmp.Diff(c.output, r.shell(t, t.TempDir(), c.command)); diff != "" {
+			t.Errorf("%s-README +this run:\n%s", c.command, diff)
+		}
+	}
+}
+
+// checkMutedByPolicy runs the README's command that shows which findings of an upload arrived muted.
+func checkMutedByPolicy(t *testing.T, r *run) {
+	needs.Program(t, "curl", "curl")
+	needs.Program(t, "jq", "jq")
+	for _, c := range blockOfREADME(t, "?class=CWE-703") {
+		eventually(t, "the class is muted as the README shows", func() bool { return r.shell(t, t.TempDir(), c.command) == c.output })
+	}
+}

@@ -1,0 +1,219 @@
+package plugin_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// commits reports whether a request has an operation done.
+func commits(r *http.Request) bool {
+	return r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/triageoperations/")
+}
+
+func (o *organization) operations() []v1alpha1.TriageOperation {
+	o.Helper()
+	list := &v1alpha1.TriageOperationList{}
+	o.must(env.Client.List(o.Context(), list, client.InNamespace(o.namespace)))
+	return list.Items
+}
+
+func (o *organization) hasNoOperations() {
+	o.Helper()
+	for _, operation := range o.operations() {
+		o.Errorf("the operation %s is left behind: %+v", operation.Name, operation.Status)
+	}
+}
+
+// decisions of all findings by name, without their authors.
+func (o *organization) decisions() map[string]v1alpha1.FindingTriage {
+	o.Helper()
+	list := &v1alpha1.FindingList{}
+	o.must(env.Client.List(o.Context(), list, client.InNamespace(o.namespace)))
+	decisions := map[string]v1alpha1.FindingTriage{}
+	for i := range list.Items {
+		list.Items[i].Spec.Triage.By = ""
+		decisions[list.Items[i].Name] = list.Items[i].Spec.Triage
+	}
+	return decisions
+}
+
+func TestWhatFiltersChooseAnOperationDecidesAndUndoes(t *testing.T) {
+	o := newOrganization(t, "operation")
+	o.has(many(4)...)
+	triager := o.member(testenv.Triager)
+	me := testenv.ServiceAccountUsername(o.namespace, "some-triager")
+	triager.findings("triage", "f-0001", "--confirm", "--comment", "real").wants("1 confirmed")
+	triager.findings("triage", "f-0002", "--mute", "--reason", "duplicate", "--expires-in", "720h").wants("1 muted")
+	before := o.decisions()
+
+	a := triager.findings("triage", "--severity", "low", "--mute", "--reason", "accepted-risk", "--comment", "all", "--yes").
+		wants("muted, otherwise", "decided about already: by "+me+" (2)", "findings: 4 muted, 0 unchanged, 0 failed", "undo with: kubectl findings triage --undo ")
+	name := regexp.MustCompile(`--undo (mute-[a-z0-9]{6}) -n ` + o.namespace + "\n").FindStringSubmatch(a.stdout)
+	operations := o.operations()
+	if name == nil || len(operations) != 1 || operations[0].Name != name[1] {
+		t.Fatalf("%d operations:\n%s", len(operations), a.stdout)
+	}
+	if spec := operations[0].Spec; spec.By != me || spec.CommittedBy != me {
+		t.Errorf("made by %q, committed by %q", spec.By, spec.CommittedBy)
+	}
+	if got := o.finding("f-0000").Spec.Triage; got.By != "operation/"+name[1] || got.Reason != v1alpha1.DecisionAcceptedRisk || got.Comments != "all" {
+		t.Errorf("triage %+v", got)
+	}
+
+	triager.findings("triage", "f-0003", "--confirm").wants("1 confirmed")
+	mine := o.decisions()["f-0003"]
+	triager.findings("triage", "--undo", name[1]).fails("refusing to undo "+name[1]+" for 3 findings", "--yes")
+	triager.findings("triage", "--undo", name[1], "--dry-run").fails("dry run (client): 3 given back, 0 unchanged, 1 failed", "1 are left as they are")
+	triager.findings("__complete", "triage", "--undo", "").wants(name[1]+"\tmute, Completed, 4 changed", ":4\n")
+	triager.findings("triage", "--undo", "mute-").fails("Did you mean " + name[1] + "?")
+	if n := len(o.operations()); n != 1 {
+		t.Errorf("%d operations, want the first alone: nobody has agreed to another", n)
+	}
+	triager.findings("triage", "--undo", name[1], "--yes").
+		fails("f-0001", "active", "1 are left as they are", "failed f-0003: ", "in the meantime", "3 given back, 0 unchanged, 1 failed", "--undo undo-")
+	before["f-0003"] = mine
+	if diff := cmp.Diff(before, o.decisions()); diff != "" {
+		t.Errorf("(-before +after the undo):\n%s", diff)
+	}
+	a = triager.findings("ops", "--no-headers").wants("undo "+name[1], "Completed", me)
+	if n := strings.Count(a.stdout, "\n"); n != 2 {
+		t.Errorf("%d operations are listed, want 2:\n%s", n, a.stdout)
+	}
+	triager.findings("ops", "-o", "name").wants("triageoperation.appsec.dev/" + name[1] + "\n")
+}
+
+func TestAnInterruptedWaitLeavesTheOperationAtWork(t *testing.T) {
+	o := newOrganization(t, "operation-interrupted")
+	o.has(many(3)...)
+	committed := make(chan struct{}, 1)
+	g := &gateway{before: func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.Contains(r.URL.Path, "/triageoperations") && len(committed) > 0 {
+			<-r.Context().Done() // nobody hears how it goes on
+			return true
+		}
+		if commits(r) {
+			committed <- struct{}{}
+		}
+		return false
+	}}
+	cmd := o.as(g.through(o, o.token(testenv.Triager))).direct("triage", "--severity", "low", "--mute", "--yes")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	o.must(cmd.Start())
+	NewWithT(t).Eventually(func() int { return o.withVerdict(v1alpha1.UserStatusMuted) }).WithTimeout(patience).Should(Equal(3))
+	o.must(cmd.Process.Signal(syscall.SIGINT))
+	if err := cmd.Wait(); err == nil {
+		t.Error("an interrupted wait succeeded")
+	}
+	name := o.operations()[0].Name
+	for _, want := range []string{"operation " + name + " goes on in the cluster", "kubectl get triageoperation " + name + " -n " + o.namespace} {
+		if !strings.Contains(stderr.String(), want) {
+			t.Errorf("it does not say %q:\n%s", want, stderr.String())
+		}
+	}
+}
+
+func TestAnInterruptedPreviewLeavesNothing(t *testing.T) {
+	o := newOrganization(t, "preview-interrupted")
+	o.has(many(1)...)
+	made := make(chan struct{})
+	g := &gateway{before: func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/triageoperations/") {
+			close(made)
+			<-r.Context().Done()
+			return true
+		}
+		return false
+	}}
+	cmd := o.as(g.through(o, o.token(testenv.Triager))).direct("triage", "--severity", "low", "--mute", "--yes")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	o.must(cmd.Start())
+	<-made
+	o.must(cmd.Process.Signal(syscall.SIGINT))
+	if err := cmd.Wait(); err == nil || !strings.Contains(stderr.String(), "interrupted; nothing was written") {
+		t.Errorf("%v:\n%s", err, stderr.String())
+	}
+	o.hasNoOperations()
+	if n := o.withVerdict(v1alpha1.UserStatusMuted); n != 0 {
+		t.Errorf("%d findings are muted", n)
+	}
+}
+
+func TestWithoutOperationsTheClusterIsToBeUpgraded(t *testing.T) {
+	o := newOrganization(t, "operation-unknown")
+	o.has(many(1)...)
+	g := &gateway{before: func(_ http.ResponseWriter, r *http.Request) bool {
+		r.URL.Path = strings.Replace(r.URL.Path, "/triageoperations", "/unheardof", 1)
+		return false
+	}}
+	old := o.as(g.through(o, o.token(owner)))
+	old.findings("triage", "--severity", "low", "--mute", "--yes").fails("knows no triage operations", "upgrade")
+	old.findings("triage", "--undo", "mute-abcdef", "--yes").fails("knows no triage operations", "upgrade")
+	old.findings("operations").fails("knows no triage operations", "upgrade")
+	if n := o.withVerdict(v1alpha1.UserStatusMuted); n != 0 {
+		t.Errorf("%d findings are muted", n)
+	}
+	old.findings("triage", "f-0000", "--mute").wants("1 muted")
+}
+
+// The controllers choose by what the flags say, and not by what the API server can select.
+func TestAnOperationChoosesByFiltersOfItsOwn(t *testing.T) {
+	o := newOrganization(t, "operation-filters")
+	o.has(
+		builder.Finding("f-1").Project("shop", "web").Title("Path traversal"), builder.Finding("f-2").Title("Path traversal"),
+		builder.Finding("f-3").Project("shop", "web"),
+	)
+	triager := o.member(testenv.Triager)
+	a := triager.findings("triage", "--project", "web", "--text", "path", "--confirm", "--yes", "-q", "-o", "json").wants()
+	var summary struct{ Done, Unchanged []string }
+	o.must(json.Unmarshal([]byte(a.stdout), &summary))
+	if diff := cmp.Diff([]string{"f-1"}, summary.Done); diff != "" || len(summary.Unchanged) != 0 {
+		t.Errorf("summary:\n%s", a.stdout)
+	}
+	triager.findings("triage", "--project", "web", "--confirm", "--yes", "-o", "name").wants("finding.appsec.dev/f-3\n")
+	if n := len(o.operations()); n != 2 {
+		t.Errorf("%d operations, want 2", n)
+	}
+	triager.findings("triage", "--project", "web", "--confirm", "--yes").wants("0 confirmed, 2 unchanged, 0 failed")
+	if n := len(o.operations()); n != 2 {
+		t.Errorf("%d operations, want 2: one that changes nothing is not kept", n)
+	}
+	if status := o.finding("f-2").Spec.Triage.UserStatus; status != v1alpha1.UserStatusOpen {
+		t.Errorf("f-2 is %s, and does not match", status)
+	}
+}
+
+// What was muted until yesterday is open today, for a list and for an operation.
+func TestADecisionThatHasEndedIsOpen(t *testing.T) {
+	o := newOrganization(t, "operation-ended")
+	end := builder.Time(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	o.has(builder.Finding("f-ended").Triage(v1alpha1.UserStatusMuted, "for a while").Mutate(func(f *v1alpha1.Finding) {
+		f.Spec.Triage.ExpiresAt = &end
+	}), builder.Finding("f-muted").Triage(v1alpha1.UserStatusMuted, "for ever"))
+	o.observed("f-ended", func(s *v1alpha1.FindingStatus) { s.EndedAt = &end })
+	triager := o.member(testenv.Triager)
+	for status, want := range map[string]string{"open": "f-ended", "muted": "f-muted"} {
+		a := triager.findings("list", "--user-status", status, "-o", "name").wants()
+		if a.stdout != "finding.appsec.dev/"+want+"\n" {
+			t.Errorf("%s are %q, want %s", status, a.stdout, want)
+		}
+	}
+	triager.findings("triage", "--user-status", "open", "--mute", "--yes").wants("open, ended", "1 muted, 0 unchanged")
+	if got := o.finding("f-ended").Spec.Triage; got.ExpiresAt != nil || got.Comments != "for a while" {
+		t.Errorf("triage %+v", got)
+	}
+}

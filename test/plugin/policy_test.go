@@ -1,0 +1,177 @@
+package plugin_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// ruled are findings f-0 to f-3 of the rules R0 to R3, of which f-3 is confirmed.
+func ruled(t *testing.T, name string) *organization {
+	t.Helper()
+	o := newOrganization(t, name)
+	for _, n := range []string{"0", "1", "2", "3"} {
+		f := builder.Finding("f-"+n).Project("payments", "api").Title("Title " + n).
+			Mutate(func(f *v1alpha1.Finding) { f.Spec.RuleID = "R" + n })
+		if n == "3" {
+			f.Triage(v1alpha1.UserStatusActive, "")
+		}
+		o.has(f)
+	}
+	o.must(env.Client.Create(t.Context(), builder.Repository("payments").In(o.namespace).Build()))
+	o.must(env.Client.Create(t.Context(), builder.Project("api").In(o.namespace).Repository("payments").
+		Mutate(func(p *v1alpha1.Project) { p.Spec.Owner = "team-payments" }).Build()))
+	return o
+}
+
+// inForce is a policy of the cluster, as the controllers have put it into force.
+func (o *organization) inForce(name, match string) *v1alpha1.TriagePolicy {
+	o.Helper()
+	policy := builder.TriagePolicy(name, match).In(o.namespace).Build()
+	o.must(env.Client.Create(o.Context(), policy))
+	policy.Status.ObservedGeneration = policy.Generation
+	policy.Status.InForce = &v1alpha1.PolicyInForce{Generation: policy.Generation, Spec: policy.Spec}
+	o.must(controller.Status().Update(o.Context(), policy))
+	return policy
+}
+
+// policyFile is a manifest of a policy that mutes what matches.
+func policyFile(name, match, more string) string {
+	return "apiVersion: appsec.dev/v1alpha1\nkind: TriagePolicy\nmetadata: {name: " + name + "}\nspec:\n" +
+		"  match: |-\n    " + strings.ReplaceAll(match, "\n", "\n    ") + "\n" +
+		"  set: {userStatus: muted, reason: used-in-tests}\n  mode: Apply\n" + more
+}
+
+func folderOf(t *testing.T, files map[string]string) string {
+	t.Helper()
+	folder := t.TempDir()
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+func TestPoliciesAreTestedAgainstTheCluster(t *testing.T) {
+	o := ruled(t, "policy-test")
+	o.inForce("mute", "finding.ruleID in ['R0', 'R1']")
+	viewer, triager := o.member(testenv.Viewer), o.member(testenv.Triager)
+	before := o.versions()
+	folder := folderOf(t, map[string]string{
+		"mute.yaml":   policyFile("mute", "finding.ruleID in ['R1', 'R2', 'R3'] &&\nproject.owner == 'team-payments'", ""),
+		"other.yaml":  policyFile("other", "finding.score > 4.0", "  maxFindings: 2\n"),
+		"config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n",
+	})
+
+	for _, p := range []*person{viewer, triager} {
+		p.findings("policy", "test", "-f", folder).wants(
+			"mute in "+o.namespace, "generation 1 in force, 2 applied",
+			"matched 3 of 4 findings = 2 applied + 0 shadowed + 1 overridden by people",
+			"gained 1, lost 1, decided otherwise 0",
+			"gained  f-2  low     Title 2  (open -> muted by mute)", "lost    f-0  low     Title 0  (muted by mute -> open)",
+			"other in "+o.namespace, "no policy of this name", "0 decided alike by people; 4 failed",
+			"for example f-0: no such key: score", "passed over, because they are no TriagePolicies: 1",
+		)
+	}
+	viewer.findings("policy", "test", "-f", folder).wants("the API server was not asked whether it accepts this one")
+	if a := triager.findings("policy", "test", "-f", folder); strings.Contains(a.stdout, "was not asked") {
+		t.Errorf("who may write policies is not told whether they are accepted:\n%s", a.stdout)
+	}
+
+	a := viewer.findings("policy", "test", "-f", filepath.Join(folder, "mute.yaml"), "-o", "json").wants()
+	var got struct {
+		Policies []struct {
+			Policy       string
+			Gained, Lost []struct{ Finding, Title string }
+			Cluster      struct{ InForce int64 }
+		}
+	}
+	o.must(json.Unmarshal([]byte(a.stdout), &got))
+	if p := got.Policies; len(p) != 1 || p[0].Policy != "mute" || p[0].Cluster.InForce != 1 || p[0].Gained[0].Finding != "f-2" ||
+		p[0].Lost[0].Title != "Title 0" {
+		t.Errorf("the JSON says %+v", got)
+	}
+	for name, version := range o.versions() {
+		if version != before[name] {
+			t.Errorf("%s was written", name)
+		}
+	}
+	policy := &v1alpha1.TriagePolicyList{}
+	o.must(env.Client.List(t.Context(), policy))
+	for _, p := range policy.Items {
+		if p.Namespace == o.namespace && (p.Name != "mute" || p.Generation != 1) {
+			t.Errorf("policy %s of generation %d was written", p.Name, p.Generation)
+		}
+	}
+}
+
+func TestATestOfPoliciesIsAGate(t *testing.T) {
+	o := ruled(t, "policy-gate")
+	o.inForce("mute", "finding.ruleID in ['R0', 'R1']")
+	viewer := o.member(testenv.Viewer)
+	for reason, tc := range map[string]struct {
+		manifest, failOn string
+		code             int
+		says             string
+	}{
+		"nothing is lost":   {policyFile("mute", "finding.ruleID in ['R0', 'R1', 'R2']", ""), "losses,gains=1,stopped,inert", 0, "gate losses,gains=1,stopped,inert passed"},
+		"something is lost": {policyFile("mute", "finding.ruleID == 'R0'", ""), "losses", 3, "the gate --fail-on losses failed: mute: findings lost: 1"},
+		"it gains too many": {policyFile("new", "finding.ruleID == 'R2'", ""), "gains=0", 3, "new: findings gained: 1"},
+		"it is stopped":     {policyFile("new", "true", "  maxFindings: 1\n"), "stopped", 3, "STOPPED (TooMany): 4 findings match and maxFindings is 1"},
+		"no gate":           {policyFile("new", "true", "  maxFindings: 1\n"), "", 0, "STOPPED (TooMany)"},
+		"it is shadowed":    {policyFile("new", "finding.ruleID == 'R0'", ""), "inert", 3, "shadowed by mute: 1"},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			arguments := []string{"policy", "test", "-f", "-"}
+			if tc.failOn != "" {
+				arguments = append(arguments, "--fail-on", tc.failOn)
+			}
+			cmd := (&person{t, viewer.kubeconfig}).command(arguments...)
+			cmd.Stdin = strings.NewReader(tc.manifest)
+			if a := (&person{t, viewer.kubeconfig}).ended(cmd).says(tc.says); a.code != tc.code {
+				t.Errorf("exit code %d, want %d:\n%s%s", a.code, tc.code, a.stdout, a.stderr)
+			}
+		})
+	}
+}
+
+func TestAPolicyThatCannotBeTestedIsAnError(t *testing.T) {
+	o := ruled(t, "policy-errors")
+	viewer, triager := o.member(testenv.Viewer), o.member(testenv.Triager)
+	good := policyFile("p", "true", "")
+	for reason, tc := range map[string]struct {
+		who      *person
+		manifest string
+		says     []string
+	}{
+		"it does not compile": {
+			viewer, policyFile("p", "finding.ruleID == 'R0' &&\n  finding.pth == ''", ""),
+			[]string{"spec.match of policy p does not compile: line 2, column 10: undefined field 'pth'", "\n    finding.pth == ''\n           ^\n"},
+		},
+		"no member":          {viewer, policyFile("p", "true", "  prio: 3\n"), []string{`unknown field "spec.prio"`}},
+		"refused":            {triager, policyFile("p", "true", "  priority: 1001\n"), []string{"the API server refuses policy p", "spec.priority"}},
+		"twice":              {viewer, good + "---\n" + good, []string{"policy p is declared twice"}},
+		"no policy":          {viewer, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", []string{"the files contain no TriagePolicy"}},
+		"of another":         {viewer, strings.Replace(good, "{name: p}", "{name: p, namespace: org-other}", 1), []string{"To test policies takes the ClusterRole findings-viewer in namespace org-other"}},
+		"no manifest at all": {viewer, "nonsense", []string{"error"}},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			file := filepath.Join(folderOf(t, map[string]string{"p.yaml": tc.manifest}), "p.yaml")
+			(&person{t, tc.who.kubeconfig}).findings("policy", "test", "-f", file).fails(tc.says...)
+		})
+	}
+	file := filepath.Join(folderOf(t, map[string]string{"p.yaml": strings.Replace(good, "{name: p}", "{name: p, namespace: org-other}", 1)}), "p.yaml")
+	viewer.findings("policy", "test", "-f", file, "-n", o.namespace).fails("policy p is of namespace org-other, and the flags choose " + o.namespace)
+	viewer.findings("policy", "test").fails("Give files with -f")
+	viewer.findings("policy", "test", "-f", file, "--fail-on", "nothing").fails("must be gains")
+	viewer.findings("policy", "test", "-f", "nowhere.yaml").fails("nowhere.yaml")
+	viewer.findings("__complete", "policy", "test", "--fail-on", "").wants("losses", "inert")
+	viewer.findings("__complete", "policy", "").wants("test")
+}
