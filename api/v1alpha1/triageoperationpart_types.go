@@ -31,6 +31,9 @@ type TriageOperationPartSpec struct {
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9+/]*={0,2}$`
 	// +required
 	Entries string `json:"entries"`
+	// begun says that the findings may have been decided about already. Only then may the operation find its own work.
+	// +optional
+	Begun bool `json:"begun,omitempty"`
 	// outcomes has a letter for each finding, in the order of the entries: c changed, u unchanged, x conflicted,
 	// f failed. Absent until the part is worked through.
 	// +kubebuilder:validation:MaxLength=500

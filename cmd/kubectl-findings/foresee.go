@@ -20,7 +20,7 @@ const mostPreviewed = 20
 func (w *operating) foresee(ctx context.Context) error {
 	var rows []row
 	look := func(entry *rules.Entry, f *v1alpha1.Finding) {
-		step := rules.Plan(w.operation, entry, f)
+		step := rules.Plan(w.operation, entry, f, false)
 		w.summary.add(f.Name, step.Outcome, step.Why)
 		if step.Outcome == rules.Changed && len(rows) < mostPreviewed {
 			rows = append(rows, w.foreseen(entry, f))

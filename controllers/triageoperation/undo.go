@@ -33,12 +33,12 @@ func (r *Reconciler) chooseUndone(ctx context.Context, s *scope) ([]chosen, erro
 	}
 	set := []chosen{}
 	for i := range int(undone.Status.DoneParts) {
-		entries, outcomes, err := r.part(ctx, s, undone, i)
+		entries, part, err := r.part(ctx, s, undone, i)
 		if err != nil || s.Status.Phase == v1alpha1.OperationFailed {
 			return nil, err
 		}
 		for j := range entries {
-			if j >= len(outcomes) || rules.Outcome(outcomes[j]) != rules.Changed {
+			if j >= len(part.Outcomes) || rules.Outcome(part.Outcomes[j]) != rules.Changed {
 				continue
 			}
 			c, err := r.undone(ctx, s, undone.Name, &entries[j])
@@ -72,20 +72,21 @@ func (r *Reconciler) undone(ctx context.Context, s *scope, operation string, ent
 
 // part reads one of an operation's parts. One that is lost fails the operation of the scope.
 func (r *Reconciler) part(ctx context.Context, s *scope, of *v1alpha1.TriageOperation,
-	index int) (entries []rules.Entry, outcomes string, err error) {
+	index int) ([]rules.Entry, *v1alpha1.TriageOperationPartSpec, error) {
 	part := &v1alpha1.TriageOperationPart{}
 	key := client.ObjectKey{Namespace: of.Namespace, Name: rules.PartName(of.Name, index)}
-	err = r.Live.Get(ctx, key, part)
+	err := r.Live.Get(ctx, key, part)
 	if apierrors.IsNotFound(err) {
 		fail(s, v1alpha1.ReasonPartsLost, fmt.Sprintf("The part %q has been removed: make another operation.", key.Name))
-		return nil, "", nil
+		return nil, &part.Spec, nil
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("read part %q: %w", key.Name, err)
+		return nil, nil, fmt.Errorf("read part %q: %w", key.Name, err)
 	}
-	if entries, err = rules.Decode(part); err != nil {
+	entries, err := rules.Decode(part)
+	if err != nil {
 		fail(s, v1alpha1.ReasonPartsLost, fmt.Sprintf("The part %q cannot be read: make another operation.", key.Name))
-		return nil, "", nil //nolint:nilerr // it is in the status
+		return nil, &part.Spec, nil //nolint:nilerr // it is in the status
 	}
-	return entries, part.Spec.Outcomes, nil
+	return entries, &part.Spec, nil
 }

@@ -39,13 +39,18 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 	if s.Status.DoneParts >= s.Status.Parts {
 		return nil
 	}
-	entries, outcomes, err := r.part(ctx, s, s.Object, int(s.Status.DoneParts))
+	entries, part, err := r.part(ctx, s, s.Object, int(s.Status.DoneParts))
 	if err != nil || s.Status.Phase == v1alpha1.OperationFailed {
 		return err
 	}
 	results := make([]result, len(entries))
-	if outcomes == "" {
-		if err := r.perform(ctx, s.Object, entries, results); err != nil {
+	if part.Outcomes == "" {
+		if !part.Begun {
+			if err := r.change(ctx, s, map[string]any{"begun": true}); err != nil {
+				return err
+			}
+		}
+		if err := r.perform(ctx, s.Object, entries, results, part.Begun); err != nil {
 			inProgress(s, fmt.Sprintf("The operation cannot write now, and tries again: %q.", shortened(err.Error())))
 			return err
 		}
@@ -54,8 +59,8 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 			return err
 		}
 	} else {
-		for i := range min(len(results), len(outcomes)) {
-			results[i].outcome = rules.Outcome(outcomes[i])
+		for i := range min(len(results), len(part.Outcomes)) {
+			results[i].outcome = rules.Outcome(part.Outcomes[i])
 		}
 	}
 	for i := range results {
@@ -65,9 +70,9 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// perform decides about each of the entries.
+// perform decides about each of the entries. begun says that an earlier try may have.
 func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOperation, entries []rules.Entry,
-	results []result) error {
+	results []result, begun bool) error {
 	writer, err := r.as(operation.Namespace)
 	if err != nil {
 		return err
@@ -76,7 +81,7 @@ func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOper
 	group.SetLimit(maxAtOnce)
 	for i := range entries {
 		group.Go(func() (err error) {
-			results[i], err = r.decide(ctx, writer, operation, &entries[i])
+			results[i], err = r.decide(ctx, writer, operation, &entries[i], begun)
 			return err
 		})
 	}
@@ -85,7 +90,7 @@ func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOper
 
 // decide does the operation's work on one finding. The error is one that may pass.
 func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operation *v1alpha1.TriageOperation,
-	entry *rules.Entry) (result, error) {
+	entry *rules.Entry, begun bool) (result, error) {
 	finding := &v1alpha1.Finding{}
 	key := client.ObjectKey{Namespace: operation.Namespace, Name: string(entry.Finding)}
 	err := r.Client.Get(ctx, key, finding, client.UnsafeDisableDeepCopy)
@@ -96,7 +101,7 @@ func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operatio
 				return r.outcomeOf(operation, err)
 			}
 		}
-		step := rules.Plan(operation, entry, finding)
+		step := rules.Plan(operation, entry, finding, begun)
 		if len(step.Triage) == 0 {
 			return result{step.Outcome, step.Why}, nil
 		}
@@ -147,14 +152,19 @@ func (r *Reconciler) note(ctx context.Context, s *scope, results []result) error
 	for i := range results {
 		outcomes[i] = byte(results[i].outcome)
 	}
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"outcomes": string(outcomes)}})
+	return r.change(ctx, s, map[string]any{"outcomes": string(outcomes)})
+}
+
+// change writes members of the part that is worked through.
+func (r *Reconciler) change(ctx context.Context, s *scope, members map[string]any) error {
+	patch, err := json.Marshal(map[string]any{"spec": members})
 	if err != nil {
 		return err
 	}
 	part := &v1alpha1.TriageOperationPart{}
 	part.Namespace, part.Name = s.Object.Namespace, rules.PartName(s.Object.Name, int(s.Status.DoneParts))
 	if err := r.Client.Patch(ctx, part, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return errors.Join(fmt.Errorf("record what came of part %q", part.Name), err)
+		return errors.Join(fmt.Errorf("record how far part %q has come", part.Name), err)
 	}
 	return nil
 }

@@ -22,6 +22,8 @@ type Entry struct {
 	Finding v1alpha1.ResourceName `json:"finding"`
 	// Digest of the decision that it had.
 	Digest string `json:"digest"`
+	// Generation of the finding: each change of its spec moves it, that of a scan too.
+	Generation int64 `json:"generation,omitempty"`
 	// Facts that a decision made then rests on.
 	Facts string `json:"facts,omitempty"`
 	// Before is the decision that it had; nil: none.
@@ -37,8 +39,8 @@ type Entry struct {
 // NewEntry returns the finding's.
 func NewEntry(finding *v1alpha1.Finding) Entry {
 	entry := Entry{
-		Finding: v1alpha1.ResourceName(finding.Name),
-		Digest:  Digest(&finding.Spec.Triage), Facts: findingstate.Basis(&finding.Spec),
+		Finding: v1alpha1.ResourceName(finding.Name), Generation: finding.Generation,
+		Digest: Digest(&finding.Spec.Triage), Facts: findingstate.Basis(&finding.Spec),
 	}
 	if finding.Spec.Triage != (v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}) {
 		entry.Before = finding.Spec.Triage.DeepCopy()

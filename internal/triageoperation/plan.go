@@ -41,9 +41,9 @@ func (s *Step) Patch(resourceVersion string) ([]byte, error) {
 	})
 }
 
-// Plan says what the operation does about a finding as it is now. Whatever is asked again, because nobody knows how far
-// the operation came, has the same outcome and changes nothing twice.
-func Plan(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.Finding) Step {
+// Plan says what the operation does about a finding as it is now. begun says that the operation may have decided about it
+// already, since nobody knows how far it came: it has the same outcome then, and changes nothing twice.
+func Plan(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.Finding, begun bool) Step {
 	author := Author(operation.Name)
 	switch {
 	case hasDecided(operation, finding):
@@ -59,6 +59,9 @@ func Plan(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.F
 	changes := changesOf(operation, entry, finding)
 	if len(changes) == 0 {
 		return Step{Outcome: Unchanged}
+	}
+	if begun && finding.Generation != entry.Generation { // somebody may have given back by hand what the operation changed
+		return Step{Outcome: Conflicted, Why: "it was changed while the operation was interrupted"}
 	}
 	changes["by"] = author
 	return Step{Triage: changes, Outcome: Changed}
@@ -132,7 +135,7 @@ func restore(to, from v1alpha1.FindingTriage) map[string]any {
 
 // WouldChange reports whether the operation changes the finding, if nobody does before.
 func WouldChange(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.Finding) bool {
-	step := Plan(operation, entry, finding)
+	step := Plan(operation, entry, finding, false)
 	return len(step.Triage) > 0
 }
 
@@ -143,6 +146,7 @@ func Undo(operation string, entry *Entry, now *v1alpha1.Finding) Entry {
 	undone := Entry{Finding: entry.Finding, Set: &before, Unknown: entry.Lost}
 	if now != nil && now.Spec.Triage.By == Author(operation) {
 		undone.Digest, undone.Before = Digest(&now.Spec.Triage), now.Spec.Triage.DeepCopy()
+		undone.Generation = now.Generation
 	}
 	return undone
 }

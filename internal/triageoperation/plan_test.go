@@ -51,7 +51,7 @@ func TestWhatAnOperationDoesAboutAFinding(t *testing.T) {
 		{"its decision is the one that was selected", decidedBy("operation/mute"), finding(decidedBy("operation/mute")), Unchanged, false},
 	} {
 		entry := NewEntry(finding(c.selected))
-		step := Plan(operation, &entry, c.now)
+		step := Plan(operation, &entry, c.now, false)
 		if step.Outcome != c.outcome || (len(step.Triage) > 0) != c.writes {
 			t.Errorf("%s: got %c, writes %v", c.reason, step.Outcome, step.Triage)
 		}
@@ -70,8 +70,35 @@ func TestADecisionRestsOnTheFactsThatWereSelected(t *testing.T) {
 	entry := NewEntry(selected)
 	scanned := selected.DeepCopy()
 	scanned.Spec.Details.Severity = v1alpha1.LevelHigh
-	if got := Plan(operation, &entry, scanned).Triage["basis"]; got != entry.Facts {
+	if got := Plan(operation, &entry, scanned, false).Triage["basis"]; got != entry.Facts {
 		t.Errorf("the decision rests on %v, want %v", got, entry.Facts)
+	}
+}
+
+// An operation that was cut off cannot tell its own decision, which a person took back before the history had it, from
+// one that it never made.
+func TestWhatMayHaveBeenDecidedAndTakenBackIsLeftAlone(t *testing.T) {
+	operation := builder.TriageOperation("mute", "G1").Committed().Build()
+	selected := finding(decidedBy("ann"))
+	selected.Generation = 3
+	entry := NewEntry(selected)
+	operation.Spec.Set.UserStatus = v1alpha1.UserStatusActive
+	for _, c := range []struct {
+		reason     string
+		generation int64
+		begun      bool
+		want       Outcome
+	}{
+		{"untouched", 3, false, Changed},
+		{"a scan has changed it", 4, false, Changed},
+		{"untouched when the operation goes on", 3, true, Changed},
+		{"touched while it was cut off", 5, true, Conflicted},
+	} {
+		now := selected.DeepCopy()
+		now.Generation = c.generation
+		if got := Plan(operation, &entry, now, c.begun).Outcome; got != c.want {
+			t.Errorf("%s: got %c, want %c", c.reason, got, c.want)
+		}
 	}
 }
 
@@ -119,7 +146,7 @@ func TestAnUndoGivesBackAnyDecisionToTheLetter(t *testing.T) {
 		now := finding(random(r))
 		now.Spec.Triage.By = Author("mute")
 		undone := Undo("mute", &entry, now)
-		step := Plan(undo, &undone, now)
+		step := Plan(undo, &undone, now, false)
 		got := now.Spec.Triage
 		if len(step.Triage) > 0 {
 			got = merged(t, got, step.Triage)
@@ -134,7 +161,7 @@ func TestAnUndoGivesBackAnyDecisionToTheLetter(t *testing.T) {
 		}
 		// Asked again it is done.
 		now.Spec.Triage = got
-		if step := Plan(undo, &undone, now); len(step.Triage) > 0 {
+		if step := Plan(undo, &undone, now, true); len(step.Triage) > 0 {
 			t.Fatalf("an undo writes twice: %v", step.Triage)
 		}
 	}
@@ -145,7 +172,7 @@ func TestWhatIsNoLongerTheOperationsIsNotUndone(t *testing.T) {
 	entry := NewEntry(finding(v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}))
 	now := finding(decidedBy("ann"))
 	undone := Undo("mute", &entry, now)
-	if step := Plan(undo, &undone, now); step.Outcome != Conflicted {
+	if step := Plan(undo, &undone, now, false); step.Outcome != Conflicted {
 		t.Errorf("got %c", step.Outcome)
 	}
 }
