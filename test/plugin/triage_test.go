@@ -234,14 +234,19 @@ func TestABusyAPIServerIsAskedAgain(t *testing.T) {
 		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","code":429}`)
 		return true
 	}}
+	count := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(refused)
+	}
 	triager := o.as(g.through(o, o.token(testenv.Triager)))
 	triager.findings("triage", "f-0000", "f-0001", "f-0002", "--mute").wants("3 muted, 0 unchanged, 0 failed")
-	if len(refused) != 3 {
-		t.Errorf("%d findings were refused at first, want 3", len(refused))
+	if n := count(); n != 3 {
+		t.Errorf("%d findings were refused at first, want 3", n)
 	}
 	triager.findings("triage", "--severity", "low", "--confirm", "--yes").wants("3 confirmed, 0 unchanged, 0 failed")
-	if len(refused) != 5 {
-		t.Errorf("%d writes were refused at first, want that of each finding, the operation and its commit", len(refused))
+	if n := count(); n != 5 {
+		t.Errorf("%d writes were refused at first, want that of each finding, the operation and its commit", n)
 	}
 }
 
