@@ -250,19 +250,19 @@ func (e Exposure) Valid() bool {
 
 // Defines values for FindingCategory.
 const (
-	Code    FindingCategory = "Code"
-	Package FindingCategory = "Package"
-	Secret  FindingCategory = "Secret"
+	FindingCategoryCode    FindingCategory = "Code"
+	FindingCategoryPackage FindingCategory = "Package"
+	FindingCategorySecret  FindingCategory = "Secret"
 )
 
 // Valid indicates whether the value is a known member of the FindingCategory enum.
 func (e FindingCategory) Valid() bool {
 	switch e {
-	case Code:
+	case FindingCategoryCode:
 		return true
-	case Package:
+	case FindingCategoryPackage:
 		return true
-	case Secret:
+	case FindingCategorySecret:
 		return true
 	default:
 		return false
@@ -995,6 +995,66 @@ func (e ListReviewsParamsCustom) Valid() bool {
 	}
 }
 
+// Defines values for CountFindingsParamsField.
+const (
+	CountFindingsParamsFieldCategory      CountFindingsParamsField = "category"
+	CountFindingsParamsFieldClass         CountFindingsParamsField = "class"
+	CountFindingsParamsFieldCreatedSince  CountFindingsParamsField = "created_since"
+	CountFindingsParamsFieldMinScore      CountFindingsParamsField = "min_score"
+	CountFindingsParamsFieldOwner         CountFindingsParamsField = "owner"
+	CountFindingsParamsFieldPackage       CountFindingsParamsField = "package"
+	CountFindingsParamsFieldProjectId     CountFindingsParamsField = "project_id"
+	CountFindingsParamsFieldRepoId        CountFindingsParamsField = "repo_id"
+	CountFindingsParamsFieldRule          CountFindingsParamsField = "rule"
+	CountFindingsParamsFieldSeverity      CountFindingsParamsField = "severity"
+	CountFindingsParamsFieldStale         CountFindingsParamsField = "stale"
+	CountFindingsParamsFieldStatus        CountFindingsParamsField = "status"
+	CountFindingsParamsFieldSuppressed    CountFindingsParamsField = "suppressed"
+	CountFindingsParamsFieldTool          CountFindingsParamsField = "tool"
+	CountFindingsParamsFieldUserStatus    CountFindingsParamsField = "user_status"
+	CountFindingsParamsFieldVulnerability CountFindingsParamsField = "vulnerability"
+)
+
+// Valid indicates whether the value is a known member of the CountFindingsParamsField enum.
+func (e CountFindingsParamsField) Valid() bool {
+	switch e {
+	case CountFindingsParamsFieldCategory:
+		return true
+	case CountFindingsParamsFieldClass:
+		return true
+	case CountFindingsParamsFieldCreatedSince:
+		return true
+	case CountFindingsParamsFieldMinScore:
+		return true
+	case CountFindingsParamsFieldOwner:
+		return true
+	case CountFindingsParamsFieldPackage:
+		return true
+	case CountFindingsParamsFieldProjectId:
+		return true
+	case CountFindingsParamsFieldRepoId:
+		return true
+	case CountFindingsParamsFieldRule:
+		return true
+	case CountFindingsParamsFieldSeverity:
+		return true
+	case CountFindingsParamsFieldStale:
+		return true
+	case CountFindingsParamsFieldStatus:
+		return true
+	case CountFindingsParamsFieldSuppressed:
+		return true
+	case CountFindingsParamsFieldTool:
+		return true
+	case CountFindingsParamsFieldUserStatus:
+		return true
+	case CountFindingsParamsFieldVulnerability:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListFindingsV2ParamsSort.
 const (
 	ListFindingsV2ParamsSortCreatedAt ListFindingsV2ParamsSort = "created_at"
@@ -1457,6 +1517,18 @@ type ErrorError string
 // Exposure Who can reach a project where it runs.
 type Exposure string
 
+// FieldCounts How many findings have each value of a field. Findings without a value are not counted.
+type FieldCounts struct {
+	// Distinct How many values there are, told or not.
+	Distinct int32 `json:"distinct"`
+
+	// Field The parameter of the lists that the values are for.
+	Field string `json:"field"`
+
+	// Values The values that the most findings have, these first; values of the same count are sorted by their text.
+	Values []ValueCount `json:"values"`
+}
+
 // FileLocation A place in a file of the repository.
 type FileLocation struct {
 	// ClassName The class that holds the place.
@@ -1484,6 +1556,15 @@ type FileLocation struct {
 // FindingCategory The sort of thing that was found: Code, a weakness in code or configuration; Package, a known
 // vulnerability of a package that is used; Secret, a credential where it should not be.
 type FindingCategory string
+
+// FindingCounts How many findings have each value.
+type FindingCounts struct {
+	// Fields The counts by each field.
+	Fields []FieldCounts `json:"fields"`
+
+	// Total How many findings match the filters, as the `total` of a list with them.
+	Total int32 `json:"total"`
+}
 
 // FindingFacts What the scanner says of the finding beyond shape v2.
 type FindingFacts struct {
@@ -3209,6 +3290,15 @@ type ValidationEvidence struct {
 	Rationale string `json:"rationale"`
 }
 
+// ValueCount How many findings have a value.
+type ValueCount struct {
+	// Count How many findings a list with it shows.
+	Count int32 `json:"count"`
+
+	// Value What to give the parameter.
+	Value string `json:"value"`
+}
+
 // WebhookAttemptOutcome How an attempt ended. started: it has not; unknown: the service stopped before the answer was recorded, so the
 // receiver may have the event.
 type WebhookAttemptOutcome string
@@ -3599,6 +3689,87 @@ type ListReviewsParamsOrder string
 
 // ListReviewsParamsCustom defines parameters for ListReviews.
 type ListReviewsParamsCustom string
+
+// CountFindingsParams defines parameters for CountFindings.
+type CountFindingsParams struct {
+	// Field The only field to count by. By default findings are counted by all.
+	Field *CountFindingsParamsField `form:"field,omitempty" json:"field,omitempty"`
+
+	// Values How many values of a field are told at most.
+	Values *int `form:"values,omitempty" json:"values,omitempty"`
+
+	// Status Only findings of this status.
+	Status *StatusFilter `form:"status,omitempty" json:"status,omitempty"`
+
+	// UserStatus Only findings of this user status.
+	UserStatus *UserStatusFilter `form:"user_status,omitempty" json:"user_status,omitempty"`
+
+	// Severity Only findings of this severity.
+	Severity *SeverityFilter `form:"severity,omitempty" json:"severity,omitempty"`
+
+	// RepoId Only findings of this repository.
+	RepoId *RepoFilter `form:"repo_id,omitempty" json:"repo_id,omitempty"`
+
+	// ProjectId Only findings of this project.
+	ProjectId *ProjectFilter `form:"project_id,omitempty" json:"project_id,omitempty"`
+
+	// Class Only findings of this vulnerability class, compared byte by byte.
+	Class *ClassFilter `form:"class,omitempty" json:"class,omitempty"`
+
+	// Tool Only findings of this scanner, its name compared byte by byte.
+	Tool *ToolFilter `form:"tool,omitempty" json:"tool,omitempty"`
+
+	// Rule Only findings of this rule, the scanner's own name of it compared byte by byte.
+	Rule *RuleFilter `form:"rule,omitempty" json:"rule,omitempty"`
+
+	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, whatever their case.
+	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
+
+	// Package Only findings in this package: by its name, whatever the case, or by its package URL, of which one
+	// without a version means every version.
+	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
+
+	// Owner Only findings of projects of this owner, compared byte by byte.
+	Owner *OwnerFilter `form:"owner,omitempty" json:"owner,omitempty"`
+
+	// Category Only findings of this category.
+	Category *CategoryFilter `form:"category,omitempty" json:"category,omitempty"`
+
+	// CreatedSince Only findings whose `created_at` is this time or later: a date-time of RFC 3339, T and Z in
+	// upper or lower case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
+	CreatedSince *CreatedSinceFilter `form:"created_since,omitempty" json:"created_since,omitempty"`
+
+	// CreatedUntil Only findings whose `created_at` is earlier than this; written as `created_since`, and not
+	// before it.
+	CreatedUntil *CreatedUntilFilter `form:"created_until,omitempty" json:"created_until,omitempty"`
+
+	// UpdatedSince Only findings whose `updated_at` is this time or later; written as `created_since`.
+	UpdatedSince *UpdatedSinceFilter `form:"updated_since,omitempty" json:"updated_since,omitempty"`
+
+	// UpdatedUntil Only findings whose `updated_at` is earlier than this; written as `created_since`, and not
+	// before `updated_since`.
+	UpdatedUntil *UpdatedUntilFilter `form:"updated_until,omitempty" json:"updated_until,omitempty"`
+
+	// MinScore Only findings of this score at least, in digits and at most one point; none without a score.
+	MinScore *MinScoreFilter `form:"min_score,omitempty" json:"min_score,omitempty"`
+
+	// Text Only findings of which the title or the path of the file holds each of these words, in whole or as a
+	// part of a word, whatever the case. At most 8 words, which white space separates.
+	Text *TextFilter `form:"text,omitempty" json:"text,omitempty"`
+
+	// Stale true: only findings with a decision that rests on facts which have changed since; false: only
+	// the others.
+	Stale *StaleFilter `form:"stale,omitempty" json:"stale,omitempty"`
+
+	// Suppressed true: only findings that their source suppresses; false: only the others.
+	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
+
+	// IfNoneMatch The `etag` of an earlier answer. If the resource still has it, the answer is 304.
+	IfNoneMatch *IfNoneMatch `json:"if-none-match,omitempty"`
+}
+
+// CountFindingsParamsField defines parameters for CountFindings.
+type CountFindingsParamsField string
 
 // ListFindingsV2Params defines parameters for ListFindingsV2.
 type ListFindingsV2Params struct {
@@ -4260,6 +4431,18 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/reviews (the `ListReviews` operationId).
 	ListReviews(ctx context.Context, params *ListReviewsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// CountFindings Count findings by the values that they have
+	//
+	// An addition to the contract. How many of the organization's findings have each value of each filter of
+	// `GET /v1/findings`, the most frequent values first. Each `field` is a parameter of the lists and each `value` a value
+	// for it: a list with that value, and with the other filters of this request, has as many rows as `count` says. What this
+	// request asks of a field itself does not narrow that field's counts, so that they show what else could be chosen.
+	// `created_since` counts from the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's
+	// ratings: a finding is counted by each bound that it is within. Needs the scope `findings:read`.
+	//
+	// Corresponds with GET /v2/finding-counts (the `CountFindings` operationId).
+	CountFindings(ctx context.Context, params *CountFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListFindingsV2 Get findings (v2)
 	//
 	// The organization's findings as nested records, a page at a time, with the parameters of
@@ -4748,6 +4931,28 @@ func (c *Client) UpdateFindingV1(ctx context.Context, id ID, params *UpdateFindi
 // Corresponds with GET /v1/reviews (the `ListReviews` operationId).
 func (c *Client) ListReviews(ctx context.Context, params *ListReviewsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListReviewsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CountFindings Count findings by the values that they have
+//
+// An addition to the contract. How many of the organization's findings have each value of each filter of
+// `GET /v1/findings`, the most frequent values first. Each `field` is a parameter of the lists and each `value` a value
+// for it: a list with that value, and with the other filters of this request, has as many rows as `count` says. What this
+// request asks of a field itself does not narrow that field's counts, so that they show what else could be chosen.
+// `created_since` counts from the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's
+// ratings: a finding is counted by each bound that it is within. Needs the scope `findings:read`.
+//
+// Corresponds with GET /v2/finding-counts (the `CountFindings` operationId).
+func (c *Client) CountFindings(ctx context.Context, params *CountFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCountFindingsRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -6043,6 +6248,327 @@ func NewListReviewsRequest(server string, params *ListReviewsParams) (*http.Requ
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewCountFindingsRequest constructs an http.Request for the CountFindings method
+func NewCountFindingsRequest(server string, params *CountFindingsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/finding-counts")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Field != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "field", *params.Field, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Values != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "values", *params.Values, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Status != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "status", *params.Status, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.UserStatus != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "user_status", *params.UserStatus, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Severity != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "severity", *params.Severity, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.RepoId != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "repo_id", *params.RepoId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "resource-id"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.ProjectId != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "project_id", *params.ProjectId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "resource-id"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Class != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "class", *params.Class, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Tool != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tool", *params.Tool, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Rule != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "rule", *params.Rule, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Vulnerability != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "vulnerability", *params.Vulnerability, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Package != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "package", *params.Package, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Owner != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "owner", *params.Owner, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Category != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "category", *params.Category, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.CreatedSince != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "created_since", *params.CreatedSince, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.CreatedUntil != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "created_until", *params.CreatedUntil, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.UpdatedSince != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "updated_since", *params.UpdatedSince, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.UpdatedUntil != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "updated_until", *params.UpdatedUntil, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.MinScore != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "min_score", *params.MinScore, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "number", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Text != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "text", *params.Text, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Stale != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "stale", *params.Stale, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Suppressed != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "suppressed", *params.Suppressed, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfNoneMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "if-none-match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("if-none-match", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -8467,6 +8993,20 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/reviews (the `ListReviews` operationId).
 	ListReviewsWithResponse(ctx context.Context, params *ListReviewsParams, reqEditors ...RequestEditorFn) (*ListReviewsResult, error)
 
+	// CountFindingsWithResponse Count findings by the values that they have
+	//
+	// An addition to the contract. How many of the organization's findings have each value of each filter of
+	// `GET /v1/findings`, the most frequent values first. Each `field` is a parameter of the lists and each `value` a value
+	// for it: a list with that value, and with the other filters of this request, has as many rows as `count` says. What this
+	// request asks of a field itself does not narrow that field's counts, so that they show what else could be chosen.
+	// `created_since` counts from the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's
+	// ratings: a finding is counted by each bound that it is within. Needs the scope `findings:read`.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v2/finding-counts (the `CountFindings` operationId).
+	CountFindingsWithResponse(ctx context.Context, params *CountFindingsParams, reqEditors ...RequestEditorFn) (*CountFindingsResult, error)
+
 	// ListFindingsV2WithResponse Get findings (v2)
 	//
 	// The organization's findings as nested records, a page at a time, with the parameters of
@@ -10072,6 +10612,180 @@ func (r ListReviewsResult) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ListReviewsResult) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// CountFindingsResult200Headers the declared response headers of an HTTP 200 response for CountFindings
+type CountFindingsResult200Headers struct {
+	Etag                *string
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// CountFindingsResult304Headers the declared response headers of an HTTP 304 response for CountFindings
+type CountFindingsResult304Headers struct {
+	Etag                *string
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// CountFindingsResult400Headers the declared response headers of an HTTP 400 response for CountFindings
+type CountFindingsResult400Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// CountFindingsResult401Headers the declared response headers of an HTTP 401 response for CountFindings
+type CountFindingsResult401Headers struct {
+	WwwAuthenticate     *string
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// CountFindingsResult403Headers the declared response headers of an HTTP 403 response for CountFindings
+type CountFindingsResult403Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// CountFindingsResult404Headers the declared response headers of an HTTP 404 response for CountFindings
+type CountFindingsResult404Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// CountFindingsResult429Headers the declared response headers of an HTTP 429 response for CountFindings
+type CountFindingsResult429Headers struct {
+	RetryAfter          *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// CountFindingsResult500Headers the declared response headers of an HTTP 500 response for CountFindings
+type CountFindingsResult500Headers struct {
+	RetryAfter          *int
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+type CountFindingsResult struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *FindingCounts
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *InvalidParameter
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthorized
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *InternalError
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *CountFindingsResult200Headers
+	// Headers304 the parsed response headers for an HTTP 304 response
+	Headers304 *CountFindingsResult304Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *CountFindingsResult400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *CountFindingsResult401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *CountFindingsResult403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *CountFindingsResult404Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *CountFindingsResult429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *CountFindingsResult500Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r CountFindingsResult) GetJSON200() *FindingCounts {
+	return r.JSON200
+}
+
+// GetJSON400 returns the response for an HTTP 400 `application/json` response
+func (r CountFindingsResult) GetJSON400() *InvalidParameter {
+	return r.JSON400
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r CountFindingsResult) GetJSON401() *Unauthorized {
+	return r.JSON401
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r CountFindingsResult) GetJSON403() *Forbidden {
+	return r.JSON403
+}
+
+// GetJSON404 returns the response for an HTTP 404 `application/json` response
+func (r CountFindingsResult) GetJSON404() *NotFound {
+	return r.JSON404
+}
+
+// GetJSON429 returns the response for an HTTP 429 `application/json` response
+func (r CountFindingsResult) GetJSON429() *TooManyRequests {
+	return r.JSON429
+}
+
+// GetJSON500 returns the response for an HTTP 500 `application/json` response
+func (r CountFindingsResult) GetJSON500() *InternalError {
+	return r.JSON500
+}
+
+// GetBody returns the raw response body bytes
+func (r CountFindingsResult) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r CountFindingsResult) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CountFindingsResult) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r CountFindingsResult) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -14150,6 +14864,26 @@ func (c *ClientWithResponses) ListReviewsWithResponse(ctx context.Context, param
 	return ParseListReviewsResult(rsp)
 }
 
+// CountFindingsWithResponse Count findings by the values that they have
+//
+// An addition to the contract. How many of the organization's findings have each value of each filter of
+// `GET /v1/findings`, the most frequent values first. Each `field` is a parameter of the lists and each `value` a value
+// for it: a list with that value, and with the other filters of this request, has as many rows as `count` says. What this
+// request asks of a field itself does not narrow that field's counts, so that they show what else could be chosen.
+// `created_since` counts from the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's
+// ratings: a finding is counted by each bound that it is within. Needs the scope `findings:read`.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v2/finding-counts (the `CountFindings` operationId).
+func (c *ClientWithResponses) CountFindingsWithResponse(ctx context.Context, params *CountFindingsParams, reqEditors ...RequestEditorFn) (*CountFindingsResult, error) {
+	rsp, err := c.CountFindings(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCountFindingsResult(rsp)
+}
+
 // ListFindingsV2WithResponse Get findings (v2)
 //
 // The organization's findings as nested records, a page at a time, with the parameters of
@@ -17380,6 +18114,405 @@ func ParseListReviewsResult(rsp *http.Response) (*ListReviewsResult, error) {
 		response.Headers429 = &headers
 	case rsp.StatusCode == 500:
 		var headers ListReviewsResult500Headers
+		if values := rsp.Header.Values("retry-after"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "retry-after", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers500 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseCountFindingsResult parses an HTTP response from a CountFindingsWithResponse call
+func ParseCountFindingsResult(rsp *http.Response) (*CountFindingsResult, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CountFindingsResult{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest FindingCounts
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case rsp.StatusCode == 304:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest InvalidParameter
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest InternalError
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers CountFindingsResult200Headers
+		if values := rsp.Header.Values("etag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "etag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Etag = &value
+		}
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 304:
+		var headers CountFindingsResult304Headers
+		if values := rsp.Header.Values("etag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "etag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Etag = &value
+		}
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers304 = &headers
+	case rsp.StatusCode == 400:
+		var headers CountFindingsResult400Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers CountFindingsResult401Headers
+		if values := rsp.Header.Values("www-authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "www-authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WwwAuthenticate = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers CountFindingsResult403Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers CountFindingsResult404Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 429:
+		var headers CountFindingsResult429Headers
+		if values := rsp.Header.Values("retry-after"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "retry-after", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers CountFindingsResult500Headers
 		if values := rsp.Header.Values("retry-after"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "retry-after", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

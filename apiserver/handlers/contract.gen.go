@@ -21,6 +21,8 @@ type Contract interface {
 	UpdateFindingV1(ctx context.Context, request Request) (Response, error)
 	// ListReviews answers GET /v1/reviews: Get pull-request reviews (v1).
 	ListReviews(ctx context.Context, request Request) (Response, error)
+	// CountFindings answers GET /v2/finding-counts: Count findings by the values that they have.
+	CountFindings(ctx context.Context, request Request) (Response, error)
 	// ListFindingsV2 answers GET /v2/findings: Get findings (v2).
 	ListFindingsV2(ctx context.Context, request Request) (Response, error)
 	// GetFinding answers GET /v2/findings/{id}: Get all that is known of a finding.
@@ -79,6 +81,7 @@ func operationsOf(contract Contract) map[string]Handle {
 		"listFindingsV1":              contract.ListFindingsV1,
 		"updateFindingV1":             contract.UpdateFindingV1,
 		"listReviews":                 contract.ListReviews,
+		"countFindings":               contract.CountFindings,
 		"listFindingsV2":              contract.ListFindingsV2,
 		"getFinding":                  contract.GetFinding,
 		"updateFindingV2":             contract.UpdateFindingV2,

@@ -240,19 +240,19 @@ func (e Exposure) Valid() bool {
 
 // Defines values for FindingCategory.
 const (
-	Code    FindingCategory = "Code"
-	Package FindingCategory = "Package"
-	Secret  FindingCategory = "Secret"
+	FindingCategoryCode    FindingCategory = "Code"
+	FindingCategoryPackage FindingCategory = "Package"
+	FindingCategorySecret  FindingCategory = "Secret"
 )
 
 // Valid indicates whether the value is a known member of the FindingCategory enum.
 func (e FindingCategory) Valid() bool {
 	switch e {
-	case Code:
+	case FindingCategoryCode:
 		return true
-	case Package:
+	case FindingCategoryPackage:
 		return true
-	case Secret:
+	case FindingCategorySecret:
 		return true
 	default:
 		return false
@@ -985,6 +985,66 @@ func (e ListReviewsParamsCustom) Valid() bool {
 	}
 }
 
+// Defines values for CountFindingsParamsField.
+const (
+	CountFindingsParamsFieldCategory      CountFindingsParamsField = "category"
+	CountFindingsParamsFieldClass         CountFindingsParamsField = "class"
+	CountFindingsParamsFieldCreatedSince  CountFindingsParamsField = "created_since"
+	CountFindingsParamsFieldMinScore      CountFindingsParamsField = "min_score"
+	CountFindingsParamsFieldOwner         CountFindingsParamsField = "owner"
+	CountFindingsParamsFieldPackage       CountFindingsParamsField = "package"
+	CountFindingsParamsFieldProjectId     CountFindingsParamsField = "project_id"
+	CountFindingsParamsFieldRepoId        CountFindingsParamsField = "repo_id"
+	CountFindingsParamsFieldRule          CountFindingsParamsField = "rule"
+	CountFindingsParamsFieldSeverity      CountFindingsParamsField = "severity"
+	CountFindingsParamsFieldStale         CountFindingsParamsField = "stale"
+	CountFindingsParamsFieldStatus        CountFindingsParamsField = "status"
+	CountFindingsParamsFieldSuppressed    CountFindingsParamsField = "suppressed"
+	CountFindingsParamsFieldTool          CountFindingsParamsField = "tool"
+	CountFindingsParamsFieldUserStatus    CountFindingsParamsField = "user_status"
+	CountFindingsParamsFieldVulnerability CountFindingsParamsField = "vulnerability"
+)
+
+// Valid indicates whether the value is a known member of the CountFindingsParamsField enum.
+func (e CountFindingsParamsField) Valid() bool {
+	switch e {
+	case CountFindingsParamsFieldCategory:
+		return true
+	case CountFindingsParamsFieldClass:
+		return true
+	case CountFindingsParamsFieldCreatedSince:
+		return true
+	case CountFindingsParamsFieldMinScore:
+		return true
+	case CountFindingsParamsFieldOwner:
+		return true
+	case CountFindingsParamsFieldPackage:
+		return true
+	case CountFindingsParamsFieldProjectId:
+		return true
+	case CountFindingsParamsFieldRepoId:
+		return true
+	case CountFindingsParamsFieldRule:
+		return true
+	case CountFindingsParamsFieldSeverity:
+		return true
+	case CountFindingsParamsFieldStale:
+		return true
+	case CountFindingsParamsFieldStatus:
+		return true
+	case CountFindingsParamsFieldSuppressed:
+		return true
+	case CountFindingsParamsFieldTool:
+		return true
+	case CountFindingsParamsFieldUserStatus:
+		return true
+	case CountFindingsParamsFieldVulnerability:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListFindingsV2ParamsSort.
 const (
 	ListFindingsV2ParamsSortCreatedAt ListFindingsV2ParamsSort = "created_at"
@@ -1447,6 +1507,18 @@ type ErrorError string
 // Exposure Who can reach a project where it runs.
 type Exposure string
 
+// FieldCounts How many findings have each value of a field. Findings without a value are not counted.
+type FieldCounts struct {
+	// Distinct How many values there are, told or not.
+	Distinct int32 `json:"distinct"`
+
+	// Field The parameter of the lists that the values are for.
+	Field string `json:"field"`
+
+	// Values The values that the most findings have, these first; values of the same count are sorted by their text.
+	Values []ValueCount `json:"values"`
+}
+
 // FileLocation A place in a file of the repository.
 type FileLocation struct {
 	// ClassName The class that holds the place.
@@ -1474,6 +1546,15 @@ type FileLocation struct {
 // FindingCategory The sort of thing that was found: Code, a weakness in code or configuration; Package, a known
 // vulnerability of a package that is used; Secret, a credential where it should not be.
 type FindingCategory string
+
+// FindingCounts How many findings have each value.
+type FindingCounts struct {
+	// Fields The counts by each field.
+	Fields []FieldCounts `json:"fields"`
+
+	// Total How many findings match the filters, as the `total` of a list with them.
+	Total int32 `json:"total"`
+}
 
 // FindingFacts What the scanner says of the finding beyond shape v2.
 type FindingFacts struct {
@@ -3199,6 +3280,15 @@ type ValidationEvidence struct {
 	Rationale string `json:"rationale"`
 }
 
+// ValueCount How many findings have a value.
+type ValueCount struct {
+	// Count How many findings a list with it shows.
+	Count int32 `json:"count"`
+
+	// Value What to give the parameter.
+	Value string `json:"value"`
+}
+
 // WebhookAttemptOutcome How an attempt ended. started: it has not; unknown: the service stopped before the answer was recorded, so the
 // receiver may have the event.
 type WebhookAttemptOutcome string
@@ -3589,6 +3679,87 @@ type ListReviewsParamsOrder string
 
 // ListReviewsParamsCustom defines parameters for ListReviews.
 type ListReviewsParamsCustom string
+
+// CountFindingsParams defines parameters for CountFindings.
+type CountFindingsParams struct {
+	// Field The only field to count by. By default findings are counted by all.
+	Field *CountFindingsParamsField `form:"field,omitempty" json:"field,omitempty"`
+
+	// Values How many values of a field are told at most.
+	Values *int `form:"values,omitempty" json:"values,omitempty"`
+
+	// Status Only findings of this status.
+	Status *StatusFilter `form:"status,omitempty" json:"status,omitempty"`
+
+	// UserStatus Only findings of this user status.
+	UserStatus *UserStatusFilter `form:"user_status,omitempty" json:"user_status,omitempty"`
+
+	// Severity Only findings of this severity.
+	Severity *SeverityFilter `form:"severity,omitempty" json:"severity,omitempty"`
+
+	// RepoId Only findings of this repository.
+	RepoId *RepoFilter `form:"repo_id,omitempty" json:"repo_id,omitempty"`
+
+	// ProjectId Only findings of this project.
+	ProjectId *ProjectFilter `form:"project_id,omitempty" json:"project_id,omitempty"`
+
+	// Class Only findings of this vulnerability class, compared byte by byte.
+	Class *ClassFilter `form:"class,omitempty" json:"class,omitempty"`
+
+	// Tool Only findings of this scanner, its name compared byte by byte.
+	Tool *ToolFilter `form:"tool,omitempty" json:"tool,omitempty"`
+
+	// Rule Only findings of this rule, the scanner's own name of it compared byte by byte.
+	Rule *RuleFilter `form:"rule,omitempty" json:"rule,omitempty"`
+
+	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, whatever their case.
+	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
+
+	// Package Only findings in this package: by its name, whatever the case, or by its package URL, of which one
+	// without a version means every version.
+	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
+
+	// Owner Only findings of projects of this owner, compared byte by byte.
+	Owner *OwnerFilter `form:"owner,omitempty" json:"owner,omitempty"`
+
+	// Category Only findings of this category.
+	Category *CategoryFilter `form:"category,omitempty" json:"category,omitempty"`
+
+	// CreatedSince Only findings whose `created_at` is this time or later: a date-time of RFC 3339, T and Z in
+	// upper or lower case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
+	CreatedSince *CreatedSinceFilter `form:"created_since,omitempty" json:"created_since,omitempty"`
+
+	// CreatedUntil Only findings whose `created_at` is earlier than this; written as `created_since`, and not
+	// before it.
+	CreatedUntil *CreatedUntilFilter `form:"created_until,omitempty" json:"created_until,omitempty"`
+
+	// UpdatedSince Only findings whose `updated_at` is this time or later; written as `created_since`.
+	UpdatedSince *UpdatedSinceFilter `form:"updated_since,omitempty" json:"updated_since,omitempty"`
+
+	// UpdatedUntil Only findings whose `updated_at` is earlier than this; written as `created_since`, and not
+	// before `updated_since`.
+	UpdatedUntil *UpdatedUntilFilter `form:"updated_until,omitempty" json:"updated_until,omitempty"`
+
+	// MinScore Only findings of this score at least, in digits and at most one point; none without a score.
+	MinScore *MinScoreFilter `form:"min_score,omitempty" json:"min_score,omitempty"`
+
+	// Text Only findings of which the title or the path of the file holds each of these words, in whole or as a
+	// part of a word, whatever the case. At most 8 words, which white space separates.
+	Text *TextFilter `form:"text,omitempty" json:"text,omitempty"`
+
+	// Stale true: only findings with a decision that rests on facts which have changed since; false: only
+	// the others.
+	Stale *StaleFilter `form:"stale,omitempty" json:"stale,omitempty"`
+
+	// Suppressed true: only findings that their source suppresses; false: only the others.
+	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
+
+	// IfNoneMatch The `etag` of an earlier answer. If the resource still has it, the answer is 304.
+	IfNoneMatch *IfNoneMatch `json:"if-none-match,omitempty"`
+}
+
+// CountFindingsParamsField defines parameters for CountFindings.
+type CountFindingsParamsField string
 
 // ListFindingsV2Params defines parameters for ListFindingsV2.
 type ListFindingsV2Params struct {

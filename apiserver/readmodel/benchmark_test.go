@@ -138,6 +138,26 @@ func BenchmarkListFindings(b *testing.B) {
 	}
 }
 
+func BenchmarkCountFindings(b *testing.B) {
+	high := "high"
+	m := benchModel()
+	for name, q := range map[string]CountQuery{
+		"unfiltered":    {Values: 20},
+		"high":          {Values: 20, Filter: FindingFilter{Severity: &high}},
+		"words":         {Values: 20, Filter: FindingFilter{Words: []string{"traversal"}}},
+		"rules of high": {Values: 1000, Field: "rule", Filter: FindingFilter{Severity: &high}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := m.CountFindings(testContext, acme, q); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 func BenchmarkApply(b *testing.B) {
 	m := benchModel()
 	rv := 10_000_000

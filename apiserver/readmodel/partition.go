@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -109,6 +110,8 @@ type view struct {
 	// shown is what findings show of the organization.
 	shown    *render.Organization
 	snapshot atomic.Pointer[indexes]
+	// counting lets one caller at a time count the findings.
+	counting *semaphore.Weighted
 }
 
 // revisions counts snapshots, of all organizations.
@@ -182,7 +185,10 @@ func (p *partition) claim(organization string) bool {
 	}
 	p.view, p.indexes, p.counts = nil, nil, nil
 	if organization != "" {
-		p.view = &view{organization: organization, namespace: p.namespace, shown: render.NewOrganization(organization)}
+		p.view = &view{
+			organization: organization, namespace: p.namespace, shown: render.NewOrganization(organization),
+			counting: semaphore.NewWeighted(1),
+		}
 		p.indexes, p.counts = newIndexes(), map[string]reviewstate.Counts{}
 		p.publish()
 	}

@@ -226,33 +226,39 @@ func walk(t *rapid.T, m *Model, q FindingQuery, between func()) (all []string) {
 	}
 }
 
+// drawModel returns a model after some writes, and what it is to show.
+func drawModel(t *rapid.T) (*Model, map[string]*Item) {
+	m, _ := newTestModel(t)
+	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
+	held := map[string]*v1alpha1.Finding{}
+	var past []func()
+	for rv := range rapid.IntRange(1, 40).Draw(t, "writes") {
+		past = append(past, drawWrite(t, m, held, rv+10))
+		if rapid.IntRange(0, 3).Draw(t, "again") == 0 {
+			// Late and repeated events and lists say nothing new.
+			rapid.SampledFrom(past).Draw(t, "late")()
+		}
+		if rapid.IntRange(0, 3).Draw(t, "project") == 0 {
+			owned := project(rapid.SampledFrom([]string{"api", "web"}).Draw(t, "changed"), rv+10)
+			owned.Spec.Owner = rapid.SampledFrom([]string{"", "team-a", "team-b"}).Draw(t, "owner")
+			feed(t, m, projects, owned)
+		}
+	}
+	settle(t, m)
+	items := map[string]*Item{}
+	for name := range held {
+		item, ok := m.Finding(acme, name)
+		if !ok {
+			t.Fatalf("%s is not there", name)
+		}
+		items[name] = item
+	}
+	return m, items
+}
+
 func TestListsAgreeWithANaiveReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m, _ := newTestModel(t)
-		feed(t, m, organizations, organization(acme, acmeNamespace, 1))
-		held := map[string]*v1alpha1.Finding{}
-		var past []func()
-		for rv := range rapid.IntRange(1, 40).Draw(t, "writes") {
-			past = append(past, drawWrite(t, m, held, rv+10))
-			if rapid.IntRange(0, 3).Draw(t, "again") == 0 {
-				// Late and repeated events and lists say nothing new.
-				rapid.SampledFrom(past).Draw(t, "late")()
-			}
-			if rapid.IntRange(0, 3).Draw(t, "project") == 0 {
-				owned := project(rapid.SampledFrom([]string{"api", "web"}).Draw(t, "changed"), rv+10)
-				owned.Spec.Owner = rapid.SampledFrom([]string{"", "team-a", "team-b"}).Draw(t, "owner")
-				feed(t, m, projects, owned)
-			}
-		}
-		settle(t, m)
-		items := map[string]*Item{}
-		for name := range held {
-			item, ok := m.Finding(acme, name)
-			if !ok {
-				t.Fatalf("%s is not there", name)
-			}
-			items[name] = item
-		}
+		m, items := drawModel(t)
 		for range 4 {
 			q := drawQuery(t)
 			want := naive(items, q)

@@ -30,6 +30,7 @@ var documented = []shape{
 		containers: []string{"agent", "details", "project", "project.context", "repo", "scan_details"}},
 	{schema: "FindingFull", section: "Finding, the full shape", containers: []string{"facts", "facts.package", "facts.suppression", "facts.vulnerability", "verdict"}},
 	{schema: "FindingHistory", section: "Finding, its history"},
+	{schema: "FindingCounts", section: "Findings, counted"},
 	{schema: "Repository", section: "Repository"},
 	{schema: "RepositoryProject", section: "Project", yes: 1},
 	{schema: "Project", section: "Project", yes: 2},

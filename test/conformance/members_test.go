@@ -59,6 +59,9 @@ var (
 	packageShape       = members("string: fixed_version name purl version")
 	vulnerabilityShape = members("string: id", "array: aliases")
 	fingerprintShape   = members("string: name value")
+	findingCountsShape = members("integer: total", "array: fields")
+	fieldCountsShape   = members("string: field", "integer: distinct", "array: values")
+	valueCountShape    = members("string: value", "integer: count")
 	historyShape       = members("string: finding_id", "array: transitions")
 	transitionShape    = members("string: at author by comment from imported_by scan_id to type", "string?: expires_at reason", "integer: seq")
 

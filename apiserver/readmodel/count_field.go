@@ -1,0 +1,126 @@
+package readmodel
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/apiserver/render"
+	"github.com/appsec-dev/findings-operator/internal/findingquery"
+)
+
+// countField is a parameter of the lists by whose values findings are counted: a value that is told can be asked for.
+type countField struct {
+	name string
+	// take returns what the filter asks of the field, and leaves the rest.
+	take func(*FindingFilter) FindingFilter
+	// by is what findings have in common that have the same values.
+	by likeness
+	// count adds so many findings that are like the one given.
+	count func(like *Item, n int, counts map[string]int)
+}
+
+// likeness is in what findings are alike.
+type likeness int
+
+const (
+	byItself likeness = iota
+	byTraits
+	byKind
+	byPlace
+)
+
+// The bounds that findings are counted from.
+var (
+	ageDays = []int{1, 7, 30, 90, 365}
+	// scores are the bounds of CVSS's ratings, in tenths.
+	scores = []int{90, 70, 40, 1}
+)
+
+// countFields are all of them, in the order in which they are told.
+func countFields(now time.Time) []countField {
+	type filter = FindingFilter
+	return []countField{
+		one("status", byKind, func(i *Item) string { return i.Status },
+			member(func(f *filter) **string { return &f.Status })),
+		one("user_status", byKind, func(i *Item) string { return i.UserStatus },
+			member(func(f *filter) **string { return &f.UserStatus })),
+		one("severity", byKind, func(i *Item) string { return i.Severity },
+			member(func(f *filter) **string { return &f.Severity })),
+		{"min_score", member(func(f *filter) **int { return &f.MinScore }), byTraits, countScore},
+		one("stale", byKind, func(i *Item) string { return strconv.FormatBool(i.Stale) },
+			member(func(f *filter) **bool { return &f.Stale })),
+		one("suppressed", byKind, func(i *Item) string { return strconv.FormatBool(i.Suppressed) },
+			member(func(f *filter) **bool { return &f.Suppressed })),
+		one("repo_id", byPlace, func(i *Item) string { return i.RepoID },
+			member(func(f *filter) **string { return &f.RepoID })),
+		one("project_id", byPlace, func(i *Item) string { return i.ProjectID },
+			member(func(f *filter) **string { return &f.ProjectID })),
+		one("owner", byPlace, func(i *Item) string { return i.Project.Owner() },
+			member(func(f *filter) **string { return &f.Owner })),
+		one("class", byItself, func(i *Item) string { return i.Class },
+			member(func(f *filter) **string { return &f.Class })),
+		one("tool", byTraits, func(i *Item) string { return i.traits.Value().tool },
+			member(func(f *filter) **string { return &f.Tool })),
+		one("category", byTraits, func(i *Item) string { return i.traits.Value().category },
+			member(func(f *filter) **string { return &f.Category })),
+		one("rule", byTraits, func(i *Item) string { return i.traits.Value().rule },
+			member(func(f *filter) **string { return &f.Rule })),
+		{"vulnerability", member(func(f *filter) **string { return &f.Vulnerability }), byTraits, countVulnerabilities},
+		one("package", byTraits, func(i *Item) string { return findingquery.PackageName(i.traits.Value().packageName) },
+			member(func(f *filter) **string { return &f.Package })),
+		createdSince(now),
+	}
+}
+
+// one is a field of which a finding has at most one value.
+func one(name string, by likeness, value func(*Item) string, take func(*FindingFilter) FindingFilter) countField {
+	return countField{name, take, by, func(i *Item, n int, counts map[string]int) {
+		if v := value(i); v != "" {
+			counts[v] += n
+		}
+	}}
+}
+
+// member takes one member of a filter.
+func member[T any](of func(*FindingFilter) **T) func(*FindingFilter) FindingFilter {
+	return func(f *FindingFilter) (taken FindingFilter) {
+		*of(&taken), *of(f) = *of(f), nil
+		return taken
+	}
+}
+
+func countScore(i *Item, n int, counts map[string]int) {
+	for _, bound := range scores {
+		if int(i.traits.Value().score) >= bound {
+			counts[strconv.FormatFloat(float64(bound)/10, 'f', -1, 64)] += n //nolint:mnd // tenths
+		}
+	}
+}
+
+func countVulnerabilities(i *Item, n int, counts map[string]int) {
+	for key := range strings.SplitSeq(i.traits.Value().vulnerabilities, "\n") {
+		if key != "" {
+			counts[key] += n
+		}
+	}
+}
+
+// createdSince counts what was created in the last days, to the hour: what is told stays the same for a while.
+func createdSince(now time.Time) countField {
+	bounds := make([]string, len(ageDays))
+	for k, days := range ageDays {
+		bounds[k] = render.Timestamp(now.UTC().Truncate(time.Hour).AddDate(0, 0, -days))
+	}
+	take := func(f *FindingFilter) (taken FindingFilter) {
+		taken.Created.Since, f.Created.Since = f.Created.Since, nil
+		return taken
+	}
+	return countField{"created_since", take, byItself, func(i *Item, n int, counts map[string]int) {
+		for _, bound := range bounds {
+			if i.CreatedAt >= bound {
+				counts[bound] += n
+			}
+		}
+	}}
+}

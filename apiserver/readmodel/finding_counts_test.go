@@ -1,0 +1,129 @@
+package readmodel
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/internal/findingquery"
+)
+
+// asking sets what the parameter of that name asks for.
+func asking(t *rapid.T, f FindingFilter, name, value string) FindingFilter {
+	is := value == "true"
+	switch name {
+	case "status":
+		f.Status = &value
+	case "user_status":
+		f.UserStatus = &value
+	case "severity":
+		f.Severity = &value
+	case "min_score":
+		tenths, _ := findingquery.Tenths(value)
+		f.MinScore = &tenths
+	case "stale":
+		f.Stale = &is
+	case "suppressed":
+		f.Suppressed = &is
+	case "repo_id":
+		f.RepoID = &value
+	case "project_id":
+		f.ProjectID = &value
+	case "owner":
+		f.Owner = &value
+	case "class":
+		f.Class = &value
+	case "tool":
+		f.Tool = &value
+	case "category":
+		f.Category = &value
+	case "rule":
+		f.Rule = &value
+	case "vulnerability":
+		f.Vulnerability = &value
+	case "package":
+		f.Package = &value
+	case "created_since":
+		since, err := time.Parse(time.RFC3339, value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Created.Since = &since
+	default:
+		t.Fatalf("findings are counted by %q, which is no parameter", name)
+	}
+	return f
+}
+
+func count(t *rapid.T, m *Model, q CountQuery) FindingCounts {
+	counts, err := m.CountFindings(t.Context(), acme, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return counts
+}
+
+func TestEachCountIsWhatAListWithTheValueShows(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m, items := drawModel(t)
+		filter := drawFilter(t)
+		counts := count(t, m, CountQuery{Filter: filter, Values: 100})
+		if want := len(naive(items, FindingQuery{Filter: filter})); counts.Total != want {
+			t.Fatalf("%+v: %d findings in all, want %d", filter, counts.Total, want)
+		}
+		for _, field := range counts.Fields {
+			if field.Distinct != len(field.Values) {
+				t.Fatalf("%s: %d values of %d", field.Name, len(field.Values), field.Distinct)
+			}
+			for _, v := range field.Values {
+				want := len(naive(items, FindingQuery{Filter: asking(t, filter, field.Name, v.Value)}))
+				if v.Count != want {
+					t.Fatalf("%+v: %s=%s: counted %d, want %d", filter, field.Name, v.Value, v.Count, want)
+				}
+			}
+		}
+	})
+}
+
+// What every finding has one value of adds up to all.
+func TestNoValueIsForgotten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m, items := drawModel(t)
+		filter := drawFilter(t)
+		for name, open := range map[string]func(*FindingFilter){
+			"status":     func(f *FindingFilter) { f.Status = nil },
+			"severity":   func(f *FindingFilter) { f.Severity = nil },
+			"stale":      func(f *FindingFilter) { f.Stale = nil },
+			"project_id": func(f *FindingFilter) { f.ProjectID = nil },
+		} {
+			without := filter
+			open(&without)
+			sum := 0
+			for _, v := range count(t, m, CountQuery{Filter: filter, Field: name, Values: 100}).Fields[0].Values {
+				sum += v.Count
+			}
+			if want := len(naive(items, FindingQuery{Filter: without})); sum != want {
+				t.Fatalf("%+v: the counts of %s are %d together, want %d", filter, name, sum, want)
+			}
+		}
+	})
+}
+
+func TestTheGreatestCountsAreTold(t *testing.T) {
+	counts := map[string]int{}
+	for n := range 30 {
+		counts["v"+strconv.Itoa(n)] = n % 10
+	}
+	values := greatest(counts, 4)
+	want := []ValueCount{{"v19", 9}, {"v29", 9}, {"v9", 9}, {"v18", 8}}
+	for i := range want {
+		if values[i] != want[i] {
+			t.Errorf("place %d: got %v, want %v", i, values[i], want[i])
+		}
+	}
+	if len(values) != len(want) {
+		t.Errorf("got %d values, want %d", len(values), len(want))
+	}
+}

@@ -1,0 +1,119 @@
+package conformance
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Counts by the values of filters are an addition to the contract.
+
+// counted are the counts by field and value.
+func (o *organization) counted(query string) map[string]map[string]float64 {
+	o.t.Helper()
+	counts := map[string]map[string]float64{}
+	for _, field := range o.get(with("/v2/finding-counts", query)).wants(200, "the counts").object().list("fields") {
+		values := map[string]float64{}
+		for _, v := range record(field.(map[string]any)).list("values") {
+			value := v.(map[string]any)
+			values[value["value"].(string)] = value["count"].(float64)
+		}
+		counts[field.(map[string]any)["field"].(string)] = values
+	}
+	return counts
+}
+
+func TestCounts_HaveExactlyTheDescribedMembers(t *testing.T) {
+	o := newOrganization(t)
+	o.asked()
+	got := o.get("/v2/finding-counts").wants(200, "the counts").object()
+	wantsShape(t, "counts", got, findingCountsShape)
+	fields := got.list("fields")
+	wantsShapes(t, "fields", fields, fieldCountsShape)
+	for _, field := range fields {
+		if values := record(field.(map[string]any)).list("values"); len(values) > 0 {
+			wantsShapes(t, "values", values, valueCountShape)
+		}
+	}
+}
+
+// Whatever is told can be asked for, together with all that the request asks of other fields.
+func TestCounts_EachIsTheTotalOfAListWithTheValue(t *testing.T) {
+	o := newOrganization(t)
+	o.asked()
+	for _, query := range []url.Values{
+		{}, {"severity": {"low"}}, {"tool": {"trivy"}, "min_score": {"5"}}, {"owner": {"team-a"}, "text": {"openssl"}},
+		{"created_since": {"2026-03-02T00:00:00Z"}, "category": {"Package"}}, {"rule": {"none"}},
+	} {
+		for field, values := range o.counted(query.Encode()) {
+			for value, count := range values {
+				list := url.Values{field: {value}}
+				for name, given := range query {
+					if name != field {
+						list[name] = given
+					}
+				}
+				if total := o.get(with("/v1/findings", list.Encode())).page().Total; float64(total) != count {
+					t.Errorf("asked for %s, %s=%s is counted %v times; the list has %d rows", query.Encode(), field, value, count, total)
+				}
+			}
+		}
+	}
+}
+
+func TestCounts_AreOfTheValuesThatThereAre(t *testing.T) {
+	o := newOrganization(t)
+	o.asked()
+	counts := o.counted("tool=trivy")
+	for field, want := range map[string]map[string]float64{
+		"tool":          {"gosec": 1, "trivy": 3}, // what else could be chosen
+		"rule":          {"CVE-2019-1549": 2},
+		"package":       {"openssl": 2},
+		"vulnerability": {"CVE-2019-1549": 2, "GHSA-29MW-WPGM-HMR9": 1},
+		"min_score":     {"9": 1, "7": 1, "4": 2, "0.1": 2},
+		"owner":         {"team-a": 2, "team-b": 1},
+		"status":        {"open": 3},
+	} {
+		if diff := cmp.Diff(want, counts[field]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", field, diff)
+		}
+	}
+}
+
+func TestCounts_AreOfOneFieldAndOfSoManyValues(t *testing.T) {
+	o := newOrganization(t)
+	o.asked()
+	got := o.get("/v2/finding-counts?field=rule&values=1").wants(200, "the counts").object()
+	want := []any{map[string]any{
+		"field": "rule", "distinct": 2., "values": []any{map[string]any{"value": "CVE-2019-1549", "count": 2.}},
+	}}
+	if diff := cmp.Diff(want, got.list("fields")); diff != "" || got["total"] != 4. {
+		t.Errorf("of %v (-want +got):\n%s", got["total"], diff)
+	}
+}
+
+func TestCounts_ATypoIsRefused(t *testing.T) {
+	o := newOrganization(t)
+	for query, name := range map[string]string{
+		"severty=high": "severty", "field=severty": "field", "values=0": "values", "cursor=x": "cursor",
+	} {
+		if detail := o.get(with("/v2/finding-counts", query)).wants(400, query).object()["detail"]; !strings.Contains(fmt.Sprint(detail), name) {
+			t.Errorf("%s: the error says %v", query, detail)
+		}
+	}
+}
+
+func TestCounts_NothingOfAnotherOrganizationIsCounted(t *testing.T) {
+	one, other := newOrganization(t), newOrganization(t)
+	one.asked()
+	got := other.get("/v2/finding-counts").wants(200, "the counts").object()
+	if got["total"] != 0. || slices.ContainsFunc(got.list("fields"), func(field any) bool {
+		return field.(map[string]any)["distinct"] != 0.
+	}) {
+		t.Errorf("an organization without findings counts %v", got)
+	}
+}
