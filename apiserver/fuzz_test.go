@@ -277,6 +277,47 @@ func FuzzListQueries(f *testing.F) {
 	})
 }
 
+// Whatever the query, counts are refused as the list is, or have its total and nothing above it.
+func FuzzCountQueries(f *testing.F) {
+	s := newFuzzServer(f)
+	for _, seed := range []string{
+		"", "field=severity", "values=1", "status=open&severity=low", "tool=&rule=x", "created_since=2026-03-01T08:31:00Z&text=a+b",
+		"min_score=0", "stale=false&suppressed=true", "package=pkg:npm/a@1", "vulnerability=cve-1", "field=none", "values=0", "a=b", "%=%",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, query string) {
+		answer := s.call(t, http.MethodGet, "/v2/finding-counts", query, "")
+		if answer.Code != http.StatusOK {
+			return
+		}
+		var counts openapi.FindingCounts
+		if err := json.Unmarshal(answer.Body.Bytes(), &counts); err != nil {
+			t.Fatal(err)
+		}
+		given, err := url.ParseQuery(query)
+		if err != nil {
+			t.Fatalf("%q is no query, and is answered with %s", query, answer.Body)
+		}
+		given.Del("field")
+		given.Del("values")
+		var page fuzzPage
+		if err := json.Unmarshal(s.call(t, http.MethodGet, "/v1/findings", given.Encode(), "").Body.Bytes(), &page); err != nil {
+			t.Fatal(err)
+		}
+		if page.Total == nil || *page.Total != int(counts.Total) {
+			t.Errorf("%q: %d findings are counted, and the list is %+v", query, counts.Total, page)
+		}
+		for _, field := range counts.Fields {
+			for _, v := range field.Values {
+				if _, asked := given[field.Field]; v.Count <= 0 || v.Count > counts.Total && !asked {
+					t.Errorf("%q: %s=%s is counted %d times of %d", query, field.Field, v.Value, v.Count, counts.Total)
+				}
+			}
+		}
+	})
+}
+
 // Whatever a PATCH says, it is refused by the contract or asks for something that it may ask for.
 func FuzzPatchBodies(f *testing.F) {
 	s := newFuzzServer(f)
