@@ -47,7 +47,7 @@ const (
 // no longer valid included.
 const MaxWebhookSecrets = 4
 
-// WebhookBatch says how the changes of one scan, or of one TriageOperation, are put into events.
+// WebhookBatch says how the changes of findings by one scan, TriageOperation or TriagePolicy are put into events.
 //
 // +kubebuilder:validation:Enum=None;PerScan
 type WebhookBatch string
@@ -95,8 +95,8 @@ type WebhookEndpointSpec struct {
 	// again; events from meanwhile are not.
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
-	// batch is how the changes of one scan, or of one TriageOperation, become events: None, one event per change, or
-	// PerScan, in pages after its end. Default: None.
+	// batch is how the changes of findings by one scan, TriageOperation or TriagePolicy become events: None, one event
+	// per change, or PerScan, in pages after its end, or while a policy is at work. Default: None.
 	// +optional
 	Batch WebhookBatch `json:"batch,omitempty"`
 }

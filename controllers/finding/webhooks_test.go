@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -175,19 +174,6 @@ func caughtUp(t *testing.T, finding *v1alpha1.Finding, seq int64) {
 func triage(t *testing.T, finding *v1alpha1.Finding, comment string) {
 	t.Helper()
 	mergePatch(t, finding, fmt.Sprintf(`{"spec":{"triage":{"comments":%q}}}`, comment))
-}
-
-// setBacklogged says of the endpoint in the place of its controller that it has too much to do, or not.
-func setBacklogged(t *testing.T, endpoint *v1alpha1.WebhookEndpoint, backlogged bool) {
-	t.Helper()
-	g := NewWithT(t)
-	as := env.AsController(t)
-	list := `[]`
-	if backlogged {
-		list = `[{"type":"Backlogged","status":"True","reason":"TooManyPending","message":"x","lastTransitionTime":"2026-03-01T12:00:00Z"}]`
-	}
-	g.Expect(as.Status().Patch(t.Context(), endpoint,
-		client.RawPatch(types.MergePatchType, []byte(`{"status":{"conditions":`+list+`}}`)))).To(Succeed())
 }
 
 // sleeps waits until an object that owes has been looked at for the last time by itself: only a
@@ -440,7 +426,7 @@ func TestAFindingWaitsForThePageOfAScanThatTheCacheDoesNotShow(t *testing.T) {
 	controllertest.Start(t, env, hooks{blind: true}.setup())
 	ns := env.Namespace(t)
 	places(t, ns)
-	receive(t, ns, "paged", func(e *v1alpha1.WebhookEndpoint) { e.Spec.Batch = v1alpha1.WebhookBatchPerScan })
+	env.Create(t, builder.WebhookEndpoint("paged").In(ns).Batched().Build())
 	env.Create(t, builder.Scan("s-1", time.Now()).In(ns).Build())
 	finding := builder.Finding("f-1").In(ns).Mutate(func(f *v1alpha1.Finding) {
 		f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "s-1"}
@@ -510,7 +496,7 @@ func TestABacklogHoldsBackAndIsCaughtUpWith(t *testing.T) {
 	places(t, ns)
 	receive(t, ns, "well", nil)
 	busy := receive(t, ns, "busy", nil)
-	setBacklogged(t, busy, true)
+	controllertest.SetBacklogged(t, env, busy, true)
 	finding := builder.Finding("f-1").In(ns).Triage(v1alpha1.UserStatusMuted, "x").Build()
 	env.Create(t, finding)
 	harness.Eventually(t, func(g Gomega) {
@@ -521,7 +507,7 @@ func TestABacklogHoldsBackAndIsCaughtUpWith(t *testing.T) {
 	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(BeEmpty())
 
 	sleeps(t)
-	setBacklogged(t, busy, false)
+	controllertest.SetBacklogged(t, env, busy, false)
 	caughtUp(t, finding, 2)
 	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(ConsistOf("finding.created 1", "finding.triaged 2"))
 	g.Expect(sentTo(t, g, ns, "well", "f-1")).To(HaveLen(2))
@@ -532,7 +518,7 @@ func TestAnEndpointThatGoesLeavesNothingOwed(t *testing.T) {
 	ns := env.Namespace(t)
 	places(t, ns)
 	busy := receive(t, ns, "busy", nil)
-	setBacklogged(t, busy, true)
+	controllertest.SetBacklogged(t, env, busy, true)
 	finding := builder.Finding("f-1").In(ns).Build()
 	env.Create(t, finding)
 	observed(t, finding)
@@ -549,7 +535,7 @@ func TestAFullStatusIsEmittedWhateverTheBacklog(t *testing.T) {
 	ns := env.Namespace(t)
 	places(t, ns)
 	busy := receive(t, ns, "busy", nil)
-	setBacklogged(t, busy, true)
+	controllertest.SetBacklogged(t, env, busy, true)
 	finding := builder.Finding("f-1").In(ns).Build()
 	env.Create(t, finding)
 	observed(t, finding)
@@ -567,7 +553,7 @@ func TestAFullStatusIsEmittedWhateverTheBacklog(t *testing.T) {
 	g.Expect(sent).NotTo(BeEmpty())
 	g.Expect(last-finding.Status.EmittedSeq).To(BeNumerically(">", 0), "the next ones are held back again")
 
-	setBacklogged(t, busy, false)
+	controllertest.SetBacklogged(t, env, busy, false)
 	caughtUp(t, finding, last)
 	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(HaveLen(int(last)))
 	g.Expect(len(finding.Status.Transitions)).To(BeNumerically("<=", v1alpha1.MaxTransitions), "no more are kept than need be")

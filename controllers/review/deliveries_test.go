@@ -6,7 +6,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -52,21 +51,6 @@ func emitted(t *testing.T, review *v1alpha1.Review, recorded int, seq int64) {
 	})
 }
 
-// setBacklogged does what the controller of endpoints does to one that has too much to send.
-func setBacklogged(t *testing.T, endpoint *v1alpha1.WebhookEndpoint, backlogged bool) {
-	t.Helper()
-	c := env.AsController(t)
-	g := NewWithT(t)
-	testenv.Get(t, g, env, endpoint)
-	endpoint.Status.Conditions = nil
-	if backlogged {
-		endpoint.Status.Conditions = []v1alpha1.Condition{{
-			Type: v1alpha1.ConditionBacklogged, Status: metav1.ConditionTrue, Reason: "TooManyPending", LastTransitionTime: v1alpha1.Now(),
-		}}
-	}
-	g.Expect(c.Status().Update(t.Context(), endpoint)).To(Succeed())
-}
-
 func TestChangesAreSentAndCountedEachOnce(t *testing.T) {
 	controllertest.Start(t, env, SetupWithManager)
 	ns := env.Namespace(t)
@@ -102,7 +86,7 @@ func TestWhatABackloggedEndpointIsOwedIsMadeWhenItHasCaughtUp(t *testing.T) {
 	ns := env.Namespace(t)
 	endpoint := builder.WebhookEndpoint("slow").In(ns).Events("review.*").Build()
 	env.Create(t, builder.Repository("repo").In(ns).Build(), endpoint)
-	setBacklogged(t, endpoint, true)
+	controllertest.SetBacklogged(t, env, endpoint, true)
 	review := builder.Review("review").In(ns).Build()
 	env.Create(t, review)
 	emitted(t, review, 1, 0)
@@ -114,7 +98,7 @@ func TestWhatABackloggedEndpointIsOwedIsMadeWhenItHasCaughtUp(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(deliveries(t, g, ns)).To(BeEmpty())
 
-	setBacklogged(t, endpoint, false)
+	controllertest.SetBacklogged(t, env, endpoint, false)
 	emitted(t, review, 2, 2)
 	g.Expect(deliveries(t, g, ns)).To(Equal(names(review, endpoint, 2)))
 }
@@ -125,7 +109,7 @@ func TestAFullStatusIsEmptiedThoughTheEndpointIsBacklogged(t *testing.T) {
 	ns := env.Namespace(t)
 	endpoint := builder.WebhookEndpoint("slow").In(ns).Build()
 	env.Create(t, builder.Repository("repo").In(ns).Build(), endpoint)
-	setBacklogged(t, endpoint, true)
+	controllertest.SetBacklogged(t, env, endpoint, true)
 	review := builder.Review("review").In(ns).Build()
 	env.Create(t, review)
 	const changes = v1alpha1.MaxStoredTransitions + 2
@@ -148,7 +132,7 @@ func TestAReviewThatIsRemovedEmitsWhatItOwes(t *testing.T) {
 	ns := env.Namespace(t)
 	endpoint := builder.WebhookEndpoint("slow").In(ns).Build()
 	env.Create(t, builder.Repository("repo").In(ns).Build(), endpoint)
-	setBacklogged(t, endpoint, true)
+	controllertest.SetBacklogged(t, env, endpoint, true)
 	bare, full := builder.Review("bare").In(ns).PullRequest("repo", 2).Build(), builder.Review("review").In(ns).Build()
 	env.Create(t, bare, full, builder.ReviewIssue("i-1").In(ns).Build())
 	harness.Eventually(t, func(g Gomega) {
@@ -163,7 +147,7 @@ func TestAReviewThatIsRemovedEmitsWhatItOwes(t *testing.T) {
 		g.Expect(review.Finalizers).NotTo(BeEmpty())
 		g.Expect(env.Client.Delete(t.Context(), review)).To(Succeed())
 	}
-	setBacklogged(t, endpoint, false)
+	controllertest.SetBacklogged(t, env, endpoint, false)
 	controllertest.Start(t, env, SetupWithManager)
 	gone(t, bare)
 	gone(t, full)
@@ -175,7 +159,7 @@ func TestABacklogDoesNotHoldAReviewThatIsRemoved(t *testing.T) {
 	ns := env.Namespace(t)
 	endpoint := builder.WebhookEndpoint("slow").In(ns).Build()
 	env.Create(t, builder.Repository("repo").In(ns).Build(), endpoint)
-	setBacklogged(t, endpoint, true)
+	controllertest.SetBacklogged(t, env, endpoint, true)
 	review := builder.Review("review").In(ns).Build()
 	env.Create(t, review)
 	emitted(t, review, 1, 0)

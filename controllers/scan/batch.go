@@ -6,6 +6,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
 // pagePatience is for how long after a scan's end its pages wait to be full.
@@ -25,7 +26,8 @@ func (r *Reconciler) makePages(ctx context.Context, s *scope) error {
 		return nil
 	}
 	end := s.Object.Spec.CompletedAt
-	again, err := r.pager.Make(ctx, s.Object, end != nil && s.Now.Before(end.Add(pagePatience)))
+	again, err := r.pager.Make(ctx, s.Object.Namespace, webhooks.CauseOfScan(s.Object),
+		end != nil && s.Now.Before(end.Add(pagePatience)))
 	if again {
 		s.RequeueAfter(ledger.PageDelay)
 	}

@@ -1,8 +1,6 @@
 package scan
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -11,9 +9,7 @@ import (
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/finding"
@@ -27,9 +23,7 @@ import (
 // batched makes an endpoint that gets a scan's changes in pages.
 func batched(t *testing.T, namespace string) *v1alpha1.WebhookEndpoint {
 	t.Helper()
-	endpoint := builder.WebhookEndpoint("paged").In(namespace).Events("finding.*").Mutate(func(e *v1alpha1.WebhookEndpoint) {
-		e.Spec.Batch = v1alpha1.WebhookBatchPerScan
-	}).Build()
+	endpoint := builder.WebhookEndpoint("paged").In(namespace).Events("finding.*").Batched().Build()
 	env.Create(t, endpoint)
 	return endpoint
 }
@@ -68,54 +62,6 @@ func finish(t *testing.T, scan *v1alpha1.Scan) {
 		[]byte(`{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded"}}`)))).To(Succeed())
 }
 
-// settled waits until no finding of the namespace owes anything.
-func settled(t *testing.T, namespace string) {
-	t.Helper()
-	harness.Eventually(t, func(g Gomega) {
-		list := &v1alpha1.FindingList{}
-		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace))).To(Succeed())
-		owing := 0
-		for i := range list.Items {
-			status := &list.Items[i].Status
-			if n := len(status.Transitions); n == 0 || status.Transitions[n-1].Seq > status.EmittedSeq {
-				owing++
-			}
-		}
-		g.Expect(owing).To(BeZero(), "findings that still owe")
-	})
-}
-
-// pagesOf lists the namespace's pages, and everything in them as "finding seq", sorted.
-func pagesOf(t *testing.T, g Gomega, namespace string) (pages []v1alpha1.WebhookDelivery, entries []string) {
-	t.Helper()
-	list := &v1alpha1.WebhookDeliveryList{}
-	g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace),
-		client.MatchingFields{"spec.event.type": webhooks.EventFindingBatch})).To(Succeed())
-	for i := range list.Items {
-		for _, entry := range webhooks.Covered(&list.Items[i]) {
-			entries = append(entries, fmt.Sprintf("%s %d", entry.FindingID, entry.Seq))
-		}
-	}
-	slices.Sort(entries)
-	return list.Items, entries
-}
-
-// alone lists what the endpoint is sent of findings other than in pages, as "finding type", sorted.
-func alone(t *testing.T, g Gomega, namespace, endpoint string) []string {
-	t.Helper()
-	list := &v1alpha1.WebhookDeliveryList{}
-	g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace),
-		client.MatchingFields{"spec.endpointRef.name": endpoint})).To(Succeed())
-	out := []string{}
-	for i := range list.Items {
-		if event := list.Items[i].Spec.Event; event.Subject.Kind == "Finding" {
-			out = append(out, string(event.Subject.Name)+" "+event.Type)
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
 func names(n int) []string {
 	out := make([]string, n)
 	for i := range out {
@@ -144,15 +90,15 @@ func TestAScanOfThreeHundredIsThreePages(t *testing.T) {
 	}
 	findings := recorded(t, ns, len(all))
 	g := NewWithT(t)
-	pages, _ := pagesOf(t, g, ns)
+	pages, _ := controllertest.Pages(t, env, g, ns)
 	g.Expect(pages).To(BeEmpty(), "the scan runs")
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(alone(t, g, ns, "single")).To(Equal(each(all, " finding.created")), "the other one waits for nothing")
+		g.Expect(controllertest.Alone(t, env, g, ns, "single")).To(Equal(each(all, " finding.created")), "the other one waits for nothing")
 	})
 
 	finish(t, scan)
-	settled(t, ns)
-	pages, entries := pagesOf(t, g, ns)
+	controllertest.NothingOwed(t, env, ns)
+	pages, entries := controllertest.Pages(t, env, g, ns)
 	g.Expect(entries).To(Equal(each(all, " 1")), "each finding is in one page")
 	var want []webhooks.PageEntry
 	for i := range findings {
@@ -165,14 +111,14 @@ func TestAScanOfThreeHundredIsThreePages(t *testing.T) {
 	for _, page := range expected {
 		g.Expect(pages).To(ContainElement(HaveField("Name", page.Name)), "the names follow from what is in the pages")
 	}
-	g.Expect(alone(t, g, ns, "paged")).To(BeEmpty())
-	g.Expect(alone(t, g, ns, "single")).To(Equal(each(all, " finding.created")))
+	g.Expect(controllertest.Alone(t, env, g, ns, "paged")).To(BeEmpty())
+	g.Expect(controllertest.Alone(t, env, g, ns, "single")).To(Equal(each(all, " finding.created")))
 
 	// One that comes late, named before all others.
 	env.Create(t, scanned(ns, "a-late"))
 	recorded(t, ns, len(all)+1)
-	settled(t, ns)
-	pages, entries = pagesOf(t, g, ns)
+	controllertest.NothingOwed(t, env, ns)
+	pages, entries = controllertest.Pages(t, env, g, ns)
 	g.Expect(pages).To(HaveLen(4))
 	g.Expect(entries).To(Equal(each(append(all, "a-late"), " 1")))
 	stop()
@@ -181,10 +127,10 @@ func TestAScanOfThreeHundredIsThreePages(t *testing.T) {
 	controllertest.Start(t, env, SetupWithManager, finding.SetupWithManager)
 	env.Create(t, scanned(ns, "z-marker"))
 	recorded(t, ns, len(all)+2)
-	settled(t, ns)
-	_, entries = pagesOf(t, g, ns)
+	controllertest.NothingOwed(t, env, ns)
+	_, entries = controllertest.Pages(t, env, g, ns)
 	g.Expect(entries).To(Equal([]string{"z-marker 1"}), "what was retired is not made again, and a later page has a name of its own")
-	g.Expect(alone(t, g, ns, "single")).To(Equal([]string{"z-marker finding.created"}))
+	g.Expect(controllertest.Alone(t, env, g, ns, "single")).To(Equal([]string{"z-marker finding.created"}))
 }
 
 // The findings' controller may be far behind the import.
@@ -214,52 +160,28 @@ func TestAPageWaitsForWhatIsStillToBeRecorded(t *testing.T) {
 	}
 	stop = controllertest.Start(t, env, SetupWithManager)
 	harness.Eventually(t, func(g Gomega) {
-		pages, _ := pagesOf(t, g, ns)
+		pages, _ := controllertest.Pages(t, env, g, ns)
 		g.Expect(pages).To(HaveLen(1), "that of the other scan, of which nothing is to come")
 	})
 	// The scan has been looked at as often as the other one.
 	g.Consistently(func(g Gomega) {
-		pages, _ := pagesOf(t, g, ns)
+		pages, _ := controllertest.Pages(t, env, g, ns)
 		g.Expect(pages).To(HaveLen(1), "a page that is not full, though more is to come")
 	}, 2*ledger.PageDelay).Should(Succeed())
 
 	stop()
 	controllertest.Start(t, env, SetupWithManager, finding.SetupWithManager)
 	recorded(t, ns, len(all)+1)
-	settled(t, ns)
-	pages, entries := pagesOf(t, g, ns)
+	controllertest.NothingOwed(t, env, ns)
+	pages, entries := controllertest.Pages(t, env, g, ns)
 	g.Expect(entries).To(Equal(each(append(all, "marker"), " 1")))
 	g.Expect(pages).To(HaveLen(3), "one of the other scan, a full one and the rest")
-}
-
-// cutting is a manager whose client makes as many pages as it is told, and then none.
-type cutting struct {
-	ctrl.Manager
-	left *atomic.Int32
-}
-
-func (m cutting) GetClient() client.Client { return cuttingClient{m.Manager.GetClient(), m.left} }
-
-type cuttingClient struct {
-	client.Client
-	left *atomic.Int32
-}
-
-func (c cuttingClient) Create(ctx context.Context, object client.Object, opts ...client.CreateOption) error {
-	delivery, ok := object.(*v1alpha1.WebhookDelivery)
-	if ok && delivery.Spec.Event.Type == webhooks.EventFindingBatch && c.left.Add(-1) < 0 {
-		return errors.New("the controller is cut off here")
-	}
-	return c.Client.Create(ctx, object, opts...)
 }
 
 func TestAControllerThatDiesBetweenPagesDoublesNothing(t *testing.T) {
 	left := &atomic.Int32{}
 	left.Store(1)
-	var setup controllertest.Setup = func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-		return SetupWithManager(ctx, cutting{mgr, left}, options)
-	}
-	stop := controllertest.Start(t, env, setup, finding.SetupWithManager)
+	stop := controllertest.Start(t, env, controllertest.CutOffPages(SetupWithManager, left), finding.SetupWithManager)
 	ns := env.Namespace(t)
 	scan := places(t, ns)
 	batched(t, ns)
@@ -270,7 +192,7 @@ func TestAControllerThatDiesBetweenPagesDoublesNothing(t *testing.T) {
 	recorded(t, ns, len(all))
 	finish(t, scan)
 	harness.Eventually(t, func(g Gomega) {
-		pages, _ := pagesOf(t, g, ns)
+		pages, _ := controllertest.Pages(t, env, g, ns)
 		g.Expect(pages).To(HaveLen(1))
 		g.Expect(left.Load()).To(BeNumerically("<", 0), "the second page was tried")
 	})
@@ -279,8 +201,8 @@ func TestAControllerThatDiesBetweenPagesDoublesNothing(t *testing.T) {
 	env.Create(t, scanned(ns, "a-late"))
 	controllertest.Start(t, env, SetupWithManager, finding.SetupWithManager)
 	recorded(t, ns, len(all)+1)
-	settled(t, ns)
-	_, entries := pagesOf(t, NewWithT(t), ns)
+	controllertest.NothingOwed(t, env, ns)
+	_, entries := controllertest.Pages(t, env, NewWithT(t), ns)
 	NewWithT(t).Expect(entries).To(Equal(each(append(all, "a-late"), " 1")))
 }
 
@@ -288,13 +210,8 @@ func TestPagesWaitForABacklogToEnd(t *testing.T) {
 	controllertest.Start(t, env, SetupWithManager, finding.SetupWithManager)
 	ns := env.Namespace(t)
 	scan, endpoint := places(t, ns), batched(t, ns)
-	as := env.AsController(t)
 	g := NewWithT(t)
-	backlogged := func(conditions string) {
-		g.Expect(as.Status().Patch(t.Context(), endpoint, client.RawPatch(types.MergePatchType,
-			[]byte(`{"status":{"conditions":`+conditions+`}}`)))).To(Succeed())
-	}
-	backlogged(`[{"type":"Backlogged","status":"True","reason":"TooManyPending","message":"x","lastTransitionTime":"2026-03-01T12:00:00Z"}]`)
+	controllertest.SetBacklogged(t, env, endpoint, true)
 	env.Create(t, scanned(ns, "f-1"))
 	recorded(t, ns, 1)
 	finish(t, scan)
@@ -305,13 +222,13 @@ func TestPagesWaitForABacklogToEnd(t *testing.T) {
 	env.Create(t, scanned(other, "f-1"))
 	recorded(t, other, 1)
 	finish(t, otherScan)
-	settled(t, other)
-	pages, _ := pagesOf(t, g, ns)
+	controllertest.NothingOwed(t, env, other)
+	pages, _ := controllertest.Pages(t, env, g, ns)
 	g.Expect(pages).To(BeEmpty())
 
-	backlogged(`[]`)
-	settled(t, ns)
-	_, entries := pagesOf(t, g, ns)
+	controllertest.SetBacklogged(t, env, endpoint, false)
+	controllertest.NothingOwed(t, env, ns)
+	_, entries := controllertest.Pages(t, env, g, ns)
 	g.Expect(entries).To(Equal([]string{"f-1 1"}))
 }
 
@@ -329,16 +246,16 @@ func TestWhatDoesNotGoInPages(t *testing.T) {
 	triaged.Spec.Triage = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted}
 	env.Create(t, byNobody, unknown, triaged)
 	want := []string{"by-nobody finding.created", "of-an-unknown-scan finding.created", "triaged finding.triaged"}
-	harness.Eventually(t, func(g Gomega) { g.Expect(alone(t, g, ns, "paged")).To(Equal(want)) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(controllertest.Alone(t, env, g, ns, "paged")).To(Equal(want)) })
 
 	// A finding that owes is looked at once more by itself; then only the watch wakes it.
 	from := time.Now()
 	harness.Eventually(t, func(g Gomega) { g.Expect(time.Since(from)).To(BeNumerically(">", 3*time.Second)) })
 	// Nobody will make pages of a scan that is gone.
 	g.Expect(env.Client.Delete(t.Context(), scan)).To(Succeed())
-	settled(t, ns)
-	g.Expect(alone(t, g, ns, "paged")).To(ConsistOf(append(want, "triaged finding.created")))
-	pages, _ := pagesOf(t, g, ns)
+	controllertest.NothingOwed(t, env, ns)
+	g.Expect(controllertest.Alone(t, env, g, ns, "paged")).To(ConsistOf(append(want, "triaged finding.created")))
+	pages, _ := controllertest.Pages(t, env, g, ns)
 	g.Expect(pages).To(BeEmpty())
 }
 
@@ -361,9 +278,9 @@ func TestAFullStatusDoesNotWaitForItsPage(t *testing.T) {
 	env.Create(t, scanned(ns, "f-2"))
 	recorded(t, ns, 2)
 	finish(t, scan)
-	settled(t, ns)
-	g.Expect(alone(t, g, ns, "paged")).To(ContainElement("f-1 finding.created"))
-	_, entries := pagesOf(t, g, ns)
+	controllertest.NothingOwed(t, env, ns)
+	g.Expect(controllertest.Alone(t, env, g, ns, "paged")).To(ContainElement("f-1 finding.created"))
+	_, entries := controllertest.Pages(t, env, g, ns)
 	g.Expect(entries).To(Equal([]string{"f-2 1"}))
 }
 
@@ -376,19 +293,17 @@ func TestWhatAnEndpointHasByItselfIsInNoPage(t *testing.T) {
 	g := NewWithT(t)
 	paged, busy := builder.WebhookEndpoint("paged").In(ns).Build(), builder.WebhookEndpoint("busy").In(ns).Build()
 	env.Create(t, paged, busy)
-	as := env.AsController(t)
-	g.Expect(as.Status().Patch(t.Context(), busy, client.RawPatch(types.MergePatchType, []byte(`{"status":{"conditions":[
-		{"type":"Backlogged","status":"True","reason":"TooManyPending","message":"x","lastTransitionTime":"2026-03-01T12:00:00Z"}]}}`)))).To(Succeed())
+	controllertest.SetBacklogged(t, env, busy, true)
 	env.Create(t, scanned(ns, "f-1"))
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(alone(t, g, ns, "paged")).To(Equal([]string{"f-1 finding.created"}))
+		g.Expect(controllertest.Alone(t, env, g, ns, "paged")).To(Equal([]string{"f-1 finding.created"}))
 	})
 	g.Expect(env.Client.Patch(t.Context(), paged, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"batch":"PerScan"}}`)))).To(Succeed())
 	env.Create(t, scanned(ns, "f-2"))
 	recorded(t, ns, 2)
 	finish(t, scan)
 	harness.Eventually(t, func(g Gomega) {
-		_, entries := pagesOf(t, g, ns)
+		_, entries := controllertest.Pages(t, env, g, ns)
 		g.Expect(entries).To(Equal([]string{"f-2 1"}))
 	})
 }

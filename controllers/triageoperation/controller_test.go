@@ -393,9 +393,7 @@ func TestTheDecisionsOfAnOperationAreItsExecutorsAlone(t *testing.T) {
 func TestAnOperationOverManyIsAFewPagesForEndpointsThatBatch(t *testing.T) {
 	const all = 150
 	r := running(t)
-	endpoint := builder.WebhookEndpoint("paged").In(r.namespace).Events("finding.triaged").Mutate(func(e *v1alpha1.WebhookEndpoint) {
-		e.Spec.Batch = v1alpha1.WebhookBatchPerScan
-	}).Build()
+	endpoint := builder.WebhookEndpoint("paged").In(r.namespace).Events("finding.triaged").Batched().Build()
 	env.Create(t, endpoint, builder.WebhookEndpoint("single").In(r.namespace).Events("finding.triaged").Build())
 	var names []string
 	for i := range all {

@@ -11,6 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
 // pagePatience is for how long after an operation's end its pages wait to be full.
@@ -24,7 +25,8 @@ func (r *Reconciler) afterEnd(ctx context.Context, s *scope) error {
 		return nil
 	}
 	s.Stop()
-	again, err := r.pager.Make(ctx, s.Object, s.Now.Before(s.Status.CompletedAt.Add(pagePatience)))
+	again, err := r.pager.Make(ctx, s.Object.Namespace, webhooks.CauseOfOperation(s.Object),
+		s.Now.Before(s.Status.CompletedAt.Add(pagePatience)))
 	if again {
 		s.RequeueAfter(ledger.PageDelay)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,8 +43,15 @@ type Reconciler struct {
 	lastCount sync.Map
 }
 
-// SetupWithManager adds the controller of TriagePolicies to the manager.
-func SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Options) error {
+// SetupWithManager adds the controller of TriagePolicies and that of their pages to the manager.
+func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	if err := setUpPages(ctx, mgr, options, clock.RealClock{}); err != nil {
+		return err
+	}
+	return setUp(mgr, options)
+}
+
+func setUp(mgr ctrl.Manager, options controller.Options) error {
 	r := newReconciler(reconcile.NewBase(mgr))
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.TriagePolicy{}, builder.WithPredicates(specChanged)).

@@ -11,7 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// EventFindingBatch is the type of an event that holds many findings changed by one scan or one operation: a page.
+// EventFindingBatch is the type of an event that holds many findings changed by one scan, operation or policy: a page.
 const EventFindingBatch = "finding.batch"
 
 // MaxPageEntries is the maximum number of transitions per page; long names reduce it.
@@ -24,35 +24,49 @@ type PageEntry struct {
 	FindingData
 }
 
-// pageData is the data of a page. A scan is of a repository and a project, an operation is not.
+// pageData is the data of a page. A scan is of a repository and a project, an operation and a policy are not.
 type pageData struct {
 	ScanID       string      `json:"scan_id,omitempty"`
 	OperationID  string      `json:"operation_id,omitempty"`
+	PolicyID     string      `json:"policy_id,omitempty"`
 	RepositoryID string      `json:"repository_id,omitempty"`
 	ProjectID    string      `json:"project_id,omitempty"`
 	Findings     []PageEntry `json:"findings"`
 }
 
-// Cause is what has changed the findings of a page: a scan or an operation.
+// Cause is what has changed the findings of a page: a scan, an operation or a policy.
 type Cause struct {
-	kind string
-	uid  types.UID
+	kind, name string
+	// key is in the names of the pages, and no other cause's.
+	key  string
 	data pageData
 }
 
+// Name is that of the object.
+func (c Cause) Name() string { return c.name }
+
 // CauseOfScan returns that of a scan's pages.
 func CauseOfScan(scan *v1alpha1.Scan) Cause {
-	return Cause{kind: "Scan", uid: scan.UID, data: pageData{
-		ScanID: scan.Name, RepositoryID: string(scan.Spec.RepositoryRef.Name), ProjectID: string(scan.Spec.ProjectRef.Name),
+	return Cause{kind: "Scan", name: scan.Name, key: string(scan.UID), data: pageData{
+		ScanID: scan.Name, RepositoryID: string(scan.Spec.RepositoryRef.Name),
+		ProjectID: string(scan.Spec.ProjectRef.Name),
 	}}
 }
 
 // CauseOfOperation returns that of an operation's pages.
 func CauseOfOperation(operation *v1alpha1.TriageOperation) Cause {
-	return Cause{kind: "TriageOperation", uid: operation.UID, data: pageData{OperationID: operation.Name}}
+	return Cause{
+		kind: "TriageOperation", name: operation.Name, key: string(operation.UID),
+		data: pageData{OperationID: operation.Name},
+	}
 }
 
-func (c Cause) name() string { return c.data.ScanID + c.data.OperationID }
+// CauseOfPolicy returns that of the pages of the policy of that name. The name is all that findings know of a policy
+// that was removed, and its removal changes them all.
+func CauseOfPolicy(name string) Cause {
+	const kind = "TriagePolicy"
+	return Cause{kind: kind, name: name, key: kind + "/" + name, data: pageData{PolicyID: name}}
+}
 
 func (c Cause) dataOf(entries []PageEntry) pageData {
 	data := c.data
@@ -122,36 +136,38 @@ func encodedSize(value any) (int, error) {
 
 func newPage(cause Cause, endpoint *v1alpha1.WebhookEndpoint,
 	entries []PageEntry) (*v1alpha1.WebhookDelivery, error) {
-	at, err := newest(entries)
+	_, at, err := Span(entries)
 	if err != nil {
 		return nil, err
 	}
-	return namedDelivery(pageName(cause.uid, entries[0], endpoint.UID), Event{
+	return namedDelivery(pageName(cause.key, entries[0], endpoint.UID), Event{
 		Type:    EventFindingBatch,
 		Time:    at,
-		Subject: v1alpha1.WebhookEventSubject{Kind: cause.kind, Name: v1alpha1.ResourceName(cause.name())},
+		Subject: v1alpha1.WebhookEventSubject{Kind: cause.kind, Name: v1alpha1.ResourceName(cause.name)},
 		Data:    cause.dataOf(entries),
 	}, endpoint)
 }
 
-// newest returns the time of the newest entry.
-func newest(entries []PageEntry) (time.Time, error) {
-	var last time.Time
+// Span returns the times of the oldest and of the newest entry; zero where there is none.
+func Span(entries []PageEntry) (oldest, newest time.Time, err error) {
 	for i := range entries {
 		at, err := time.Parse(time.RFC3339, entries[i].Timestamp)
 		if err != nil {
-			return last, fmt.Errorf("read the time of an entry: %w", err)
+			return oldest, newest, fmt.Errorf("read the time of an entry: %w", err)
 		}
-		if at.After(last) {
-			last = at
+		if i == 0 || at.Before(oldest) {
+			oldest = at
+		}
+		if at.After(newest) {
+			newest = at
 		}
 	}
-	return last, nil
+	return oldest, newest, nil
 }
 
 // pageName cannot be that of a transition's own delivery: that is made of three parts.
-func pageName(cause types.UID, first PageEntry, endpoint types.UID) string {
-	return hashName(string(cause), "page", first.UID, strconv.FormatInt(first.Seq, 10), string(endpoint))
+func pageName(cause string, first PageEntry, endpoint types.UID) string {
+	return hashName(cause, "page", first.UID, strconv.FormatInt(first.Seq, 10), string(endpoint))
 }
 
 // Covered returns the transitions that the delivery contains, if it is a page.

@@ -97,6 +97,28 @@ func TestThePayloadOfAPage(t *testing.T) {
 	}
 }
 
+func TestThePayloadOfAPolicysPage(t *testing.T) {
+	verdict := PageEntryOf(finding("f-1"), v1alpha1.Transition{
+		Seq: 2, Type: v1alpha1.TransitionJudged, At: v1alpha1.NewTime(noon), From: "open", To: "muted", By: "policy/mute", Author: "ann",
+		Reason: v1alpha1.DecisionUsedInTests, Comment: "the comment",
+	})
+	pages, err := Pages(CauseOfPolicy("mute"), endpoint(), []PageEntry{verdict})
+	if err != nil || len(pages) != 1 {
+		t.Fatal(pages, err)
+	}
+	const want = `{"type":"finding.batch","timestamp":"2026-03-01T12:00:00Z","data":{"policy_id":"mute","findings":[` +
+		`{"type":"finding.judged","timestamp":"2026-03-01T12:00:00Z","finding_id":"f-1","uid":"uid of f-1","seq":2,` +
+		`"repository_id":"shop","project_id":"api","severity":"high","by":"policy/mute","author":"ann","reason":"used-in-tests",` +
+		`"verdict":{"from":"open","to":"muted"}}]}}`
+	if diff := cmp.Diff(want, pages[0].Spec.Payload); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	subject := v1alpha1.WebhookEventSubject{Kind: "TriagePolicy", Name: "mute"}
+	if diff := cmp.Diff(subject, pages[0].Spec.Event.Subject); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func TestPagesAreFullAndNeverTooLarge(t *testing.T) {
 	long := entries(300)
 	for i := range long {
@@ -148,12 +170,15 @@ func TestNamesOfPages(t *testing.T) {
 		}
 		return out
 	}
-	makeNames := func(s *v1alpha1.Scan, e *v1alpha1.WebhookEndpoint, list []PageEntry) []string {
-		pages, err := Pages(CauseOfScan(s), e, list)
+	namesBy := func(cause Cause, e *v1alpha1.WebhookEndpoint, list []PageEntry) []string {
+		pages, err := Pages(cause, e, list)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return names(pages)
+	}
+	makeNames := func(s *v1alpha1.Scan, e *v1alpha1.WebhookEndpoint, list []PageEntry) []string {
+		return namesBy(CauseOfScan(s), e, list)
 	}
 	all := entries(300)
 	first := makeNames(scan(), endpoint(), all)
@@ -168,6 +193,10 @@ func TestNamesOfPages(t *testing.T) {
 	rest := makeNames(otherScan, endpoint(), all)
 	rest = append(rest, makeNames(scan(), otherEndpoint, all)...)
 	rest = append(rest, makeNames(scan(), endpoint(), []PageEntry{entry("f-0000", 2)})...)
+	rest = append(rest, namesBy(CauseOfPolicy("a"), endpoint(), all)...)
+	if other := namesBy(CauseOfPolicy("b"), endpoint(), all)[0]; slices.Contains(rest, other) {
+		t.Errorf("%s is the name of pages of two policies", other)
+	}
 	rest = append(rest, DeliveryName("s-uid", 1, "e-uid"))
 	for _, name := range rest {
 		if slices.Contains(first, name) {

@@ -28,7 +28,7 @@ var rooms = map[string]struct {
 	"test/testenv":        {[]string{"api", "internal", "test/harness"}, "every package's tests import it"},
 	"test/builder":        {[]string{"api", "internal"}, "every package's tests import it"},
 	"test/needs":          {nil, "every package's tests import it"},
-	"test/controllertest": {[]string{"controllers", "test/harness", "test/testenv", "api"}, "every controller's tests import it"},
+	"test/controllertest": {[]string{"controllers", "internal", "test/harness", "test/testenv", "api"}, "every controller's tests import it"},
 }
 
 // testHelpers are what the test files of any package may import besides.

@@ -38,6 +38,12 @@ func (b *WebhookEndpointBuilder) Events(events ...v1alpha1.WebhookEventPattern) 
 	return b
 }
 
+// Batched has the changes of scans, operations and policies sent in pages.
+func (b *WebhookEndpointBuilder) Batched() *WebhookEndpointBuilder {
+	b.object.Spec.Batch = v1alpha1.WebhookBatchPerScan
+	return b
+}
+
 // Secret names the Secret that holds the signing secret.
 func (b *WebhookEndpointBuilder) Secret(name string) *WebhookEndpointBuilder {
 	b.object.Spec.SecretRef = &v1alpha1.SecretReference{Name: v1alpha1.ResourceName(name)}

@@ -171,9 +171,7 @@ func (l *life) subscribe(t *testing.T) {
 	harness.Must(t, env.Client.Create(t.Context(), policy))
 	ready(t, policy)
 	harness.Must(t, env.Client.Create(t.Context(), builder.WebhookEndpoint("each").In(home).URL(l.receiver.URL).Build()))
-	harness.Must(t, env.Client.Create(t.Context(), builder.WebhookEndpoint("batched").In(home).URL(l.receiver.URL).Mutate(func(e *v1alpha1.WebhookEndpoint) {
-		e.Spec.Batch = v1alpha1.WebhookBatchPerScan
-	}).Build()))
+	harness.Must(t, env.Client.Create(t.Context(), builder.WebhookEndpoint("batched").In(home).URL(l.receiver.URL).Batched().Build()))
 	ready(t, builder.WebhookEndpoint("each").In(home).Build())
 	ready(t, builder.WebhookEndpoint("batched").In(home).Build())
 	l.hears(t, "webhook.ping")

@@ -33,8 +33,8 @@ type Kind struct {
 	book func(client.Object) Book
 	// data is the payload's data of a transition: identifiers and what has changed.
 	data func(client.Object, v1alpha1.Transition) any
-	// paged reports that the kind's transitions that a scan made may go to an endpoint in the scan's pages, which a
-	// Pager makes.
+	// paged reports that the kind's transitions that a scan, an operation or a policy made may go to an endpoint in
+	// pages, which a Pager makes.
 	paged bool
 }
 

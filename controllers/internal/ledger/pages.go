@@ -59,16 +59,22 @@ func (c cause) String() string { return c.kind + "/" + c.name }
 const (
 	scanKind      = "Scan"
 	operationKind = "TriageOperation"
+	policyKind    = "TriagePolicy"
 )
 
-// causeOf returns what has made the transition: a scan, or an operation that decided about it. A decision is its
-// author's, whatever scan was last.
+// causeOf returns what has made the transition: a scan, or an operation or a policy that decided about it. A decision
+// is its author's, whatever scan was last. A verdict is the scan's that brought what the policy decides about.
 func causeOf(t v1alpha1.Transition) (cause, bool) {
-	if t.Type != v1alpha1.TransitionTriaged {
+	switch {
+	case t.Type == v1alpha1.TransitionTriaged:
+		operation, is := strings.CutPrefix(t.By, v1alpha1.OperationAuthorPrefix)
+		return cause{operationKind, operation}, is
+	case t.Type == v1alpha1.TransitionJudged && t.Scan == "":
+		policy, is := strings.CutPrefix(t.By, v1alpha1.PolicyAuthorPrefix)
+		return cause{policyKind, policy}, is
+	default:
 		return cause{scanKind, t.Scan}, t.Scan != ""
 	}
-	operation, is := strings.CutPrefix(t.By, v1alpha1.OperationAuthorPrefix)
-	return cause{operationKind, operation}, is
 }
 
 // causesOf are the causes of any of the transitions, each once.
@@ -88,6 +94,9 @@ func (l *Ledger) goesInPage(ctx context.Context, object client.Object, t v1alpha
 	c, is := causeOf(t)
 	if !is || !l.kind.paged || endpoint.Spec.Batch != v1alpha1.WebhookBatchPerScan {
 		return false, nil
+	}
+	if c.kind == policyKind {
+		return true, nil // Its pages are made by its name, whether it still exists or not.
 	}
 	// The watch of causes may be behind that of findings, and a cause is there before its findings.
 	key := client.ObjectKey{Namespace: object.GetNamespace(), Name: c.name}
@@ -111,18 +120,21 @@ func (c cause) empty() client.Object {
 	return &v1alpha1.Scan{}
 }
 
-// PageDelay is how long to wait after a cause's end, or a finding's change, for more findings to
-// join in a page.
-const PageDelay = 2 * time.Second
+const (
+	// PageDelay is how long to wait after a cause's end, or a finding's change, for more findings to
+	// join in a page.
+	PageDelay = 2 * time.Second
+	// quietPatience is for how long a change waits for others of a cause without an end.
+	quietPatience = time.Minute
+)
 
-// Pager puts what a scan or an operation has done to findings into pages, for the endpoints that want it so.
+// Pager puts what a scan, an operation or a policy has done to findings into pages, for the endpoints that want it so.
 //
 // The pages that are there say what is in a page; a finding counts as emitted once it is, and
 // no page is retired before all its findings are.
 type Pager struct {
 	// kind of the causes.
 	kind   string
-	list   client.ObjectList
 	client client.Client
 	// live asks the API server itself.
 	live *kube.Reader
@@ -130,27 +142,43 @@ type Pager struct {
 
 // NewScanPager returns the pager of scans. It indexes the manager's findings, so there must be one per manager.
 func NewScanPager(ctx context.Context, mgr ctrl.Manager) (*Pager, error) {
-	return newPager(ctx, mgr, scanKind, &v1alpha1.ScanList{}, scansToCome)
+	p, err := newPager(ctx, mgr, scanKind)
+	return p, errors.Join(err, index.Add(ctx, mgr, &v1alpha1.Finding{}, p.coming(), scansToCome))
 }
 
 // NewOperationPager returns the pager of operations, of which there must be one per manager too.
 func NewOperationPager(ctx context.Context, mgr ctrl.Manager) (*Pager, error) {
-	return newPager(ctx, mgr, operationKind, &v1alpha1.TriageOperationList{}, operationsToCome)
+	p, err := newPager(ctx, mgr, operationKind)
+	return p, errors.Join(err, index.Add(ctx, mgr, &v1alpha1.Finding{}, p.coming(), operationsToCome))
 }
 
-func newPager(ctx context.Context, mgr ctrl.Manager, kind string, list client.ObjectList,
-	toCome func(*v1alpha1.Finding) []string) (*Pager, error) {
+// NewPolicyPager returns the pager of policies, of which there must be one per manager too.
+func NewPolicyPager(ctx context.Context, mgr ctrl.Manager) (*Pager, error) {
+	return newPager(ctx, mgr, policyKind)
+}
+
+func newPager(ctx context.Context, mgr ctrl.Manager, kind string) (*Pager, error) {
 	live, err := kube.NewReader(mgr.GetConfig())
-	p := &Pager{kind: kind, list: list, client: mgr.GetClient(), live: live}
-	return p, errors.Join(err,
-		index.Add(ctx, mgr, &v1alpha1.Finding{}, p.owing(), p.owed),
-		index.Add(ctx, mgr, &v1alpha1.Finding{}, p.coming(), toCome))
+	p := &Pager{kind: kind, client: mgr.GetClient(), live: live}
+	return p, errors.Join(err, index.Add(ctx, mgr, &v1alpha1.Finding{}, p.owing(), p.owesOf))
 }
 
-// owing is the cache index of findings by the causes that made what they owe, coming that of findings that a cause has
-// changed and whose controller has not looked at yet: what they will owe is not known.
+// owing is the cache index of findings by owesOf, coming that of findings that a cause has changed and whose controller
+// has not looked at yet: what they will owe is not known.
 func (p *Pager) owing() string  { return "owes-of-" + p.kind }
 func (p *Pager) coming() string { return "coming-of-" + p.kind }
+
+// ofAny is a value of findings that owe of any cause at all. It is no object's name.
+const ofAny = "/"
+
+// owesOf are the causes that made what the finding owes, and ofAny where there are any.
+func (p *Pager) owesOf(finding *v1alpha1.Finding) []string {
+	names := p.owed(finding)
+	if len(names) > 0 {
+		names = append(names, ofAny)
+	}
+	return names
+}
 
 // owed are the names of the pager's causes that made what the finding owes.
 func (p *Pager) owed(finding *v1alpha1.Finding) []string {
@@ -191,15 +219,12 @@ func owedOf(finding *v1alpha1.Finding) []v1alpha1.Transition {
 	}.Owed()
 }
 
-// Findings wakes the cause that has changed a finding, a while later: pages are to be full.
+// Findings wakes the cause that has changed a finding, a while later: pages are to be full. At the start it wakes those
+// of which findings owe: a policy may be gone by then.
 func (p *Pager) Findings() handler.EventHandler {
 	return watch.Changes(func(_ context.Context, change watch.Change, q watch.Queue) {
-		if change.Initial || change.After == nil { // At the start every cause is reconciled on its own account.
-			return
-		}
-		for _, name := range p.owed(change.After.(*v1alpha1.Finding)) {
-			q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: change.After.GetNamespace(), Name: name}},
-				PageDelay)
+		if change.After != nil {
+			watch.AddAfter(q, PageDelay, p.causes(change.After.(*v1alpha1.Finding)))
 		}
 	})
 }
@@ -208,80 +233,111 @@ func (p *Pager) Findings() handler.EventHandler {
 // caught up with its backlog.
 func (p *Pager) Endpoints() handler.EventHandler {
 	return onEndpoints(func(ctx context.Context, namespace string) []reconcile.Request {
-		return watch.List(ctx, p.client, p.list, client.InNamespace(namespace))
+		findings, err := p.findings(ctx, namespace, ofAny)
+		if err != nil {
+			// The cache answers, or the manager is about to stop; there is nobody to return an error to.
+			ctrl.LoggerFrom(ctx).Error(err, "list what owes of each "+p.kind)
+		}
+		var out []reconcile.Request
+		for i := range findings {
+			out = append(out, p.causes(&findings[i])...)
+		}
+		return out
 	})
 }
 
-// Make makes the pages of what the cause has done to findings and is in none yet. The cause must
+// causes are what made what the finding owes.
+func (p *Pager) causes(finding *v1alpha1.Finding) []reconcile.Request {
+	var out []reconcile.Request
+	for _, name := range p.owed(finding) {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: finding.Namespace, Name: name}})
+	}
+	return out
+}
+
+// Make makes the pages of what the cause has done to findings of the namespace and is in none yet. The cause must
 // have ended: what is still to come would be a page of its own.
 //
 // Where patient, while findings are still to be recorded full pages alone are made, and Make
 // reports that it is to be called again.
-func (p *Pager) Make(ctx context.Context, cause client.Object, patient bool) (again bool, err error) {
-	findings, err := p.findings(ctx, cause)
+func (p *Pager) Make(ctx context.Context, namespace string, cause webhooks.Cause, patient bool) (again bool,
+	err error) {
+	waits := patient
+	if waits {
+		if waits, err = p.moreToCome(ctx, namespace, cause); err != nil {
+			return false, err
+		}
+	}
+	return p.makePages(ctx, namespace, cause, func([]webhooks.PageEntry) (bool, error) { return waits, nil })
+}
+
+// MakeOnceQuiet is Make for a cause without an end: full pages alone are made while it changes findings, which is until
+// none has changed for PageDelay. No change waits for longer than quietPatience.
+func (p *Pager) MakeOnceQuiet(ctx context.Context, namespace string, cause webhooks.Cause, now time.Time) (again bool,
+	err error) {
+	return p.makePages(ctx, namespace, cause, func(entries []webhooks.PageEntry) (bool, error) {
+		return changing(entries, now)
+	})
+}
+
+// changing reports whether more is to be expected after these entries. A time ahead of the clock is another clock's,
+// and not waited for.
+func changing(entries []webhooks.PageEntry, now time.Time) (bool, error) {
+	oldest, newest, err := webhooks.Span(entries)
+	return now.Sub(newest).Abs() < PageDelay && now.Sub(oldest) < quietPatience, err
+}
+
+// makePages makes them for each endpoint that asks for pages, and reports whether any was left for later: those that
+// are not full, of entries for which the function reports that they wait.
+func (p *Pager) makePages(ctx context.Context, namespace string, cause webhooks.Cause,
+	waits func([]webhooks.PageEntry) (bool, error)) (left bool, err error) {
+	findings, err := p.findings(ctx, namespace, cause.Name())
 	if err != nil || len(findings) == 0 {
 		return false, err
 	}
-	endpoints, err := endpointsOf(ctx, p.client, cause.GetNamespace())
+	endpoints, err := endpointsOf(ctx, p.client, namespace)
 	if err != nil {
 		return false, err
-	}
-	waits := patient
-	if waits {
-		if waits, err = p.moreToCome(ctx, cause); err != nil {
-			return false, err
-		}
 	}
 	for i := range endpoints {
 		endpoint := &endpoints[i]
 		if endpoint.Spec.Batch != v1alpha1.WebhookBatchPerScan || webhooks.Backlogged(endpoint) {
 			continue
 		}
-		again = again || waits
-		if err := p.makeFor(ctx, cause, endpoint, findings, waits); err != nil {
+		entries, err := p.entries(ctx, namespace, cause, endpoint, findings)
+		if err != nil {
+			return false, err
+		}
+		wait, err := waits(entries)
+		if err != nil {
+			return false, err
+		}
+		left = left || wait && len(entries) > 0
+		if err := p.makeFor(ctx, cause, endpoint, entries, wait); err != nil {
 			return false, err
 		}
 	}
-	return again, nil
-}
-
-func causeOfPages(object client.Object) webhooks.Cause {
-	if operation, is := object.(*v1alpha1.TriageOperation); is {
-		return webhooks.CauseOfOperation(operation)
-	}
-	return webhooks.CauseOfScan(object.(*v1alpha1.Scan))
+	return left, nil
 }
 
 // moreToCome reports whether the cause has changed findings that are not looked at yet.
-func (p *Pager) moreToCome(ctx context.Context, cause client.Object) (bool, error) {
-	return index.Any(ctx, p.client, &v1alpha1.FindingList{}, cause.GetNamespace(), p.coming(), cause.GetName())
+func (p *Pager) moreToCome(ctx context.Context, namespace string, cause webhooks.Cause) (bool, error) {
+	return index.Any(ctx, p.client, &v1alpha1.FindingList{}, namespace, p.coming(), cause.Name())
 }
 
-// findings that owe anything that the cause has done, by name.
-func (p *Pager) findings(ctx context.Context, cause client.Object) ([]v1alpha1.Finding, error) {
+// findings that owe anything that the cause of the name has done, in the order of their names.
+func (p *Pager) findings(ctx context.Context, namespace, name string) ([]v1alpha1.Finding, error) {
 	list := &v1alpha1.FindingList{}
-	if err := index.List(ctx, p.client, list, cause.GetNamespace(), p.owing(), cause.GetName()); err != nil {
+	if err := index.List(ctx, p.client, list, namespace, p.owing(), name); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(list.Items, func(a, b v1alpha1.Finding) int { return cmp.Compare(a.Name, b.Name) })
 	return list.Items, nil
 }
 
-func (p *Pager) makeFor(ctx context.Context, cause client.Object, endpoint *v1alpha1.WebhookEndpoint,
-	findings []v1alpha1.Finding, fullOnly bool) error {
-	entries, err := p.entries(ctx, cause.GetName(), endpoint, findings)
-	if err != nil || len(entries) == 0 {
-		return err
-	}
-	// The cache may not show yet a page that was made a moment ago.
-	covered, err := p.covered(ctx, cause, endpoint)
-	if err != nil {
-		return err
-	}
-	entries = slices.DeleteFunc(entries, func(e webhooks.PageEntry) bool {
-		return covered[coverage(e.UID, e.Seq, string(endpoint.UID))]
-	})
-	pages, err := webhooks.Pages(causeOfPages(cause), endpoint, entries)
+func (p *Pager) makeFor(ctx context.Context, cause webhooks.Cause, endpoint *v1alpha1.WebhookEndpoint,
+	entries []webhooks.PageEntry, fullOnly bool) error {
+	pages, err := webhooks.Pages(cause, endpoint, entries)
 	if err != nil {
 		return err
 	}
@@ -296,8 +352,25 @@ func (p *Pager) makeFor(ctx context.Context, cause client.Object, endpoint *v1al
 	return nil
 }
 
-// entries are what the endpoint is to get of the cause, as far as the cache knows.
-func (p *Pager) entries(ctx context.Context, name string, endpoint *v1alpha1.WebhookEndpoint,
+// entries are what the endpoint is to get of the cause and has in no page.
+func (p *Pager) entries(ctx context.Context, namespace string, cause webhooks.Cause,
+	endpoint *v1alpha1.WebhookEndpoint, findings []v1alpha1.Finding) ([]webhooks.PageEntry, error) {
+	entries, err := p.known(ctx, cause.Name(), endpoint, findings)
+	if err != nil || len(entries) == 0 {
+		return nil, err
+	}
+	// The cache may not show yet a page that was made a moment ago.
+	covered, err := p.covered(ctx, namespace, cause, endpoint)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(entries, func(e webhooks.PageEntry) bool {
+		return covered[coverage(e.UID, e.Seq, string(endpoint.UID))]
+	}), nil
+}
+
+// known is what the endpoint is to get of the cause, as far as the cache knows.
+func (p *Pager) known(ctx context.Context, name string, endpoint *v1alpha1.WebhookEndpoint,
 	findings []v1alpha1.Finding) ([]webhooks.PageEntry, error) {
 	var out []webhooks.PageEntry
 	for i := range findings {
@@ -320,15 +393,15 @@ func (p *Pager) entries(ctx context.Context, name string, endpoint *v1alpha1.Web
 }
 
 // covered is what is in the cause's pages for the endpoint, as the API server has them.
-func (p *Pager) covered(ctx context.Context, cause client.Object,
+func (p *Pager) covered(ctx context.Context, namespace string, cause webhooks.Cause,
 	endpoint *v1alpha1.WebhookEndpoint) (map[string]bool, error) {
 	kind, _ := kube.KindOf(&v1alpha1.WebhookDelivery{})
 	selected := fields.Set{
-		"spec.event.type": webhooks.EventFindingBatch, "spec.event.subject.name": cause.GetName(),
+		"spec.event.type": webhooks.EventFindingBatch, "spec.event.subject.name": cause.Name(),
 		"spec.endpointRef.name": endpoint.Name,
 	}
 	out := map[string]bool{}
-	_, err := p.live.In(cause.GetNamespace(), kind).List(ctx, metav1.ListOptions{FieldSelector: selected.String()},
+	_, err := p.live.In(namespace, kind).List(ctx, metav1.ListOptions{FieldSelector: selected.String()},
 		func(page runtime.Object) error {
 			// A page that cannot be read is as if it were not there: its endpoint gets another.
 			if page, ok := page.(*v1alpha1.WebhookDelivery); ok {
@@ -339,7 +412,7 @@ func (p *Pager) covered(ctx context.Context, cause client.Object,
 			return nil
 		})
 	if err != nil {
-		return nil, fmt.Errorf("list the pages of %s: %w", cause.GetName(), err)
+		return nil, fmt.Errorf("list the pages of %s: %w", cause.Name(), err)
 	}
 	return out, nil
 }

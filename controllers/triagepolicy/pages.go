@@ -1,0 +1,44 @@
+package triagepolicy
+
+import (
+	"context"
+
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
+)
+
+// paginator puts what policies have done to findings into pages, for the endpoints that ask for it so.
+//
+// It has a queue of its own: a reconcile of a policy counts all findings, and there is none of a policy that was
+// deleted, which takes thousands of verdicts back.
+type paginator struct {
+	pager *ledger.Pager
+	clock clock.PassiveClock
+}
+
+func setUpPages(ctx context.Context, mgr ctrl.Manager, options controller.Options, clock clock.PassiveClock) error {
+	pager, err := ledger.NewPolicyPager(ctx, mgr)
+	if err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("triagepolicypages").
+		Watches(&v1alpha1.Finding{}, pager.Findings()).
+		Watches(&v1alpha1.WebhookEndpoint{}, pager.Endpoints()).
+		WithOptions(options).
+		Complete(&paginator{pager: pager, clock: clock})
+}
+
+// Reconcile makes the pages of the policy of that name, whether it still exists or not. It writes nothing else.
+func (p *paginator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	again, err := p.pager.MakeOnceQuiet(ctx, req.Namespace, webhooks.CauseOfPolicy(req.Name), p.clock.Now())
+	if err != nil || !again {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: ledger.PageDelay}, nil
+}

@@ -1,0 +1,278 @@
+package triagepolicy
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/finding"
+	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
+	"github.com/appsec-dev/findings-operator/controllers/scan"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// many findings need two pages.
+const many = webhooks.MaxPageEntries + 22
+
+// batches makes an endpoint that gets those events, in pages where it may.
+func (r room) batches(events ...v1alpha1.WebhookEventPattern) *v1alpha1.WebhookEndpoint {
+	r.t.Helper()
+	endpoint := builder.WebhookEndpoint("paged").In(r.namespace).Events(events...).Batched().Build()
+	env.Create(r.t, endpoint)
+	return endpoint
+}
+
+// findsMany makes that many findings with the rule G1 and waits until each is recorded.
+func (r room) findsMany(n int) {
+	r.t.Helper()
+	for i := range n {
+		r.finds(fmt.Sprintf("f-%03d", i), "G1")
+	}
+	r.recorded(1)
+}
+
+// recorded waits until the newest transition of each finding has that seq.
+func (r room) recorded(seq int64) []v1alpha1.Finding {
+	r.t.Helper()
+	list := &v1alpha1.FindingList{}
+	harness.Eventually(r.t, func(g Gomega) {
+		g.Expect(env.Client.List(r.t.Context(), list, client.InNamespace(r.namespace))).To(Succeed())
+		others := 0
+		for i := range list.Items {
+			if findingstate.LastSeq(&list.Items[i].Status) != seq {
+				others++
+			}
+		}
+		g.Expect(others).To(BeZero(), "findings whose newest transition is another than %d", seq)
+	})
+	return list.Items
+}
+
+// pages are those of the room, and what is in them as "finding seq".
+func (r room) pages(g Gomega) ([]v1alpha1.WebhookDelivery, []string) {
+	r.t.Helper()
+	return controllertest.Pages(r.t, env, g, r.namespace)
+}
+
+// eachOf names each of n findings with each of the seqs, as pages does.
+func eachOf(n int, seqs ...int64) (out []string) {
+	for i := range n {
+		for _, seq := range seqs {
+			out = append(out, fmt.Sprintf("f-%03d %d", i, seq))
+		}
+	}
+	return out
+}
+
+func TestWhatAPolicyDoesToManyIsAFewPagesForEndpointsThatBatch(t *testing.T) {
+	g, r := NewWithT(t), running(t)
+	r.findsMany(many)
+	r.batches("finding.judged")
+	env.Create(t, builder.WebhookEndpoint("single").In(r.namespace).Events("finding.judged").Build())
+	policy := builder.TriagePolicy("mute", "finding.ruleID == 'G1'").In(r.namespace).Build()
+	patched := func(body string) func() { return func() { r.patch(policy, body) } }
+	seqs, before := []int64{}, 0
+	for _, step := range []struct {
+		what string
+		do   func()
+	}{
+		{"it comes into force", func() { env.Create(t, policy) }},
+		{"it decides otherwise", patched(`{"spec":{"set":{"userStatus":"active"}}}`)},
+		{"it is taken out of force", patched(`{"spec":{"mode":"Preview"}}`)},
+		{"it is put into force again", patched(`{"spec":{"mode":"Apply"}}`)},
+		{"it is deleted", func() { harness.Must(t, env.Client.Delete(t.Context(), policy)) }},
+	} {
+		step.do()
+		seqs = append(seqs, int64(len(seqs)+2))
+		r.recorded(seqs[len(seqs)-1])
+		controllertest.NothingOwed(t, env, r.namespace)
+		pages, entries := r.pages(g)
+		g.Expect(entries).To(Equal(eachOf(many, seqs...)), step.what)
+		g.Expect(len(pages)-before).To(BeNumerically("<=", 6), "%s: %d pages", step.what, len(pages)-before)
+		before = len(pages)
+		for i := range pages {
+			event := pages[i].Spec.Event
+			g.Expect(event.Subject).To(Equal(v1alpha1.WebhookEventSubject{Kind: "TriagePolicy", Name: "mute"}))
+			g.Expect(pages[i].Spec.Payload).To(ContainSubstring(`"data":{"policy_id":"mute","findings":[`))
+			g.Expect(pages[i].Spec.EndpointRef.Name).To(BeEquivalentTo("paged"))
+		}
+		g.Expect(controllertest.Alone(t, env, g, r.namespace, "paged")).To(BeEmpty(), step.what)
+		g.Expect(controllertest.Alone(t, env, g, r.namespace, "single")).To(HaveLen(many*len(seqs)), step.what)
+	}
+}
+
+// A policy that was deleted takes all its verdicts back, and no object of that name is there to begin with.
+func TestAControllerThatDiesBetweenThePagesOfADeletedPolicyLosesAndDoublesNothing(t *testing.T) {
+	left := &atomic.Int32{}
+	left.Store(1)
+	stop := controllertest.Start(t, env, finding.SetupWithManager, controllertest.CutOffPages(SetupWithManager, left))
+	g, r := NewWithT(t), newRoom(t)
+	r.findsMany(many)
+	policy := r.declares("mute", "finding.ruleID == 'G1'", nil)
+	r.recorded(2)
+	r.batches("finding.judged")
+	harness.Must(t, env.Client.Delete(t.Context(), policy))
+	r.recorded(3)
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(left.Load()).To(BeNumerically("<", 0), "another page was tried")
+		pages, _ := r.pages(g)
+		g.Expect(pages).To(HaveLen(1))
+	})
+	stop()
+
+	stop = controllertest.Start(t, env, finding.SetupWithManager, SetupWithManager)
+	controllertest.NothingOwed(t, env, r.namespace)
+	_, entries := r.pages(g)
+	g.Expect(entries).To(Equal(eachOf(many, 3)))
+	stop()
+
+	g.Expect(env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(r.namespace))).To(Succeed())
+	controllertest.Start(t, env, finding.SetupWithManager, SetupWithManager)
+	r.declares("mute", "finding.ruleID == 'G2'", nil)
+	marker := r.finds("marker", "G2")
+	r.is(marker, v1alpha1.FindingStateOpenMuted, "mute")
+	controllertest.NothingOwed(t, env, r.namespace)
+	_, entries = r.pages(g)
+	g.Expect(entries).To(Equal([]string{"marker 2"}), "what was retired is not made again")
+}
+
+func TestAPolicysPagesWaitUntilItIsQuiet(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	setup := func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+		harness.Must(t, setUpPages(ctx, mgr, options, clock))
+		return setUp(mgr, options)
+	}
+	controllertest.Start(t, env, finding.SetupWithManager, setup)
+	g, r := NewWithT(t), newRoom(t)
+	r.findsMany(many)
+	endpoint := r.batches("finding.judged")
+	controllertest.SetBacklogged(t, env, endpoint, true)
+	r.declares("mute", "finding.ruleID == 'G1'", nil)
+	var newest time.Time
+	for _, f := range r.recorded(2) {
+		if at := f.Status.Transitions[1].At.Time; at.After(newest) {
+			newest = at
+		}
+	}
+	clock.SetTime(newest.Add(ledger.PageDelay - time.Millisecond))
+	controllertest.SetBacklogged(t, env, endpoint, false)
+	harness.Eventually(t, func(g Gomega) {
+		pages, entries := r.pages(g)
+		g.Expect(pages).To(HaveLen(1), "the full page")
+		g.Expect(entries).To(HaveLen(webhooks.MaxPageEntries))
+	})
+	g.Consistently(func(g Gomega) {
+		pages, _ := r.pages(g)
+		g.Expect(pages).To(HaveLen(1), "a page that is not full, though more may come")
+	}, 2*ledger.PageDelay).Should(Succeed())
+
+	clock.SetTime(newest.Add(ledger.PageDelay))
+	controllertest.NothingOwed(t, env, r.namespace)
+	pages, entries := r.pages(g)
+	g.Expect(pages).To(HaveLen(2))
+	g.Expect(entries).To(Equal(eachOf(many, 2)))
+}
+
+func TestANewFindingsVerdictIsInItsScansPage(t *testing.T) {
+	controllertest.Start(t, env, finding.SetupWithManager, SetupWithManager, scan.SetupWithManager)
+	g, r := NewWithT(t), newRoom(t)
+	r.batches("finding.*")
+	run := builder.Scan("s-1", time.Now()).In(r.namespace).Build()
+	env.Create(t, run)
+	policy := r.declares("mute", "true", nil)
+	r.says(policy, v1alpha1.ReasonNeverMatched, ok)
+	f := builder.Finding("f-1").In(r.namespace).Mutate(func(f *v1alpha1.Finding) {
+		f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "s-1"}
+	}).Build()
+	env.Create(t, f)
+	r.is(f, v1alpha1.FindingStateOpenMuted, "mute")
+	byNobody := r.finds("f-2", "G1")
+	r.is(byNobody, v1alpha1.FindingStateOpenMuted, "mute")
+	harness.Eventually(t, func(g Gomega) {
+		_, entries := r.pages(g)
+		g.Expect(entries).To(Equal([]string{"f-2 2"}), "the policy's page is without what is the scan's")
+	})
+
+	r.patch(run, `{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded"}}`)
+	controllertest.NothingOwed(t, env, r.namespace)
+	pages, entries := r.pages(g)
+	g.Expect(entries).To(Equal([]string{"f-1 1", "f-1 2", "f-2 2"}))
+	g.Expect(pages).To(HaveLen(2))
+	for i := range pages {
+		want := v1alpha1.WebhookEventSubject{Kind: "Scan", Name: "s-1"}
+		if webhooks.Covered(&pages[i])[0].FindingID == "f-2" {
+			want = v1alpha1.WebhookEventSubject{Kind: "TriagePolicy", Name: "mute"}
+		}
+		g.Expect(pages[i].Spec.Event.Subject).To(Equal(want))
+	}
+	g.Expect(controllertest.Alone(t, env, g, r.namespace, "paged")).To(Equal([]string{"f-2 finding.created"}))
+}
+
+// A verdict on a finding that a scan has brought does not wait for the end of the scan.
+func TestAVerdictOfLaterDoesNotWaitForTheScan(t *testing.T) {
+	controllertest.Start(t, env, finding.SetupWithManager, SetupWithManager, scan.SetupWithManager)
+	g, r := NewWithT(t), newRoom(t)
+	r.batches("finding.*")
+	run := builder.Scan("s-1", time.Now()).In(r.namespace).Build()
+	env.Create(t, run)
+	f := builder.Finding("f-1").In(r.namespace).Mutate(func(f *v1alpha1.Finding) {
+		f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "s-1"}
+	}).Build()
+	env.Create(t, f)
+	r.is(f, v1alpha1.FindingStateOpen, "")
+	policy := r.declares("mute", "true", nil)
+	has := func(want ...string) {
+		t.Helper()
+		harness.Eventually(t, func(g Gomega) {
+			_, entries := r.pages(g)
+			g.Expect(entries).To(Equal(want))
+		})
+	}
+	has("f-1 2")
+	r.patch(policy, `{"spec":{"set":{"userStatus":"active"}}}`)
+	has("f-1 2", "f-1 3")
+	g.Expect(testenv.Get(t, g, env, f).Status.EmittedSeq).To(BeZero(), "the scan's page is still to come")
+	r.patch(run, `{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded"}}`)
+	controllertest.NothingOwed(t, env, r.namespace)
+	has("f-1 1", "f-1 2", "f-1 3")
+}
+
+func TestThePagesOfADeletedPolicyWaitForABacklogToEnd(t *testing.T) {
+	controllertest.Start(t, env, finding.SetupWithManager, SetupWithManager)
+	g, r, other := NewWithT(t), newRoom(t), newRoom(t)
+	endpoint := r.batches("finding.judged")
+	controllertest.SetBacklogged(t, env, endpoint, true)
+	r.findsMany(1)
+	policy := r.declares("mute", "true", nil)
+	r.recorded(2)
+	harness.Must(t, env.Client.Delete(t.Context(), policy))
+	r.recorded(3)
+	// Another policy has its page elsewhere, later: this one's time has come too.
+	other.batches("finding.judged")
+	other.findsMany(1)
+	other.declares("mute", "true", nil)
+	other.recorded(2)
+	controllertest.NothingOwed(t, env, other.namespace)
+	pages, _ := r.pages(g)
+	g.Expect(pages).To(BeEmpty())
+
+	controllertest.SetBacklogged(t, env, endpoint, false)
+	controllertest.NothingOwed(t, env, r.namespace)
+	pages, entries := r.pages(g)
+	g.Expect(entries).To(Equal(eachOf(1, 2, 3)))
+	g.Expect(pages).To(HaveLen(1))
+}

@@ -1,0 +1,109 @@
+package controllertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// NothingOwed waits until no finding of the namespace owes anything.
+func NothingOwed(t *testing.T, env *testenv.Environment, namespace string) {
+	t.Helper()
+	harness.Eventually(t, func(g Gomega) {
+		list := &v1alpha1.FindingList{}
+		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace))).To(Succeed())
+		owing := 0
+		for i := range list.Items {
+			status := &list.Items[i].Status
+			if n := len(status.Transitions); n == 0 || status.Transitions[n-1].Seq > status.EmittedSeq {
+				owing++
+			}
+		}
+		g.Expect(owing).To(BeZero(), "findings that still owe")
+	})
+}
+
+// Pages lists the namespace's pages, and everything in them as "finding seq", sorted.
+func Pages(t *testing.T, env *testenv.Environment, g Gomega, namespace string) (pages []v1alpha1.WebhookDelivery,
+	entries []string) {
+	t.Helper()
+	list := &v1alpha1.WebhookDeliveryList{}
+	g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace),
+		client.MatchingFields{"spec.event.type": webhooks.EventFindingBatch})).To(Succeed())
+	for i := range list.Items {
+		for _, entry := range webhooks.Covered(&list.Items[i]) {
+			entries = append(entries, fmt.Sprintf("%s %d", entry.FindingID, entry.Seq))
+		}
+	}
+	slices.Sort(entries)
+	return list.Items, entries
+}
+
+// Alone lists what the endpoint is sent of findings other than in pages, as "finding type", sorted.
+func Alone(t *testing.T, env *testenv.Environment, g Gomega, namespace, endpoint string) []string {
+	t.Helper()
+	list := &v1alpha1.WebhookDeliveryList{}
+	g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace),
+		client.MatchingFields{"spec.endpointRef.name": endpoint})).To(Succeed())
+	out := []string{}
+	for i := range list.Items {
+		if event := list.Items[i].Spec.Event; event.Subject.Kind == "Finding" {
+			out = append(out, string(event.Subject.Name)+" "+event.Type)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// SetBacklogged says of the endpoint in the place of its controller that it has too much to do, or not.
+func SetBacklogged(t *testing.T, env *testenv.Environment, endpoint *v1alpha1.WebhookEndpoint, backlogged bool) {
+	t.Helper()
+	list := `[]`
+	if backlogged {
+		list = `[{"type":"Backlogged","status":"True","reason":"TooManyPending","message":"x",` +
+			`"lastTransitionTime":"2026-03-01T12:00:00Z"}]`
+	}
+	harness.Must(t, env.AsController(t).Status().Patch(t.Context(), endpoint,
+		client.RawPatch(types.MergePatchType, []byte(`{"status":{"conditions":`+list+`}}`))))
+}
+
+// CutOffPages is the setup of a controller that makes as many pages as are left, and then none.
+func CutOffPages(setup Setup, left *atomic.Int32) Setup {
+	return func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+		return setup(ctx, cutting{mgr, left}, options)
+	}
+}
+
+type cutting struct {
+	ctrl.Manager
+	left *atomic.Int32
+}
+
+func (m cutting) GetClient() client.Client { return cuttingClient{m.Manager.GetClient(), m.left} }
+
+type cuttingClient struct {
+	client.Client
+	left *atomic.Int32
+}
+
+func (c cuttingClient) Create(ctx context.Context, object client.Object, opts ...client.CreateOption) error {
+	delivery, ok := object.(*v1alpha1.WebhookDelivery)
+	if ok && delivery.Spec.Event.Type == webhooks.EventFindingBatch && c.left.Add(-1) < 0 {
+		return errors.New("the controller is cut off here")
+	}
+	return c.Client.Create(ctx, object, opts...)
+}
