@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,7 +74,7 @@ func TestTriageOperations_APreviewMatchesWhatTheListShows(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
 	matched := 0
 	for range 40 {
-		given, query := map[string]string{"tool": ""}, url.Values{}
+		given, query := map[string]string{}, url.Values{}
 		for range 1 + random.IntN(3) {
 			name := names[random.IntN(len(names))]
 			given[name] = filterValues[name][random.IntN(len(filterValues[name]))]
@@ -186,7 +187,7 @@ func TestTriageOperations_WhatIsNotOneIsRefused(t *testing.T) {
 	const muted = `"set":{"user_status":"muted"}`
 	soon := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	for body, field := range map[string]string{
-		`{` + muted + `}`: "", `{"filters":{},` + muted + `}`: "filters", `{"filters":{"tool":"","text":" "},` + muted + `}`: "filters",
+		`{` + muted + `}`: "", `{"filters":{},` + muted + `}`: "filters", `{"filters":{"severity":"low","text":" \t"},` + muted + `}`: "filters.text",
 		`{"ids":["f-1"],"filters":{"tool":"x"},` + muted + `}`: "", `{"ids":["f-1"],"undo":"op-1",` + muted + `}`: "", `{"undo":""}`: "",
 		`{"ids":[],` + muted + `}`: "ids", `{"ids":"f-1",` + muted + `}`: "ids", `{"ids":["f-1",1],` + muted + `}`: "ids", `{"ids":["F 1"],` + muted + `}`: "ids",
 		`{"ids":["f-1"]}`: "set", `{"undo":"op-1",` + muted + `}`: "set", `{"ids":["f-1"],"set":{}}`: "set.user_status", `{"ids":["f-1"],"set":null}`: "set",
@@ -203,6 +204,17 @@ func TestTriageOperations_WhatIsNotOneIsRefused(t *testing.T) {
 	} {
 		if got := o.post(operationsPath, body).badRequest(body).object()["field"]; got != field {
 			t.Errorf("%s: the field is %v, want %q", body, got, field)
+		}
+	}
+	// A script whose variable is not set must not decide about every finding.
+	for name := range filterValues {
+		body := fmt.Sprintf(`{"filters":{"tool":"gosec",%q:""},%s}`, name, muted)
+		if name == "tool" {
+			body = fmt.Sprintf(`{"filters":{"rule":"G1","tool":""},%s}`, muted)
+		}
+		problem := o.post(operationsPath, body).badRequest(body).object()
+		if want := "filters." + name; problem["field"] != want || !strings.Contains(problem.text("detail"), "leave the member out") {
+			t.Errorf("%s: got %v", body, problem)
 		}
 	}
 	if got := o.get(operationsPath).page().Total; got != 0 {
