@@ -31,6 +31,8 @@ const (
 	// longestWait is how late a policy may begin or end after a clock was put forward, or the machine slept, and how
 	// often one that depends on the time counts.
 	longestWait = time.Hour
+	// turn is how soon a policy that somebody has just written is looked at again where another keeps it waiting.
+	turn = 50 * time.Millisecond
 )
 
 // Reconciler reconciles TriagePolicies.
@@ -40,6 +42,9 @@ type Reconciler struct {
 	numbers  *numbers
 	// lastCount is how long the last count took, by namespace: a large organization delays no other.
 	lastCount sync.Map
+	// atWork has the namespaces of which a policy is being counted. One at a time leaves the other workers to others: a
+	// hundred costly policies over many findings take minutes.
+	atWork sync.Map
 }
 
 // SetupWithManager adds the controller of TriagePolicies to the manager.
@@ -81,14 +86,15 @@ var countsOtherwise = watch.SpecOr(func(before, after *v1alpha1.Finding) bool {
 		findingstate.PersonsStatus(before) != findingstate.PersonsStatus(after)
 })
 
-// recount enqueues the policies of the namespace, a while later: thousands of findings may change together.
+// recount enqueues the policies of the namespace, a while later: thousands of findings may change together. A policy
+// that somebody has just written comes before them.
 func (r *Reconciler) recount() handler.EventHandler {
 	return watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
 		if change.Initial {
 			return // Every policy is reconciled on its own account.
 		}
 		namespace := change.Object().GetNamespace()
-		watch.AddAfter(q, r.untilRecount(namespace),
+		watch.AddLast(q, r.untilRecount(namespace),
 			watch.List(ctx, r.Client, &v1alpha1.TriagePolicyList{}, client.InNamespace(namespace)))
 	})
 }
@@ -97,6 +103,17 @@ func (r *Reconciler) untilRecount(namespace string) time.Duration {
 	took, _ := r.lastCount.Load(namespace)
 	last, _ := took.(time.Duration) // 0 before the first
 	return max(recountDelay, countingShare*last)
+}
+
+// untilTurn is how soon a policy is looked at again that another of its organization keeps waiting. One that somebody
+// has just written waits less than one that only counts anew.
+func (r *Reconciler) untilTurn(ctx context.Context, req ctrl.Request) time.Duration {
+	policy := &v1alpha1.TriagePolicy{}
+	err := r.Client.Get(ctx, req.NamespacedName, policy)
+	if err == nil && policy.Status.ObservedGeneration == policy.Generation {
+		return r.untilRecount(req.Namespace)
+	}
+	return turn
 }
 
 // scope is what one reconcile works on.
@@ -117,6 +134,10 @@ func newScope() *scope {
 
 // Reconcile puts a policy into force or takes it out, and brings its counts up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if _, busy := r.atWork.LoadOrStore(req.Namespace, true); busy {
+		return ctrl.Result{RequeueAfter: r.untilTurn(ctx, req)}, nil
+	}
+	defer r.atWork.Delete(req.Namespace)
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,
 		Phases: []reconcile.Phase[*scope]{r.compile, r.count, r.putInForce, r.report},
