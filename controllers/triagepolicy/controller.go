@@ -31,8 +31,10 @@ const (
 	// longestWait is how late a policy may begin or end after a clock was put forward, or the machine slept, and how
 	// often one that depends on the time counts.
 	longestWait = time.Hour
-	// turn is how soon a policy that somebody has just written is looked at again where another keeps it waiting.
-	turn = 50 * time.Millisecond
+	// turn is how soon a policy that somebody has just written is looked at again where another keeps it waiting, and
+	// recountTurn how soon one is that only counts anew.
+	turn        = 50 * time.Millisecond
+	recountTurn = 10 * turn
 )
 
 // Reconciler reconciles TriagePolicies.
@@ -105,13 +107,12 @@ func (r *Reconciler) untilRecount(namespace string) time.Duration {
 	return max(recountDelay, countingShare*last)
 }
 
-// untilTurn is how soon a policy is looked at again that another of its organization keeps waiting. One that somebody
-// has just written waits less than one that only counts anew.
+// untilTurn is how soon a policy is looked at again that another of its organization keeps waiting.
 func (r *Reconciler) untilTurn(ctx context.Context, req ctrl.Request) time.Duration {
 	policy := &v1alpha1.TriagePolicy{}
 	err := r.Client.Get(ctx, req.NamespacedName, policy)
 	if err == nil && policy.Status.ObservedGeneration == policy.Generation {
-		return r.untilRecount(req.Namespace)
+		return recountTurn
 	}
 	return turn
 }
