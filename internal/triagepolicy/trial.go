@@ -51,8 +51,8 @@ const (
 	Agreed
 )
 
-var errNothingLeft = fmt.Errorf("not evaluated: the policies that come first cost %d units for this finding, which is all "+
-	"that may be spent; make them simpler, or raise spec.priority", MaxCostTogether)
+var errNothingLeft = fmt.Errorf("not evaluated: the policies that come first cost %d units for this finding, "+
+	"which is all that may be spent; make them simpler, or raise spec.priority", MaxCostTogether)
 
 // Trial is a policy that was evaluated over one finding.
 type Trial struct {
