@@ -23,6 +23,23 @@ import (
 
 const operationsPath = "/v2/triage-operations"
 
+// listedOperation is one that has selected all findings, and operationFindingsPath where these are listed.
+const (
+	listedOperation       = "op-listed"
+	operationFindingsPath = operationsPath + "/" + listedOperation + "/findings"
+)
+
+// operations makes previews of these names, about every finding of the organization.
+func (o *organization) operations(names ...string) {
+	o.t.Helper()
+	for _, name := range names {
+		o.create(builder.TriageOperation(name, "").In(o.namespace).Mutate(func(s *v1alpha1.TriageOperationSpec) {
+			s.Select = &v1alpha1.FindingSelection{Severity: []v1alpha1.Level{v1alpha1.LevelHigh, v1alpha1.LevelMedium, v1alpha1.LevelLow}}
+		}).Build())
+		o.awaitPhase(record{"id": name}, "preview")
+	}
+}
+
 // operate makes an operation and waits until it has that phase.
 func (o *organization) operate(body, phase string) record {
 	o.t.Helper()
