@@ -107,7 +107,7 @@ func newPolicyAttacker(t *testing.T) *policyAttacker {
 	t.Helper()
 	a := &policyAttacker{tenant: newOrganization(t, "costly-"+letters(6), plenty), findings: 2, costly: 29, inForce: 30}
 	if full {
-		a.findings, a.costly, a.inForce = 50, triagepolicy.MaxInForce-1+surplus, triagepolicy.MaxInForce
+		a.findings, a.costly, a.inForce = 10, triagepolicy.MaxInForce-1+surplus, triagepolicy.MaxInForce
 	}
 	a.nameAll()
 	target.env.Create(t, a.repository(), a.project())
@@ -179,7 +179,7 @@ func (b *neighbour) decidesByPolicy(t *testing.T) {
 // endsInConditions wants what came of each policy in its status, and in the metrics.
 func (a *policyAttacker) endsInConditions(t *testing.T) {
 	t.Helper()
-	harness.Eventually(t, func(g Gomega) {
+	harness.Within(t, afterFloods, func(g Gomega) {
 		inForce := 0
 		for _, policy := range a.policies(g, t) {
 			g.Expect(policy.Status.ObservedGeneration).To(Equal(policy.Generation), policy.Name)
