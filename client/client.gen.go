@@ -2986,8 +2986,9 @@ type TriageOperationExample struct {
 	Message string `json:"message"`
 }
 
-// TriageOperationFilters The filters of `GET /v2/findings`, each written as in its query; findings have to meet all. An empty value is as if
-// it were not given; at least one is needed.
+// TriageOperationFilters The filters of `GET /v2/findings`, each written as in its query; findings have to meet all. At least one is needed. Other
+// than in a query, an empty value is refused: it would decide about more findings than somebody meant whose variable is
+// not set. Leave such a member out.
 type TriageOperationFilters struct {
 	// Category The sort of thing that was found: Code, a weakness in code or configuration; Package, a known
 	// vulnerability of a package that is used; Secret, a credential where it should not be.
@@ -3110,8 +3111,9 @@ type TriageOperationRequest struct {
 	// Commit Whether to do it. By default the answer shows what would be done.
 	Commit *bool `json:"commit,omitempty"`
 
-	// Filters The filters of `GET /v2/findings`, each written as in its query; findings have to meet all. An empty value is as if
-	// it were not given; at least one is needed.
+	// Filters The filters of `GET /v2/findings`, each written as in its query; findings have to meet all. At least one is needed. Other
+	// than in a query, an empty value is refused: it would decide about more findings than somebody meant whose variable is
+	// not set. Leave such a member out.
 	Filters *TriageOperationFilters `json:"filters,omitempty"`
 
 	// Ids The ids of the findings.

@@ -168,7 +168,8 @@ type TriagePolicyStatus struct {
 	// overridden is how many findings match that a person has decided about otherwise.
 	// +optional
 	Overridden int32 `json:"overridden"`
-	// failed is how many findings the expression failed for. It does not match these.
+	// failed is how many findings the expression failed for, or was not evaluated for because the policies that come first
+	// cost too much. It does not decide about these.
 	// +optional
 	Failed int32 `json:"failed"`
 	// failure is one of the failures.

@@ -60,8 +60,9 @@ func selectionOf(given openapi.Parameters) (*v1alpha1.FindingSelection, error) {
 		UpdatedSince: timeOf(filter.Updated.Since), UpdatedUntil: timeOf(filter.Updated.Until),
 		Stale: filter.Stale, Suppressed: filter.Suppressed,
 	}
-	if len(filter.Words) > 0 { // white space alone asks for nothing
-		s.Text = given.Get("text")
+	if s.Text = given.Get("text"); s.Text != "" && len(filter.Words) == 0 { // it would ask for nothing
+		const field = memberFilters + ".text"
+		return nil, problem.InvalidBody(field + " has no word: give one, or leave the member out").In(field)
 	}
 	if filter.MinScore != nil {
 		s.MinScore = strconv.FormatFloat(float64(*filter.MinScore)/10, 'f', 1, 64)
@@ -75,7 +76,7 @@ func selectionOf(given openapi.Parameters) (*v1alpha1.FindingSelection, error) {
 	}
 	if !slices.ContainsFunc(findingFilters, func(name string) bool {
 		_, there := given.Lookup(name)
-		return there && (name != "text" || s.Text != "")
+		return there
 	}) {
 		return nil, problem.InvalidBody("filters needs at least one filter").In(memberFilters).Coded(openapi.CodeMissing)
 	}

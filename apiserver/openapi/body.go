@@ -26,8 +26,8 @@ type bodySchema struct {
 	required []string
 	// strict says that a member of an unknown name is an error.
 	strict bool
-	// emptyIsAbsent says that an empty text is as if it were not given.
-	emptyIsAbsent bool
+	// emptyIsRefused says that an empty text is an error, where it would be taken for a member that is not given.
+	emptyIsRefused bool
 	// streamed is the member that is read as it comes; empty where there is none.
 	streamed string
 	// atLeastOne of these must be there; empty where nothing is asked.
@@ -45,8 +45,8 @@ func maxBytes(extensions map[string]any) (int64, error) {
 	return int64(number), nil
 }
 
-// emptyIsAbsentExtension marks objects of which an empty member is as if it were not given, as in a query.
-const emptyIsAbsentExtension = "x-empty-is-absent"
+// emptyIsRefusedExtension marks objects of filters for a write: a script whose variable is not set must not widen it.
+const emptyIsRefusedExtension = "x-empty-is-refused"
 
 func newBodySchema(ref *openapi3.SchemaRef) (*bodySchema, error) {
 	schema := ref.Value
@@ -61,7 +61,7 @@ func newBodySchema(ref *openapi3.SchemaRef) (*bodySchema, error) {
 	if open := schema.AdditionalProperties.Has; open != nil {
 		body.strict = !*open
 	}
-	body.emptyIsAbsent, _ = schema.Extensions[emptyIsAbsentExtension].(bool)
+	body.emptyIsRefused, _ = schema.Extensions[emptyIsRefusedExtension].(bool)
 	for name, property := range schema.Properties {
 		if name == body.streamed {
 			continue

@@ -54,7 +54,11 @@ func (s *bodySchema) read(within string, given map[string]json.RawMessage) (map[
 	values := make(map[string]any, len(s.members))
 	for _, name := range sortedNames(s.members) {
 		raw, there := given[name]
-		if !there || string(raw) == `""` && (s.emptyIsAbsent || s.isOptionalID(name)) {
+		empty := string(raw) == `""`
+		if empty && s.emptyIsRefused {
+			return nil, invalid(within+name, CodeInvalid, "%s is empty: give a value, or leave the member out", within+name)
+		}
+		if !there || empty && s.isOptionalID(name) {
 			continue
 		}
 		value, err := s.members[name].value(within+name, raw)

@@ -32,6 +32,10 @@ const (
 	// longestWait is how late a policy may begin or end after a clock was put forward, or the machine slept, and how
 	// often one that depends on the time counts.
 	longestWait = time.Hour
+	// turn is how soon a policy that somebody has just written is looked at again where another keeps it waiting, and
+	// recountTurn how soon one is that only counts anew.
+	turn        = 50 * time.Millisecond
+	recountTurn = 10 * turn
 )
 
 // Reconciler reconciles TriagePolicies.
@@ -41,6 +45,9 @@ type Reconciler struct {
 	numbers  *numbers
 	// lastCount is how long the last count took, by namespace: a large organization delays no other.
 	lastCount sync.Map
+	// atWork has the namespaces of which a policy is being counted. One at a time leaves the other workers to others: a
+	// hundred costly policies over many findings take minutes.
+	atWork sync.Map
 }
 
 // SetupWithManager adds the controller of TriagePolicies and that of their pages to the manager.
@@ -89,14 +96,15 @@ var countsOtherwise = watch.SpecOr(func(before, after *v1alpha1.Finding) bool {
 		findingstate.PersonsStatus(before) != findingstate.PersonsStatus(after)
 })
 
-// recount enqueues the policies of the namespace, a while later: thousands of findings may change together.
+// recount enqueues the policies of the namespace, a while later: thousands of findings may change together. A policy
+// that somebody has just written comes before them.
 func (r *Reconciler) recount() handler.EventHandler {
 	return watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
 		if change.Initial {
 			return // Every policy is reconciled on its own account.
 		}
 		namespace := change.Object().GetNamespace()
-		watch.AddAfter(q, r.untilRecount(namespace),
+		watch.AddLast(q, r.untilRecount(namespace),
 			watch.List(ctx, r.Client, &v1alpha1.TriagePolicyList{}, client.InNamespace(namespace)))
 	})
 }
@@ -105,6 +113,16 @@ func (r *Reconciler) untilRecount(namespace string) time.Duration {
 	took, _ := r.lastCount.Load(namespace)
 	last, _ := took.(time.Duration) // 0 before the first
 	return max(recountDelay, countingShare*last)
+}
+
+// untilTurn is how soon a policy is looked at again that another of its organization keeps waiting.
+func (r *Reconciler) untilTurn(ctx context.Context, req ctrl.Request) time.Duration {
+	policy := &v1alpha1.TriagePolicy{}
+	err := r.Client.Get(ctx, req.NamespacedName, policy)
+	if err == nil && policy.Status.ObservedGeneration == policy.Generation {
+		return recountTurn
+	}
+	return turn
 }
 
 // scope is what one reconcile works on.
@@ -125,6 +143,10 @@ func newScope() *scope {
 
 // Reconcile puts a policy into force or takes it out, and brings its counts up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if _, busy := r.atWork.LoadOrStore(req.Namespace, true); busy {
+		return ctrl.Result{RequeueAfter: r.untilTurn(ctx, req)}, nil
+	}
+	defer r.atWork.Delete(req.Namespace)
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,
 		Phases: []reconcile.Phase[*scope]{r.compile, r.count, r.putInForce, r.report},

@@ -20,7 +20,7 @@ type tally struct {
 	failure                                        *v1alpha1.PolicyFailure
 	samples                                        []v1alpha1.ResourceName
 	newest                                         time.Time
-	// full: the policy is not in force, and as many others are as may be.
+	// full: as many others are in force as may be.
 	full bool
 	// stopped: this generation matched too many findings when it was counted last.
 	stopped bool
@@ -70,7 +70,7 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 		return err
 	}
 	others = slices.DeleteFunc(others, func(p rules.Policy) bool { return string(p.Name) == s.Object.Name })
-	s.counted.full = s.Object.Status.InForce == nil && len(others) >= rules.MaxInForce
+	s.counted.full = full(s, others)
 	if in := v1alpha1.FindCondition(s.Object.Status.Conditions, v1alpha1.ConditionInForce); in != nil {
 		s.counted.stopped = in.Reason == v1alpha1.ReasonTooMany && in.ObservedGeneration == s.Object.Generation
 	}
@@ -98,6 +98,18 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 		s.counted = s.earlier
 	}
 	return nil
+}
+
+// full reports whether no more policies may be in force. The cache may be behind, and too many come into force: then
+// those go out again that decide last.
+func full(s *scope, others []rules.Policy) bool {
+	in := s.Object.Status.InForce
+	if in == nil {
+		return len(others) >= rules.MaxInForce
+	}
+	mine := rules.Policy{Name: v1alpha1.ResourceName(s.Object.Name), Spec: &in.Spec}
+	before, _ := slices.BinarySearchFunc(others, mine, rules.InOrder)
+	return before >= rules.MaxInForce
 }
 
 // add evaluates one policy over one finding, as if the policy were in force.

@@ -36,6 +36,10 @@ func NewSelection(spec *v1alpha1.FindingSelection) (*Selection, error) {
 		s.ids[id] = true
 	}
 	var errs []error
+	// What is there and selects nothing would be missed: an operation would decide about every finding.
+	if spec.Text != "" && len(s.words) == 0 {
+		errs = append(errs, fmt.Errorf("text is %q and has no word: leave it out", spec.Text))
+	}
 	if len(s.words) > MaxWords {
 		errs = append(errs, fmt.Errorf("text has %d words and may have %d", len(s.words), MaxWords))
 	}
@@ -48,6 +52,8 @@ func NewSelection(spec *v1alpha1.FindingSelection) (*Selection, error) {
 	var err error
 	if s.labels, err = labels.Parse(spec.LabelSelector); err != nil {
 		errs = append(errs, fmt.Errorf("labelSelector is %q and cannot be read: %w", spec.LabelSelector, err))
+	} else if spec.LabelSelector != "" && s.labels.Empty() {
+		errs = append(errs, fmt.Errorf("labelSelector is %q and selects everything: leave it out", spec.LabelSelector))
 	}
 	if s.fields, err = readFields(spec.FieldSelector); err != nil {
 		errs = append(errs, err)
@@ -59,6 +65,9 @@ func readFields(text string) (fields.Selector, error) {
 	selector, err := fields.ParseSelector(text)
 	if err != nil {
 		return nil, fmt.Errorf("fieldSelector is %q and cannot be read: %w", text, err)
+	}
+	if text != "" && selector.Empty() {
+		return nil, fmt.Errorf("fieldSelector is %q and selects everything: leave it out", text)
 	}
 	known := fieldsOf(&v1alpha1.Finding{})
 	for _, term := range selector.Requirements() {

@@ -86,7 +86,7 @@ func TestASelectionMeansWhatHasEverythingAskedFor(t *testing.T) {
 func TestASelectionThatCannotBeReadSaysWhy(t *testing.T) {
 	for _, asked := range []v1alpha1.FindingSelection{
 		{LabelSelector: "a in"}, {FieldSelector: "a=b=c=d,,="}, {FieldSelector: "spec.colour=red"}, {MinScore: "11"},
-		{Text: "a b c d e f g h i"},
+		{Text: "a b c d e f g h i"}, {Text: " \t"}, {LabelSelector: " "}, {FieldSelector: ","},
 	} {
 		if _, err := NewSelection(&asked); err == nil {
 			t.Errorf("%+v is read", asked)

@@ -26,21 +26,28 @@ func InOrder(a, b Policy) int {
 }
 
 // First returns the first of the policies, which are in their order, that matches: it decides. Nil if none does. One
-// whose evaluation fails does not match.
+// whose evaluation fails does not match, nor does one for which those before it have left nothing to spend.
 func First(policies []Policy, facts *Facts, now time.Time) *Policy {
-	for i := range policies {
-		if matched, err := policies[i].matches(facts, now); err == nil && matched {
-			return &policies[i]
-		}
-	}
-	return nil
+	decides, _ := first(policies, facts, now)
+	return decides
 }
 
-func (p *Policy) matches(facts *Facts, now time.Time) (bool, error) {
-	if WindowOf(p.Spec, now) != Valid {
-		return false, nil
+// first returns also whether there is something left to spend on another policy.
+func first(policies []Policy, facts *Facts, now time.Time) (decides *Policy, left bool) {
+	var spent uint64
+	for i := range policies {
+		if spent >= MaxCostTogether {
+			break
+		}
+		if WindowOf(policies[i].Spec, now) != Valid {
+			continue
+		}
+		matched, cost, err := policies[i].Program.evaluate(facts, now)
+		if spent += cost; err == nil && matched {
+			return &policies[i], true
+		}
 	}
-	return p.Program.Matches(facts, now)
+	return nil, spent < MaxCostTogether
 }
 
 // Verdict is what the policy says about a finding that it decides about.

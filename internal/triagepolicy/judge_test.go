@@ -3,6 +3,7 @@ package triagepolicy_test
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,6 +48,49 @@ func TestTheHighestPriorityDecidesAndThenTheName(t *testing.T) {
 	if *verdict != want {
 		t.Errorf("got %+v", verdict)
 	}
+}
+
+// Nobody waits long for a verdict, however many policies are costly. What is left over is said.
+func TestPoliciesMaySpendSoMuchTogether(t *testing.T) {
+	var policies []triagepolicy.Policy
+	for _, name := range []string{"a", "b", "c"} {
+		policies = append(policies, policy(t, name, "finding.path.matches('(.*){110}b')", nil))
+	}
+	last, other := policy(t, "last", "true", nil), policy(t, "last", "finding.title == 'x'", nil)
+	long, short := facts(), facts()
+	long.Finding.Spec.Details.Location.FilePath = fill("a", 1024)
+	for _, c := range []struct {
+		reason string
+		first  []triagepolicy.Policy
+		last   triagepolicy.Policy
+		facts  *triagepolicy.Facts
+		want   triagepolicy.Outcome
+	}{
+		{"there is something left", policies[:2], last, long, triagepolicy.Decides},
+		{"nothing is left", policies, last, long, triagepolicy.Failed},
+		{"nothing is left, and it does not match", policies, other, long, triagepolicy.NotMatched},
+		{"a short text costs little", policies, last, short, triagepolicy.Decides},
+		{"they are not in force", append(slices.Clone(policies[:2]), expired(policies[2])), last, long, triagepolicy.Decides},
+	} {
+		trial := c.last.Try(c.first, c.facts, now)
+		if trial.Outcome != c.want || (trial.Err != nil) != (c.want == triagepolicy.Failed) {
+			t.Errorf("%s: tried: %+v", c.reason, trial)
+		}
+		decides := triagepolicy.First(append(slices.Clone(c.first), c.last), c.facts, now) != nil
+		if decides != (c.want == triagepolicy.Decides) {
+			t.Errorf("%s: it decides: %v", c.reason, decides)
+		}
+	}
+	if failure := triagepolicy.Failure(last.Try(policies, long, now).Err); !strings.HasSuffix(failure, "spec.priority") {
+		t.Errorf("the status has no room for what to do: %s", failure)
+	}
+}
+
+func expired(p triagepolicy.Policy) triagepolicy.Policy {
+	spec, until := *p.Spec, v1alpha1.NewTime(now)
+	spec.ValidUntil = &until
+	p.Spec = &spec
+	return p
 }
 
 func TestAPolicyDecidesInItsWindowAlone(t *testing.T) {

@@ -2,18 +2,66 @@ package triagepolicy
 
 import (
 	"fmt"
+	"math"
 	"regexp/syntax"
 
+	"github.com/google/cel-go/checker"
+	"github.com/google/cel-go/common"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
 )
 
-// maxPattern is how large a regular expression may be once its repetitions are written out. CEL's cost knows only how
-// long it is: "(.{0,1000}){9}" is short, and takes seconds and megabytes.
+// maxPattern is how large the regular expressions of an expression may be together, once their repetitions are written
+// out. CEL knows only how long they are: "(.{0,1000}){9}" is short, and takes seconds and megabytes.
 const maxPattern = 1000
 
-// checkPatterns refuses patterns that are too large, and those that are not known before the evaluation.
-func checkPatterns(parsed *ast.AST) (err error) {
+// functionMatches is the name of the one function that takes a regular expression.
+const functionMatches = "matches"
+
+// patterns are the sizes of an expression's regular expressions. They are what a step through a text costs: each part
+// may have to be looked at for each character.
+type patterns map[string]uint64
+
+// CallCost is what a call has cost that was made; nil where the libraries know better.
+func (p patterns) CallCost(function, _ string, arguments []ref.Val, _ ref.Val) *uint64 {
+	if function != functionMatches || len(arguments) != 2 {
+		return nil
+	}
+	text, sized := arguments[0].(traits.Sizer)
+	pattern, known := arguments[1].(types.String)
+	if !sized || !known {
+		return nil
+	}
+	length, _ := text.Size().(types.Int)
+	cost := uint64(math.Ceil(float64(length+1)*common.StringTraversalCostFactor)) * p[string(pattern)]
+	return &cost
+}
+
+// EstimateCallCost is what a call may cost; nil where the libraries know better.
+func (p patterns) EstimateCallCost(function, _ string, target *checker.AstNode,
+	arguments []checker.AstNode) *checker.CallEstimate {
+	if function != functionMatches || len(arguments) == 0 {
+		return nil
+	}
+	text := arguments[0]
+	if target != nil {
+		text = *target
+	}
+	length := checker.UnknownSizeEstimate()
+	if known := text.ComputedSize(); known != nil {
+		length = *known
+	}
+	pattern, _ := literalText(arguments[len(arguments)-1].Expr())
+	steps := length.Add(checker.SizeEstimate{Min: 1, Max: 1}).MultiplyByCostFactor(common.StringTraversalCostFactor)
+	return &checker.CallEstimate{CostEstimate: steps.Multiply(checker.CostEstimate{Min: p[pattern], Max: p[pattern]})}
+}
+
+// patternsOf refuses patterns that are too large, and those that are not known before the evaluation.
+func patternsOf(parsed *ast.AST) (found patterns, err error) {
+	found = patterns{}
+	total := 0
 	refuse := func(e ast.Expr, format string, arguments ...any) {
 		if err == nil {
 			at := parsed.SourceInfo().GetStartLocation(e.ID())
@@ -21,7 +69,7 @@ func checkPatterns(parsed *ast.AST) (err error) {
 		}
 	}
 	ast.PreOrderVisit(parsed.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
-		if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != "matches" {
+		if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != functionMatches {
 			return
 		}
 		arguments := e.AsCall().Args()
@@ -34,11 +82,17 @@ func checkPatterns(parsed *ast.AST) (err error) {
 			return
 		}
 		// What is no regular expression is refused later, in better words.
-		if parsed, wrong := syntax.Parse(pattern, syntax.Perl); wrong == nil && sizeOf(parsed) > maxPattern {
-			refuse(e, "the pattern of matches is too large: with its repetitions it has more than %d parts", maxPattern)
+		parsed, wrong := syntax.Parse(pattern, syntax.Perl)
+		if wrong != nil {
+			return
+		}
+		size := sizeOf(parsed)
+		found[pattern] = uint64(size)
+		if total += size; total > maxPattern {
+			refuse(e, "the patterns of matches are too large: with their repetitions they have more than %d parts", maxPattern)
 		}
 	}))
-	return err
+	return found, err
 }
 
 func literalText(e ast.Expr) (string, bool) {

@@ -21,6 +21,9 @@ import (
 const (
 	// MaxCost is what the evaluation of an expression may cost for one finding, in CEL's units: some milliseconds.
 	MaxCost = 50_000
+	// MaxCostTogether is what the policies in force may cost for one finding: once those that come first have used it
+	// up, those after are not evaluated for it.
+	MaxCostTogether = 2 * MaxCost
 	// maxExpression is how long an expression may be, in characters; the schema has the same bound.
 	maxExpression = 4096
 	// maxDepth is how deep the parser goes.
@@ -87,7 +90,8 @@ func Compile(match string) (*Program, error) {
 	if err := firstOf(issues); err != nil {
 		return nil, err
 	}
-	if err := checkPatterns(parsed.NativeRep()); err != nil {
+	known, err := patternsOf(parsed.NativeRep())
+	if err != nil {
 		return nil, err
 	}
 	compiled, issues := env.Check(parsed)
@@ -102,7 +106,7 @@ func Compile(match string) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	cost, err := env.EstimateCost(compiled, sizes{})
+	cost, err := env.EstimateCost(compiled, sizes{known})
 	if err != nil {
 		return nil, &CompileError{Message: fmt.Sprintf("the cost of the expression cannot be told: %v", err)}
 	}
@@ -110,7 +114,8 @@ func Compile(match string) (*Program, error) {
 		return nil, &CompileError{Message: fmt.Sprintf(
 			"the expression may cost too much for one finding: %s, and the limit is %d", costly(cost.Max), MaxCost)}
 	}
-	program, err := env.Program(compiled, cel.CostLimit(MaxCost), cel.EvalOptions(cel.OptOptimize))
+	program, err := env.Program(compiled, cel.CostTracking(known), cel.CostLimit(MaxCost),
+		cel.EvalOptions(cel.OptOptimize))
 	if err != nil {
 		return nil, &CompileError{Message: err.Error()}
 	}
@@ -122,15 +127,24 @@ func (p *Program) UsesNow() bool { return p.usesNow }
 
 // Matches evaluates the expression.
 func (p *Program) Matches(facts *Facts, now time.Time) (bool, error) {
-	result, _, err := p.program.Eval(variables{facts, now})
+	matched, _, err := p.evaluate(facts, now)
+	return matched, err
+}
+
+// evaluate returns also what the evaluation has cost.
+func (p *Program) evaluate(facts *Facts, now time.Time) (is bool, cost uint64, err error) {
+	result, details, err := p.program.Eval(variables{facts, now})
+	if spent := details.ActualCost(); spent != nil {
+		cost = *spent
+	}
 	if err != nil {
-		return false, err
+		return false, cost, err
 	}
-	matched, is := result.(types.Bool)
-	if !is {
-		return false, fmt.Errorf("the expression returned %v instead of a bool", result.Type())
+	matched, isBool := result.(types.Bool)
+	if !isBool {
+		return false, cost, fmt.Errorf("the expression returned %v instead of a bool", result.Type())
 	}
-	return bool(matched), nil
+	return bool(matched), cost, nil
 }
 
 // Failure is the error's message as a status has room for it.
@@ -199,8 +213,8 @@ func (v variables) ResolveName(name string) (any, bool) {
 // Parent returns nil: there are no further variables.
 func (variables) Parent() cel.Activation { return nil }
 
-// sizes tells the estimate how long the facts can be.
-type sizes struct{}
+// sizes tells the estimate how long the facts can be, and how large the patterns are.
+type sizes struct{ patterns }
 
 // EstimateSize returns the bound of a member's schema.
 func (sizes) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
@@ -219,11 +233,6 @@ func (sizes) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
 		}
 		k = kinds[m.typeName()]
 	}
-	return nil
-}
-
-// EstimateCallCost leaves it to the libraries.
-func (sizes) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNode) *checker.CallEstimate {
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package triagepolicy
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -38,7 +39,7 @@ type Outcome int
 const (
 	// NotMatched: the expression does not match.
 	NotMatched Outcome = iota
-	// Failed: the expression fails, and so does not match.
+	// Failed: the expression fails, and so does not match; or the policies that come first cost too much.
 	Failed
 	// Decides: the policy decides about the finding.
 	Decides
@@ -49,6 +50,9 @@ const (
 	// Agreed: a person has decided the same.
 	Agreed
 )
+
+var errNothingLeft = fmt.Errorf("not evaluated: the policies that come first cost %d units for this finding, "+
+	"which is all that may be spent; make them simpler, or raise spec.priority", MaxCostTogether)
 
 // Trial is a policy that was evaluated over one finding.
 type Trial struct {
@@ -74,8 +78,11 @@ func (p *Policy) Try(others []Policy, facts *Facts, now time.Time) Trial {
 		return Trial{Outcome: Overridden}
 	}
 	before, _ := slices.BinarySearchFunc(others, *p, InOrder)
-	if by := First(others[:before], facts, now); by != nil {
+	switch by, left := first(others[:before], facts, now); {
+	case by != nil:
 		return Trial{Outcome: Shadowed, By: by}
+	case !left:
+		return Trial{Outcome: Failed, Err: errNothingLeft}
 	}
 	return Trial{Outcome: Decides}
 }

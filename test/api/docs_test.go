@@ -8,8 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,7 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/finding"
+	"github.com/appsec-dev/findings-operator/controllers/triageoperation"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -31,16 +36,21 @@ func TestTheExamplesOfTheDocumentation(t *testing.T) {
 	}
 	o := documentedOrganization(t)
 	harness.Must(t, env.LetUploads(t.Context(), o.namespace))
+	harness.Must(t, env.LetOperate(t.Context(), o.namespace))
 	key := o.key("ci", v1alpha1.Scopes()...)
 	o.documentedFindings(key)
 	o.documentedHistory(key)
 	o.documentedReview(key)
 	o.documentedDelivery(key)
+	// What the examples before them show was recorded without controllers.
+	controllers := sync.OnceFunc(func() { controllertest.Start(t, env, finding.SetupWithManager, triageoperation.SetupWithManager) })
 	variables := map[string]string{"FINDINGS_URL": facade.url(""), "FINDINGS_API_KEY": key.token}
 	commands := 0
 	for _, example := range examples(t, string(page)) {
 		for _, command := range example.commands {
-			commands++
+			if commands++; strings.Contains(command, "/v2/triage-operations") {
+				controllers()
+			}
 			method, path, body, changes := curl(t, os.Expand(command, func(name string) string { return variables[name] }))
 			a := newCaller(t, facade, "").do(method, path, body, changes...)
 			a.wants(example.status, command)
@@ -48,6 +58,9 @@ func TestTheExamplesOfTheDocumentation(t *testing.T) {
 				if diff := cmp.Diff(settled(t, example.answer), settled(t, string(a.body))); diff != "" {
 					t.Errorf("%s\nanswer (-documented +got):\n%s\ngot:\n%s", command, diff, a.body)
 				}
+			}
+			if made, is := strings.CutPrefix(a.header.Get("Location"), "/v2/triage-operations/"); is {
+				variables["OPERATION"] = made // as the page says
 			}
 		}
 	}
@@ -174,14 +187,19 @@ func examples(t *testing.T, page string) []example {
 	return all
 }
 
-var word = regexp.MustCompile(`"[^"]*"|'[^']*'|[^\s"']+`)
+var word = regexp.MustCompile(`"(?:\\.|[^"\\])*"|'[^']*'|[^\s"']+`)
 
 // curl reads as much of curl's command line as the page uses.
 func curl(t *testing.T, command string) (method, path, body string, changes []change) {
 	t.Helper()
 	words := word.FindAllString(command, -1)
 	for i := range words {
-		words[i] = strings.Trim(words[i], `"'`)
+		if quoted := strings.HasPrefix(words[i], `"`); quoted {
+			words[i] = strings.ReplaceAll(words[i], `\"`, `"`)
+			words[i] = words[i][1 : len(words[i])-1]
+			continue
+		}
+		words[i] = strings.Trim(words[i], `'`)
 	}
 	if len(words) == 0 || words[0] != "curl" {
 		t.Fatalf("%q is no curl command", command)
@@ -206,11 +224,16 @@ func curl(t *testing.T, command string) (method, path, body string, changes []ch
 	return method, path, body, changes
 }
 
+var operationName = regexp.MustCompile(`op-[a-z0-9]{16}`)
+
+// differing are members that are others in each run, as the ids of operations are.
+var differing = []string{"created_at", "updated_at", "selected_at", "completed_at", "next_cursor"}
+
 // settled decodes an answer and takes out what differs from run to run.
 func settled(t *testing.T, text string) any {
 	t.Helper()
 	var value any
-	if err := json.Unmarshal([]byte(text), &value); err != nil {
+	if err := json.Unmarshal(operationName.ReplaceAll([]byte(text), []byte("op-")), &value); err != nil {
 		t.Fatalf("%v in:\n%s", err, text)
 	}
 	var settle func(any)
@@ -218,7 +241,8 @@ func settled(t *testing.T, text string) any {
 		switch v := value.(type) {
 		case map[string]any:
 			for name, member := range v {
-				if text, ok := member.(string); ok && text != "" && (name == "created_at" || name == "updated_at" || name == "next_cursor") {
+				text, _ := member.(string)
+				if text != "" && slices.Contains(differing, name) {
 					v[name] = "..."
 				}
 				settle(member)

@@ -58,7 +58,7 @@ func operations(t *testing.T) []operation {
 			all = append(all, op)
 		}
 	}
-	// It names nothing in its path, so an attacker's request is one about the attacker's own.
+	// It names nothing in its path, so an attacker's request is one about the attacker's own: operations_test.go tries it.
 	all = slices.DeleteFunc(all, func(op operation) bool { return op.id == "createTriageOperation" })
 	if len(all) < 10 {
 		t.Fatalf("the contract describes only %d operations", len(all))
@@ -136,7 +136,7 @@ func (op operation) hits(a *answer) bool {
 	if op.body["sarif"] != nil {
 		return a.status == http.StatusBadRequest
 	}
-	// No controller runs here that would carry the operation out.
+	// An operation may not have been carried out yet.
 	return a.status == http.StatusOK || op.id == "commitTriageOperation" && a.status == http.StatusAccepted
 }
 

@@ -21,6 +21,8 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/review"
 	"github.com/appsec-dev/findings-operator/controllers/reviewissue"
 	"github.com/appsec-dev/findings-operator/controllers/scan"
+	"github.com/appsec-dev/findings-operator/controllers/triageoperation"
+	"github.com/appsec-dev/findings-operator/controllers/triagepolicy"
 	"github.com/appsec-dev/findings-operator/controllers/webhookdelivery"
 	"github.com/appsec-dev/findings-operator/controllers/webhookendpoint"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
@@ -102,6 +104,7 @@ func (d *deployment) startControllers() error {
 			return retention.SetupWithManager(ctx, mgr, options, retention.Settings{Rate: retention.DefaultRate})
 		},
 		review.SetupWithManager, reviewissue.SetupWithManager, scan.SetupWithManager,
+		triageoperation.SetupWithManager, triagepolicy.SetupWithManager,
 		func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 			return webhookdelivery.SetupWithManager(ctx, mgr, options, webhookdelivery.Settings{Allowed: []netip.Prefix{receivers}})
 		},

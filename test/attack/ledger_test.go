@@ -18,6 +18,7 @@ const (
 	bombs     = "SARIF bombs"
 	egress    = "webhook egress"
 	poison    = "poison"
+	costly    = "costly policies"
 )
 
 // attacks counts what all tests have tried.

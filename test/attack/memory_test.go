@@ -6,31 +6,55 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // memoryMetrics add up to what the process holds in objects and stacks, garbage included, in bytes.
 var memoryMetrics = []string{"go_memstats_heap_inuse_bytes", "go_memstats_stack_inuse_bytes"}
 
-// gauge follows the memory of a facade while it is attacked.
+// gauge follows the memory of what is attacked.
 type gauge struct {
-	facade *facade
-	before float64
-	peak   atomic.Int64
-	stop   context.CancelFunc
-	done   chan struct{}
+	memory func(context.Context) (float64, error)
+	// running is whether it still is.
+	running func() bool
+	before  float64
+	peak    atomic.Int64
+	stop    context.CancelFunc
+	done    chan struct{}
 }
 
 func follow(t *testing.T, f *facade) *gauge {
 	t.Helper()
+	return (&gauge{memory: f.tryMemory, running: f.Running, before: f.memory(t)}).start(t)
+}
+
+// followControllers is follow for the controllers, which run in this process with all the tests' own.
+func followControllers(t *testing.T) *gauge {
+	t.Helper()
+	inUse := func(context.Context) (float64, error) {
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return float64(stats.HeapInuse + stats.StackInuse), nil
+	}
+	runtime.GC()
+	before, err := inUse(t.Context())
+	harness.Must(t, err)
+	return (&gauge{memory: inUse, running: func() bool { return true }, before: before}).start(t)
+}
+
+func (g *gauge) start(t *testing.T) *gauge {
+	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	g := &gauge{facade: f, before: f.memory(t), stop: stop, done: make(chan struct{})}
+	g.stop, g.done = stop, make(chan struct{})
 	go func() {
 		defer close(g.done)
 		for ctx.Err() == nil {
-			if now, err := f.tryMemory(ctx); err == nil {
+			if now, err := g.memory(ctx); err == nil {
 				g.peak.Store(max(g.peak.Load(), int64(now)))
 			}
 			select {
@@ -42,15 +66,17 @@ func follow(t *testing.T, f *facade) *gauge {
 	return g
 }
 
-// bounded fails the test where the facade's memory has grown by more than that many bytes at any
-// time, or the facade is gone.
+// bounded fails the test where the memory has grown by more than that many bytes at any time, or what is attacked is
+// gone.
 func (g *gauge) bounded(t *testing.T, class string, most float64, what string) {
 	t.Helper()
-	grown := max(float64(g.peak.Load()), g.facade.memory(t)) - g.before
+	now, err := g.memory(t.Context())
+	harness.Must(t, err)
+	grown := max(float64(g.peak.Load()), now) - g.before
 	g.stop()
 	<-g.done
 	t.Logf("%s: memory has grown by at most %.1f MiB", what, grown/(1<<20))
-	attempt(t, class, g.facade.Running() && grown <= most, "%s: memory has grown by %.0f MiB, want at most %.0f", what, grown/(1<<20), most/(1<<20))
+	attempt(t, class, g.running() && grown <= most, "%s: memory has grown by %.0f MiB, want at most %.0f", what, grown/(1<<20), most/(1<<20))
 }
 
 // bystander is a good client that goes on asking while others attack.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -30,6 +31,8 @@ const (
 // scanner's to the Kubernetes API, succeed in time and show nothing old.
 type neighbour struct {
 	*tenant
+	// class is that of the attacks which it must not notice.
+	class                    string
 	viewer, triager, scanner client.Client
 	// comment is the last that was shown, a counter.
 	comment atomic.Int64
@@ -37,9 +40,9 @@ type neighbour struct {
 	made int
 }
 
-func newNeighbour(t *testing.T) *neighbour {
+func newNeighbour(t *testing.T, class string) *neighbour {
 	t.Helper()
-	b := &neighbour{tenant: newOrganization(t, "neighbour-"+letters(6), plenty)}
+	b := &neighbour{tenant: newOrganization(t, "neighbour-"+letters(6), plenty), class: class}
 	b.nameAll()
 	target.env.Create(t, b.repository(), b.project(), b.finding(0), b.review())
 	for _, m := range b.members(t) {
@@ -54,6 +57,18 @@ func newNeighbour(t *testing.T) *neighbour {
 	}
 	harness.Must(t, b.awaitShown(t, b.findingPath(), b.marker))
 	return b
+}
+
+// goesAbout reads and writes until attack returns.
+func (b *neighbour) goesAbout(t *testing.T, attack func()) {
+	t.Helper()
+	done := make(chan struct{})
+	var clients sync.WaitGroup
+	clients.Go(func() { b.reads(t, done) })
+	clients.Go(func() { b.writes(t, done) })
+	defer clients.Wait()
+	defer close(done)
+	attack()
 }
 
 // each calls round until done, and a few times at least.
@@ -79,7 +94,7 @@ func (b *neighbour) reads(t *testing.T, done <-chan struct{}) {
 		// What was shown once is not taken back.
 		shown := b.comment.Load()
 		a := b.ask(t, shot{method: http.MethodGet, path: b.findingPath()}, b.marker)
-		attempt(t, poison, commentIn(a) >= shown, "comment %d was shown before: %s", shown, a)
+		attempt(t, b.class, commentIn(a) >= shown, "comment %d was shown before: %s", shown, a)
 		b.kubectl(t, "list findings", func(ctx context.Context) error {
 			return b.viewer.List(ctx, &v1alpha1.FindingList{}, client.InNamespace(b.namespace))
 		})
@@ -106,7 +121,7 @@ func (b *neighbour) writes(t *testing.T, done <-chan struct{}) {
 		made.Spec.Triage = builder.Finding("f").Build().Spec.Triage // a scanner sets none
 		b.kubectl(t, "report a finding", func(ctx context.Context) error { return b.scanner.Create(ctx, made) })
 		err := b.awaitShown(t, strings.Replace(b.findingPath(), finding.Name, made.Name, 1), b.marker)
-		attempt(t, poison, err == nil, "a new finding: %v", err)
+		attempt(t, b.class, err == nil, "a new finding: %v", err)
 	})
 }
 
@@ -131,11 +146,11 @@ func (b *neighbour) ask(t *testing.T, s shot, want string) *answer {
 	t.Helper()
 	a, err := target.facade.try(t, b.token, s)
 	if err != nil {
-		attempt(t, poison, false, "%s: %v", s, err)
+		attempt(t, b.class, false, "%s: %v", s, err)
 		return &answer{}
 	}
 	age := a.header.Get("X-Data-Age")
-	attempt(t, poison, a.status == http.StatusOK && a.took <= mostLate && age == "" && a.holds(want),
+	attempt(t, b.class, a.status == http.StatusOK && a.took <= mostLate && age == "" && a.holds(want),
 		"%s: after %s, with data of age %q: %s", s, a.took, age, a)
 	return a
 }
@@ -146,14 +161,14 @@ func (b *neighbour) kubectl(t *testing.T, what string, do func(context.Context) 
 	start := time.Now()
 	err := do(t.Context())
 	took := time.Since(start)
-	attempt(t, poison, err == nil && took <= mostLate, "%s: after %s: %v", what, took, err)
+	attempt(t, b.class, err == nil && took <= mostLate, "%s: after %s: %v", what, took, err)
 }
 
 // shows wants a comment shown in time.
 func (b *neighbour) shows(t *testing.T, path string, n int64) {
 	t.Helper()
 	err := b.awaitShown(t, path, b.commentText(n))
-	if attempt(t, poison, err == nil, "comment %d: %v", n, err) {
+	if attempt(t, b.class, err == nil, "comment %d: %v", n, err) {
 		b.comment.Store(n)
 	}
 }

@@ -36,18 +36,12 @@ const (
 
 // Objects that nobody would expect, by everybody who may write, leave other organizations as they were.
 func TestPoison_OddObjectsHarmNobodyElse(t *testing.T) {
-	other := newNeighbour(t)
+	other := newNeighbour(t, poison)
 	p := newPoisoner(t)
 	defer p.remove(t)
 	doses := p.doses(t)
 
-	done := make(chan struct{})
-	var clients sync.WaitGroup
-	clients.Go(func() { other.reads(t, done) })
-	clients.Go(func() { other.writes(t, done) })
-	p.give(t, doses)
-	close(done)
-	clients.Wait()
+	other.goesAbout(t, func() { p.give(t, doses) })
 
 	p.wasTaken(t)
 	other.goesOn(t)
@@ -371,18 +365,18 @@ func (p *poisoner) remove(t *testing.T) {
 func (b *neighbour) goesOn(t *testing.T) {
 	t.Helper()
 	body, err := harness.Get(t.Context(), nil, "http://"+target.facade.HealthAddress+"/readyz")
-	attempt(t, poison, err == nil, "the facade is not ready: %v %s", err, body)
+	attempt(t, b.class, err == nil, "the facade is not ready: %v %s", err, body)
 	made := newOrganization(t, "after-"+letters(6), plenty)
 	harness.Eventually(t, func(g Gomega) {
 		organization := builder.Organization(made.name).Build()
 		testenv.Get(t, g, target.env, organization)
 		g.Expect(v1alpha1.IsConditionTrue(organization.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
 	})
-	attempt(t, poison, true, "")
+	attempt(t, b.class, true, "")
 	harness.Eventually(t, func(g Gomega) {
 		finding := b.finding(b.made)
 		testenv.Get(t, g, target.env, finding)
 		g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))
 	})
-	attempt(t, poison, true, "")
+	attempt(t, b.class, true, "")
 }

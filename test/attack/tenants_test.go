@@ -151,7 +151,7 @@ func (o *tenant) operate(t *testing.T) {
 	a := target.facade.send(t, o.token, shot{method: "POST", path: "/v2/triage-operations",
 		body: `{"ids":["none-` + o.mark + `"],"set":{"comments":"` + o.marker + `"},"commit":true}`})
 	var made struct{ ID string }
-	if err := json.Unmarshal(a.body, &made); err != nil || a.status != 201 && a.status != 202 { // no controller runs here
+	if err := json.Unmarshal(a.body, &made); err != nil || a.status != 201 && a.status != 202 {
 		t.Fatalf("a triage operation: %s", a)
 	}
 	o.ids["triage-operation"] = made.ID

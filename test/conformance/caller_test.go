@@ -216,9 +216,17 @@ func (p page) ids() []string { return idsOf(p.Items) }
 func idsOf(items []record) []string {
 	ids := make([]string, len(items))
 	for i, item := range items {
-		ids[i] = item.text("id")
+		ids[i] = item.id()
 	}
 	return ids
+}
+
+// id is the row's, or that of the finding that it is about.
+func (r record) id() string {
+	if id, is := r["finding_id"].(string); is {
+		return id
+	}
+	return r.text("id")
 }
 
 // with adds parameters to a path that may have some.

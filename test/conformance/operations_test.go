@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +22,23 @@ import (
 // Triage operations are an addition to the contract.
 
 const operationsPath = "/v2/triage-operations"
+
+// listedOperation is one that has selected all findings, and operationFindingsPath where these are listed.
+const (
+	listedOperation       = "op-listed"
+	operationFindingsPath = operationsPath + "/" + listedOperation + "/findings"
+)
+
+// operations makes previews of these names, about every finding of the organization.
+func (o *organization) operations(names ...string) {
+	o.t.Helper()
+	for _, name := range names {
+		o.create(builder.TriageOperation(name, "").In(o.namespace).Mutate(func(s *v1alpha1.TriageOperationSpec) {
+			s.Select = &v1alpha1.FindingSelection{Severity: []v1alpha1.Level{v1alpha1.LevelHigh, v1alpha1.LevelMedium, v1alpha1.LevelLow}}
+		}).Build())
+		o.awaitPhase(record{"id": name}, "preview")
+	}
+}
 
 // operate makes an operation and waits until it has that phase.
 func (o *organization) operate(body, phase string) record {
@@ -73,7 +91,7 @@ func TestTriageOperations_APreviewMatchesWhatTheListShows(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
 	matched := 0
 	for range 40 {
-		given, query := map[string]string{"tool": ""}, url.Values{}
+		given, query := map[string]string{}, url.Values{}
 		for range 1 + random.IntN(3) {
 			name := names[random.IntN(len(names))]
 			given[name] = filterValues[name][random.IntN(len(filterValues[name]))]
@@ -186,7 +204,7 @@ func TestTriageOperations_WhatIsNotOneIsRefused(t *testing.T) {
 	const muted = `"set":{"user_status":"muted"}`
 	soon := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	for body, field := range map[string]string{
-		`{` + muted + `}`: "", `{"filters":{},` + muted + `}`: "filters", `{"filters":{"tool":"","text":" "},` + muted + `}`: "filters",
+		`{` + muted + `}`: "", `{"filters":{},` + muted + `}`: "filters", `{"filters":{"severity":"low","text":" \t"},` + muted + `}`: "filters.text",
 		`{"ids":["f-1"],"filters":{"tool":"x"},` + muted + `}`: "", `{"ids":["f-1"],"undo":"op-1",` + muted + `}`: "", `{"undo":""}`: "",
 		`{"ids":[],` + muted + `}`: "ids", `{"ids":"f-1",` + muted + `}`: "ids", `{"ids":["f-1",1],` + muted + `}`: "ids", `{"ids":["F 1"],` + muted + `}`: "ids",
 		`{"ids":["f-1"]}`: "set", `{"undo":"op-1",` + muted + `}`: "set", `{"ids":["f-1"],"set":{}}`: "set.user_status", `{"ids":["f-1"],"set":null}`: "set",
@@ -203,6 +221,17 @@ func TestTriageOperations_WhatIsNotOneIsRefused(t *testing.T) {
 	} {
 		if got := o.post(operationsPath, body).badRequest(body).object()["field"]; got != field {
 			t.Errorf("%s: the field is %v, want %q", body, got, field)
+		}
+	}
+	// A script whose variable is not set must not decide about every finding.
+	for name := range filterValues {
+		body := fmt.Sprintf(`{"filters":{"tool":"gosec",%q:""},%s}`, name, muted)
+		if name == "tool" {
+			body = fmt.Sprintf(`{"filters":{"rule":"G1","tool":""},%s}`, muted)
+		}
+		problem := o.post(operationsPath, body).badRequest(body).object()
+		if want := "filters." + name; problem["field"] != want || !strings.Contains(problem.text("detail"), "leave the member out") {
+			t.Errorf("%s: got %v", body, problem)
 		}
 	}
 	if got := o.get(operationsPath).page().Total; got != 0 {

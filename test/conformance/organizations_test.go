@@ -27,6 +27,7 @@ func anotherOrganization(t *testing.T) *organization {
 		o := newOrganization(t)
 		o.create(builder.Review("rv-theirs").In(o.namespace).Build(), builder.ReviewIssue("ri-theirs").Review("rv-theirs").In(o.namespace).Build())
 		o.finding(builder.Finding("f-theirs"))
+		o.operations(listedOperation)
 		harness.Eventually(t, func(g Gomega) { g.Expect(o.get("/v2/issues/ri-theirs").Status).To(Equal(200)) })
 		theDeployment.another = &sample{o.name, o.namespace, o.Token}
 	}
@@ -74,12 +75,13 @@ func TestOrganizations_AKeySeesItsOwnOrganizationAlone(t *testing.T) {
 	o, other := sampleOrganization(t), anotherOrganization(t)
 	forEachList(t, func(t *testing.T, l list) {
 		ours := map[string]bool{}
+		row := func(item record) string { return fmt.Sprint(item.id(), " ", item["created_at"], item["full_name"]) }
 		for _, item := range o.in(t).walk(with(l.path, "size=1000")) {
-			ours[item.text("id")+" "+item.text("created_at")+item.text("full_name")] = true
+			ours[row(item)] = true
 		}
 		for _, item := range other.in(t).walk(with(l.path, "size=1000")) {
-			if ours[item.text("id")+" "+item.text("created_at")+item.text("full_name")] {
-				t.Errorf("both see %s", item.text("id"))
+			if ours[row(item)] {
+				t.Errorf("both see %s", item.id())
 			}
 		}
 	})

@@ -36,6 +36,9 @@ func TestPagination_ListsReturnTheEnvelope(t *testing.T) {
 func TestPagination_ItemsIsAnArrayWhereThereIsNothing(t *testing.T) {
 	o := emptyOrganization(t, plenty)
 	forEachList(t, func(t *testing.T, l list) {
+		if l.path == operationFindingsPath {
+			o.operations(listedOperation)
+		}
 		a := o.in(t).get(l.path).wants(200, "nothing to list")
 		var raw map[string]json.RawMessage
 		if err := json.Unmarshal(a.Body, &raw); err != nil {
@@ -181,6 +184,9 @@ func TestPagination_OrdersAreEachOthersReverse(t *testing.T) {
 	o := populated(t)
 	forEachList(t, func(t *testing.T, l list) {
 		c := o.in(t)
+		if l.hasOneOrder() {
+			return
+		}
 		for _, sort := range l.sorts {
 			ascending := idsOf(c.walk(with(l.path, "size=1000&order=asc&sort="+sort)))
 			descending := idsOf(c.walk(with(l.path, "size=1000&order=desc&sort="+sort)))
@@ -285,6 +291,9 @@ func TestPagination_UnknownSortsAndOrdersAreRefused(t *testing.T) {
 	c := anyKey(t)
 	forEachList(t, func(t *testing.T, l list) {
 		c := c.in(t)
+		if l.hasOneOrder() {
+			return
+		}
 		for _, query := range []string{"sort=id", "sort=severity", "sort=Created_At", "sort=%20", "order=up", "order=ASC"} {
 			c.get(with(l.path, query)).badQuery(query)
 		}
@@ -328,7 +337,9 @@ func TestPagination_ACursorHoldsForItsOwnListAlone(t *testing.T) {
 		cursor := "cursor=" + url.QueryEscape(c.get(with(l.path, "size=1")).page().NextCursor)
 		c.get(with(l.path, cursor)).wants(200, "its own list")
 		c.get(with(l.path, fmt.Sprintf("sort=%s&order=%s&%s", l.defaultSort, l.defaultOrder, cursor))).wants(200, "its own list, with the defaults spelled out")
-		c.get(with(l.path, "order=asc&"+cursor)).badQuery("another order")
+		if !l.hasOneOrder() {
+			c.get(with(l.path, "order=asc&"+cursor)).badQuery("another order")
+		}
 		for _, sort := range l.sorts {
 			if sort != l.defaultSort {
 				c.get(with(l.path, "sort="+sort+"&"+cursor)).badQuery("another sort")
@@ -460,7 +471,7 @@ func TestPagination_ARowThatDoesNotChangeIsReturnedOnceWhateverElseChanges(t *te
 				query := "size=3&sort=" + sort + "&order=" + order
 				seen := map[string]int{}
 				for _, item := range c.walk(with(l.path, query)) {
-					seen[item.text("id")]++
+					seen[item.id()]++
 				}
 				for _, id := range stay {
 					if seen[id] != 1 {
@@ -494,7 +505,8 @@ func (o *organization) restless(stay, busy int) (ids []string) {
 		}).Build())
 		o.create(builder.Finding(id).In(o.namespace).DetectedAt(at).Build(),
 			builder.WebhookDelivery(id, at).Endpoint("absent").In(o.namespace).Build(),
-			builder.Scan(id, at).In(o.namespace).Ended(at, v1alpha1.ScanSucceeded).Build())
+			builder.Scan(id, at).In(o.namespace).Ended(at, v1alpha1.ScanSucceeded).Build(),
+			builder.TriageOperation(id, "none").In(o.namespace).Build())
 	}
 	for i := range stay {
 		ids = append(ids, fmt.Sprintf("stay-%02d", i))
@@ -504,6 +516,7 @@ func (o *organization) restless(stay, busy int) (ids []string) {
 		row(busyID(i), 2*i+1)
 	}
 	o.settled(stay + busy)
+	o.operations(listedOperation)
 	harness.Eventually(o.t, func(g Gomega) { o.showsWhatIsStored(g) })
 	return ids
 }
@@ -537,6 +550,7 @@ func (o *organization) unrest(done <-chan struct{}, busy int) {
 				theDeployment.cluster.Create(ctx, builder.Repository(id).In(o.namespace).Build()),
 				theDeployment.cluster.Create(ctx, builder.Scan(id, firstFinding).In(o.namespace).Ended(firstFinding, v1alpha1.ScanSucceeded).Build()),
 				theDeployment.cluster.Create(ctx, builder.WebhookDelivery(id, firstFinding).Endpoint("absent").In(o.namespace).Build()),
+				theDeployment.cluster.Create(ctx, builder.TriageOperation(id, "none").In(o.namespace).Build()),
 				theDeployment.cluster.Create(ctx, builder.Review(id).PullRequest("repo", int32(1000+i)).In(o.namespace).Build()))
 		}
 		if err := errors.Join(errs...); err != nil {

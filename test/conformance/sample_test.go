@@ -76,6 +76,7 @@ func (o *organization) fill() {
 	o.fillDeliveries()
 	o.settled(7)
 	o.settledRest()
+	o.operations(listedOperation, "op-a", "op-b")
 }
 
 // fillReviews makes a review in every state.

@@ -3,6 +3,7 @@ package schema_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -230,6 +231,26 @@ var rulesAtUpdate = []struct {
 	{"delivery of another payload", delivery, nil, edit{"spec.payload": "{ }"}, "spec is immutable", "the bytes that were sent"},
 	{"delivery without a payload", delivery, nil, edit{"spec.payload": nil}, "spec.payload: Required", "taken away, it could be added anew with another value"},
 	{"delivery without a spec", delivery, nil, edit{"spec": nil}, "spec: Required", "with the spec every rule in it would go"},
+}
+
+// A filter of an operation that is empty would be none: the operation would decide about every finding.
+func TestAnEmptyFilterOfAnOperationIsRefused(t *testing.T) {
+	selection := reflect.TypeFor[v1alpha1.FindingSelection]()
+	for i := range selection.NumField() {
+		name, _, _ := strings.Cut(selection.Field(i).Tag.Get("json"), ",")
+		var empty any
+		switch kind := selection.Field(i).Type; {
+		case kind.Kind() == reflect.Slice:
+			empty = []any{}
+		case kind.Kind() == reflect.String || kind == reflect.TypeFor[*v1alpha1.Time]():
+			empty = ""
+		default:
+			continue // a bool says something in any case, and so does the class: findings without one
+		}
+		object := content(t, operation())
+		edit{"spec.select": map[string]any{"stale": true, name: empty}}.apply(object.Object)
+		wantAnswer(t, env.Client.Create(t.Context(), object, client.DryRunAll), "spec.select."+name, "a variable that is not set must not widen a write")
+	}
 }
 
 func TestRulesAtUpdate(t *testing.T) {

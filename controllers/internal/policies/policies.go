@@ -15,15 +15,20 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
 
-// maxPrograms is how many compiled expressions are kept. Beyond it all are compiled anew as they are needed.
-const maxPrograms = 4096
+// What is kept of compiled expressions. Beyond it all are compiled anew as they are needed. A program takes up to a
+// hundred bytes for each character of its expression, and some thousands beside.
+const (
+	maxPrograms   = 4096
+	maxCharacters = 4 << 20
+)
 
 // Book reads policies and facts from the manager's cache. It is safe for concurrent use.
 type Book struct {
 	cache client.Reader
 
-	mu       sync.Mutex
-	programs map[string]compiled
+	mu         sync.Mutex
+	programs   map[string]compiled
+	characters int
 }
 
 type compiled struct {
@@ -45,10 +50,12 @@ func (b *Book) Compile(match string) (*triagepolicy.Program, error) {
 	program, err := triagepolicy.Compile(match)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.programs) >= maxPrograms {
+	if len(b.programs) >= maxPrograms || b.characters+len(match) > maxCharacters {
 		clear(b.programs)
+		b.characters = 0
 	}
 	b.programs[match] = compiled{program, err}
+	b.characters += len(match)
 	return program, err
 }
 

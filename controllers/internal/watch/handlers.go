@@ -67,8 +67,21 @@ func AddAfter(q Queue, delay time.Duration, requests []ctrl.Request) {
 	}
 }
 
-// first is the priority of what AddFirst adds; all else has none, or less.
-const first = 100
+// first is the priority of what AddFirst adds, last of what AddLast does; all else has none, or that of what there was
+// at the start.
+const (
+	first = 100
+	last  = handler.LowPriority
+)
+
+// AddLast adds requests to the queue after a delay, behind those that were added otherwise.
+func AddLast(q Queue, delay time.Duration, requests []ctrl.Request) {
+	if priorities, ok := q.(priorityqueue.PriorityQueue[ctrl.Request]); ok {
+		priorities.AddWithOpts(priorityqueue.AddOpts{After: delay, Priority: new(last)}, requests...)
+		return
+	}
+	AddAfter(q, delay, requests)
+}
 
 // AddFirst adds requests to the queue ahead of those that were added otherwise.
 func AddFirst(q Queue, requests ...ctrl.Request) {

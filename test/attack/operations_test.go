@@ -1,0 +1,206 @@
+package attack
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// afterFloods is how long what an organization has brought upon itself may take: hundreds of operations, one at a time.
+const afterFloods = 3 * patience
+
+const operationsPath = "/v2/triage-operations"
+
+// shownOperation is a triage operation as the API shows it, but for what differs between any two.
+type shownOperation struct {
+	ID                                              string
+	Phase, Detail                                   string
+	Matched, Changed, Unchanged, Conflicted, Failed int
+	CreatedBy                                       string `json:"created_by"`
+	CommittedBy                                     string `json:"committed_by"`
+}
+
+func decide(body string) shot {
+	return shot{method: http.MethodPost, path: operationsPath, body: body}
+}
+
+// operation sends what makes an operation, and returns what came of it.
+func (o *tenant) operation(t *testing.T, s shot) shownOperation {
+	t.Helper()
+	a := target.facade.send(t, o.token, s)
+	if a.status != http.StatusCreated && a.status != http.StatusAccepted {
+		t.Fatalf("%s: %s", s, a)
+	}
+	var made shownOperation
+	harness.Must(t, json.Unmarshal(a.body, &made))
+	harness.Eventually(t, func(g Gomega) {
+		a := target.facade.send(t, o.token, shot{method: http.MethodGet, path: operationsPath + "/" + made.ID})
+		g.Expect(json.Unmarshal(a.body, &made)).To(Succeed())
+		g.Expect(made.Phase).To(BeElementOf("preview", "completed", "failed"))
+	})
+	return made
+}
+
+// An operation is about its own organization's findings, whatever it names, and tells nothing of others.
+func TestIsolation_OperationsReachNobodyElse(t *testing.T) {
+	const muted = `"set":{"user_status":"muted","comments":"attacked"},"commit":true}`
+	pairs(t, func(t *testing.T, attacker, victim *tenant) {
+		absent := victim.absent()
+		for what, body := range map[string]string{
+			"finding": `{"ids":["%s"],` + muted, "repository": `{"filters":{"repo_id":"%s"},` + muted,
+			"project": `{"filters":{"project_id":"%s"},` + muted, "triage-operation": `{"undo":"%s","commit":true}`,
+		} {
+			foreign, none := fmt.Sprintf(body, victim.ids[what]), fmt.Sprintf(body, absent[what])
+			fire(t, attacker, victim, decide(foreign), http.StatusCreated, http.StatusAccepted)
+			a, b := attacker.operation(t, decide(foreign)), attacker.operation(t, decide(none))
+			a.ID, a.Detail = "", strings.ReplaceAll(a.Detail, victim.ids[what], absent[what])
+			b.ID = ""
+			attempt(t, isolation, a == b && a.Changed == 0, "%s: %+v, and of none: %+v", foreign, a, b)
+		}
+		victim.unharmed(t)
+		forged := decide(`{"ids":["none"],` + muted)
+		for _, name := range []string{"Impersonate-User", "X-Remote-User", "X-Forwarded-User"} {
+			forged = forged.with(name, "apikey/"+victim.mark)
+		}
+		made := attacker.operation(t, forged)
+		want := "apikey/key-" + attacker.mark
+		attempt(t, isolation, made.CreatedBy == want && made.CommittedBy == want, "signed by %q and %q, want %q", made.CreatedBy, made.CommittedBy, want)
+	})
+}
+
+// What is no operation, or comes from who may make none, makes none and says why.
+func TestInput_WhatIsNoOperationMakesNone(t *testing.T) {
+	o := newOrganization(t, "refused-"+letters(6), plenty)
+	const set = `"set":{"comments":"x"}`
+	ids := func(n int) string { return `"ids":[` + strings.TrimSuffix(strings.Repeat(`"f",`, n), ",") + `]` }
+	reader := o.key(t, "reader", v1alpha1.ScopeFindingsRead)
+	scanner := o.key(t, "scanner", v1alpha1.ScopeFindingsImport, v1alpha1.ScopeFindingsRead)
+	for _, c := range []struct {
+		reason, token, body string
+		status              int
+	}{
+		{"a key that may only read", reader, `{"ids":["f"],` + set + `}`, http.StatusForbidden},
+		{"a scanner's key", scanner, `{"ids":["f"],` + set + `}`, http.StatusForbidden},
+		{"a scanner's key that undoes", scanner, `{"undo":"op-1","commit":true}`, http.StatusForbidden},
+		{"no key", "", `{"ids":["f"],` + set + `}`, http.StatusUnauthorized},
+		{"a forged author", o.token, `{"ids":["f"],"by":"ann",` + set + `}`, http.StatusBadRequest},
+		{"a forged author of the commit", o.token, `{"ids":["f"],"committed_by":"ann",` + set + `}`, http.StatusBadRequest},
+		{"a forged author of the decision", o.token, `{"ids":["f"],"set":{"comments":"x","by":"ann"}}`, http.StatusBadRequest},
+		{"another organization in the body", o.token, `{"ids":["f"],"organization":"x",` + set + `}`, http.StatusBadRequest},
+		{"401 ids", o.token, `{` + ids(401) + `,` + set + `}`, http.StatusBadRequest},
+		{"50,001 ids", o.token, `{` + ids(50_001) + `,` + set + `}`, http.StatusBadRequest},
+		{"megabytes of ids", o.token, `{` + ids(5<<20) + `,` + set + `}`, http.StatusBadRequest},
+		{"megabytes of comments", o.token, `{"ids":["f"],"set":{"comments":"` + strings.Repeat("x", 20<<20) + `"}}`, http.StatusBadRequest},
+		{"comments that are too long", o.token, `{"ids":["f"],"set":{"comments":"` + strings.Repeat("x", 10_001) + `"}}`, http.StatusBadRequest},
+		{"an object without an end", o.token, strings.Repeat(`{"filters":`, 20_000), http.StatusBadRequest},
+		{"everything", o.token, `{"filters":{},` + set + `}`, http.StatusBadRequest},
+		{"a variable that is not set", o.token, `{"filters":{"severity":"low","repo_id":""},` + set + `}`, http.StatusBadRequest},
+		{"an id of another shape", o.token, `{"ids":["../../org-other/findings/f"],` + set + `}`, http.StatusBadRequest},
+		{"a selector of the cluster", o.token, `{"filters":{"labelSelector":"a=b"},` + set + `}`, http.StatusBadRequest},
+	} {
+		a := target.facade.send(t, c.token, decide(c.body))
+		said := a.status == http.StatusUnauthorized || a.holds(`"detail":`)
+		attempt(t, inputOf, a.status == c.status && said && a.took <= mostLate, "%s: after %s: %s", c.reason, a.took, a)
+	}
+	for _, token := range []string{reader, scanner} {
+		a := target.facade.send(t, token, shot{method: http.MethodPost, path: operationsPath + "/op-none/commit"})
+		attempt(t, inputOf, a.status == http.StatusForbidden, "to commit: %s", a)
+	}
+	total := target.facade.send(t, o.token, shot{method: http.MethodGet, path: operationsPath}).page(t).Total
+	attempt(t, inputOf, total == 0, "%d operations were made", total)
+}
+
+// flood is how many operations are made at a time, and how many in all.
+func flood() (atATime, n int) {
+	if full {
+		return 16, 220 // more than an organization may keep
+	}
+	return 8, 40
+}
+
+// An organization that makes operations without end keeps no other from its own.
+func TestInput_FloodsOfOperationsDelayNobodyElse(t *testing.T) {
+	other := newNeighbour(t, inputOf)
+	o := newOrganization(t, "flood-"+letters(6), plenty)
+	o.nameAll()
+	target.env.Create(t, o.repository(), o.project(), o.finding(0))
+	other.goesAbout(t, func() {
+		var clients sync.WaitGroup
+		defer clients.Wait()
+		atATime, n := flood()
+		slots := make(chan struct{}, atATime)
+		for i := range n {
+			slots <- struct{}{}
+			clients.Go(func() {
+				defer func() { <-slots }()
+				body := fmt.Sprintf(`{"filters":{"text":"title"},"set":{"comments":"%d"},"commit":true}`, i)
+				a, err := target.facade.try(t, o.token, decide(body))
+				made := err == nil && (a.status == http.StatusCreated || a.status == http.StatusAccepted)
+				attempt(t, inputOf, made, "operation %d: %v %s", i, err, a)
+			})
+			if i == n/2 {
+				clients.Go(func() { other.operates(t) })
+			}
+		}
+	})
+	o.keepsSoMany(t)
+	harness.Must(t, target.admin.DeleteAllOf(t.Context(), &v1alpha1.TriageOperation{}, client.InNamespace(o.namespace)))
+}
+
+// operates wants an operation of its own done while others flood the service.
+func (b *neighbour) operates(t *testing.T) {
+	t.Helper()
+	a, err := target.facade.try(t, b.token, decide(`{"filters":{"repo_id":"`+b.ids["repository"]+`"},"set":{"user_status":"active"}}`))
+	if err != nil {
+		attempt(t, b.class, false, "an operation: %v", err)
+		return
+	}
+	var made shownOperation
+	attempt(t, b.class, a.status == http.StatusCreated && json.Unmarshal(a.body, &made) == nil && a.took <= mostLate,
+		"a preview, after %s: %s", a.took, a)
+	start := time.Now()
+	one := operationsPath + "/" + made.ID
+	a, err = target.facade.try(t, b.token, shot{method: http.MethodPost, path: one + "/commit"})
+	attempt(t, b.class, err == nil && (a.status == http.StatusOK || a.status == http.StatusAccepted), "its commit: %v %s", err, a)
+	err = wait.PollUntilContextTimeout(t.Context(), interval, patience, true, func(context.Context) (bool, error) {
+		a, err = target.facade.try(t, b.token, shot{method: http.MethodGet, path: one})
+		return err == nil && a.holds(`"completed"`), err
+	})
+	attempt(t, b.class, err == nil, "its commit: %v %s", err, a)
+	t.Logf("another organization's operation is completed after %s", time.Since(start))
+}
+
+// keepsSoMany wants what is beyond the limit refused in words that help, and the lists in order.
+func (o *tenant) keepsSoMany(t *testing.T) {
+	t.Helper()
+	_, n := flood()
+	var all struct{ Items []shownOperation }
+	var a *answer
+	harness.Within(t, afterFloods, func(g Gomega) {
+		a = target.facade.send(t, o.token, shot{method: http.MethodGet, path: operationsPath + "?size=1000"})
+		g.Expect(json.Unmarshal(a.body, &all)).To(Succeed())
+		g.Expect(all.Items).To(HaveLen(n))
+		g.Expect(all.Items).To(HaveEach(HaveField("Phase", BeElementOf("completed", "failed"))))
+	})
+	attempt(t, inputOf, a.took <= mostLate, "the list took %s", a.took)
+	failed := 0
+	for _, operation := range all.Items {
+		if operation.Phase == "failed" {
+			failed++
+			attempt(t, inputOf, strings.Contains(operation.Detail, "delete some"), "a refused operation says %q", operation.Detail)
+		}
+	}
+	attempt(t, inputOf, failed == max(0, n-200), "of %d operations %d were refused", n, failed)
+}
