@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -20,8 +21,9 @@ const (
 	// peopleCount is how many people decide at the same time, and personPause how long each looks at the next finding.
 	peopleCount = 20
 	personPause = time.Second
-	// personTimeout is more than anybody should wait.
-	personTimeout = time.Minute
+	// personTimeout is more than anybody should wait, and personAgain when a person tries again.
+	personTimeout = 2 * time.Minute
+	personAgain   = 100 * time.Millisecond
 )
 
 // people decide about single findings through the REST API, each about findings of its own.
@@ -33,6 +35,8 @@ type people struct {
 	// each person's next decision.
 	series int
 	next   [peopleCount]int
+	// again counts the decisions that the REST API asked to try again: a person waits until one is stored.
+	again atomic.Int64
 }
 
 // newPeople returns people for these findings, of which there must be a multiple of peopleCount.
@@ -105,12 +109,22 @@ func (p *people) decide(ctx context.Context, person int) error {
 	d := newDecision(p.findings, fmt.Sprintf("series %d of people", p.series), p.next[person])
 	p.next[person] += peopleCount
 	url := "http://" + p.fixture.Facade.Address + "/v2/findings/" + d.finding
-	request, err := http.NewRequestWithContext(ctx, http.MethodPatch, url, bytes.NewReader(d.restBody()))
+	tokens := p.fixture.Organization.Tokens
+	return eventually(ctx, personAgain, personTimeout, func(ctx context.Context) error {
+		err := p.patch(ctx, url, d.restBody(), tokens[person%len(tokens)])
+		if err != nil {
+			p.again.Add(1)
+		}
+		return err
+	})
+}
+
+func (p *people) patch(ctx context.Context, url string, body []byte, token string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPatch, url, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
-	tokens := p.fixture.Organization.Tokens
-	request.Header.Set("Authorization", "Bearer "+tokens[person%len(tokens)])
+	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("Content-Type", "application/json")
 	response, err := p.client.Do(request)
 	if err != nil {

@@ -100,6 +100,8 @@ type manyTurn struct {
 	// cpu by process, of all that was done.
 	cpu    map[string]time.Duration
 	people measure.Sample
+	// again is how many of the people's PATCHes were to be tried again.
+	again int64
 	// followed is the time until the controllers had nothing left to do.
 	followed time.Duration
 }
@@ -181,6 +183,9 @@ func (m *many) restore(ctx context.Context) error {
 	if _, err := m.Data.Into(ctx, m.EtcdURL()); err != nil {
 		return err
 	}
+	if err := m.bench.Collected(ctx, m.Fixture); err != nil {
+		return err
+	}
 	return m.people.begin(ctx)
 }
 
@@ -191,6 +196,7 @@ func (m *many) turn(ctx context.Context, name string, count int, work func(conte
 		return err
 	}
 	var took time.Duration
+	m.people.again.Store(0)
 	before, began := m.ProcessorTimes(), time.Now()
 	people, err := m.people.beside(ctx, func(ctx context.Context) error {
 		defer func() { took = time.Since(began) }()
@@ -199,12 +205,13 @@ func (m *many) turn(ctx context.Context, name string, count int, work func(conte
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	done := manyTurn{Sample: measure.Sample{Operations: count, Elapsed: took}, cpu: m.ProcessorTimes(), people: people}
+	done := manyTurn{Sample: measure.Sample{Operations: count, Elapsed: took}, cpu: m.ProcessorTimes(), people: people,
+		again: m.people.again.Load()}
 	for process := range done.cpu {
 		done.cpu[process] -= before[process]
 	}
-	m.bench.Say("triage: %s: %.0f/s; processor time %v; people's PATCHes: %d, p50 %s, p99 %s", name, done.Rate(),
-		done.cpu, people.Operations, milliseconds(people.P50), milliseconds(people.P99))
+	m.bench.Say("triage: %s: %.0f/s; processor time %v; people's PATCHes: %d (%d again), p50 %s, p99 %s", name, done.Rate(),
+		done.cpu, people.Operations, done.again, milliseconds(people.P50), milliseconds(people.P99))
 	if count > 0 {
 		if err := waitIdle(ctx, m.Fixture); err != nil {
 			return err
@@ -249,44 +256,62 @@ func (m *many) writeStatuses(ctx context.Context, findings []manyFinding) error 
 	})
 }
 
-// statusPatches are those that a verdict makes, but that there is a condition's message as long as the verdict in its
-// place: the controllers, which look at what people decide meanwhile, would take a verdict back.
+// statusPatches are those of bareStatus.
 func (m *many) statusPatches(ctx context.Context, findings []manyFinding) ([][]byte, error) {
 	revisions, err := dataset.RevisionsSince(ctx, m.EtcdURL(), 0, m.Organization.Namespace, "findings")
 	if err != nil {
 		return nil, err
 	}
-	policy := m.policy(manyPolicy, 0)
-	judge := func(*v1alpha1.Finding) *v1alpha1.FindingVerdict {
-		return findingstate.NewVerdict(v1alpha1.ResourceName(policy.Name), &policy.Spec)
-	}
+	policy, now := m.policy(manyPolicy, 0), time.Now()
 	patches := make([][]byte, len(findings))
 	for i := range findings {
 		before := m.Data.Finding(findings[i].index)
 		before.ResourceVersion = fmt.Sprint(revisions[before.Name])
-		after := before.DeepCopy()
-		after.Status = findingstate.Observe(before, judge, time.Now())
-		after.Status.EmittedSeq = findingstate.LastSeq(&after.Status)
-		after.Status.Conditions[0].Message = string(encoded(after.Status.Verdict))
-		after.Status.Verdict, after.Status.State = nil, before.Status.State
-		patches[i], err = client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}).Data(after)
-		if err != nil {
+		if patches[i], err = statusPatch(before, bareStatus(verdictStatus(before, policy, now), &before.Status)); err != nil {
 			return nil, err
 		}
 	}
 	return patches, nil
 }
 
-// policy is one that matches the findings of the policy.
+// verdictStatus is what the controllers write when the policy decides about the finding.
+func verdictStatus(finding *v1alpha1.Finding, policy *v1alpha1.TriagePolicy, now time.Time) v1alpha1.FindingStatus {
+	status := findingstate.Observe(finding, func(*v1alpha1.Finding) *v1alpha1.FindingVerdict {
+		return findingstate.NewVerdict(v1alpha1.ResourceName(policy.Name), &policy.Spec)
+	}, now)
+	status.EmittedSeq = findingstate.LastSeq(&status)
+	return status
+}
+
+// bareStatus has a condition's message as long as the verdict in its place: the controllers, which look at what people
+// decide meanwhile, would take a verdict back, and leave this.
+func bareStatus(status v1alpha1.FindingStatus, before *v1alpha1.FindingStatus) v1alpha1.FindingStatus {
+	bare := *status.DeepCopy()
+	bare.Conditions[0].Message = strings.Repeat("-", len(encoded(status.Verdict)))
+	bare.Verdict, bare.State = nil, before.State
+	return bare
+}
+
+func statusPatch(before *v1alpha1.Finding, status v1alpha1.FindingStatus) ([]byte, error) {
+	after := before.DeepCopy()
+	after.Status = status
+	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}).Data(after)
+}
+
+// policy is one that matches the findings of the policy, and manyPolicyOf one that matches those found since then.
 func (m *many) policy(name string, priority int32) *v1alpha1.TriagePolicy {
+	return manyPolicyOf(named(m.Organization.Namespace, name), priority, m.policySince, len(m.ofPolicy))
+}
+
+func manyPolicyOf(meta metav1.ObjectMeta, priority int32, since time.Time, most int) *v1alpha1.TriagePolicy {
 	return &v1alpha1.TriagePolicy{
-		ObjectMeta: named(m.Organization.Namespace, name),
+		ObjectMeta: meta,
 		Spec: v1alpha1.TriagePolicySpec{
 			Match: fmt.Sprintf("!finding.path.split('/').exists(part, part in ['test', 'testdata']) && "+
-				"finding.detectedAt >= timestamp('%s')", m.policySince.UTC().Format(time.RFC3339)),
+				"finding.detectedAt >= timestamp('%s')", since.UTC().Format(time.RFC3339)),
 			Set: v1alpha1.PolicyDecision{UserStatus: v1alpha1.PolicyStatus(v1alpha1.UserStatusMuted), Reason: manyReason,
 				Comment: manyNote},
-			Mode: v1alpha1.PolicyApply, Priority: priority, MaxFindings: int32(len(m.ofPolicy)), //nolint:gosec // bounded
+			Mode: v1alpha1.PolicyApply, Priority: priority, MaxFindings: int32(most), //nolint:gosec // bounded
 			By: "system:serviceaccount:bench:bench",
 		},
 	}
