@@ -90,8 +90,6 @@ type many struct {
 	turns map[string][]manyTurn
 	// written are the objects that were written where none was to be, by what was done.
 	written map[string][]string
-	// oneChange and noChange are the processor time of the controllers while one finding changed, and none did.
-	oneChange, noChange time.Duration
 }
 
 // manyTurn is what was done beside what people did.
@@ -210,8 +208,8 @@ func (m *many) turn(ctx context.Context, name string, count int, work func(conte
 	for process := range done.cpu {
 		done.cpu[process] -= before[process]
 	}
-	m.bench.Say("triage: %s: %.0f/s; processor time %v; people's PATCHes: %d (%d again), p50 %s, p99 %s", name, done.Rate(),
-		done.cpu, people.Operations, done.again, milliseconds(people.P50), milliseconds(people.P99))
+	m.bench.Say("triage: %s: %.0f/s; processor time %v; people's PATCHes: %d (%d again), p50 %s, p99 %s", name,
+		done.Rate(), done.cpu, people.Operations, done.again, milliseconds(people.P50), milliseconds(people.P99))
 	if count > 0 {
 		if err := waitIdle(ctx, m.Fixture); err != nil {
 			return err

@@ -21,7 +21,7 @@ const triageText = "20 people decide through the REST API (`PATCH /v2/findings/{
 	"It is compared with **bare patches of `spec.triage`** to other findings, by a client with a triager's account, as many at once as an operation makes. The controllers record in the status what is decided, either way: " +
 	"the column `all done` is the time until they had nothing left to do.\n\n" +
 	"Half of the bare writes come before what they are compared with, and half after it; each half has as many findings as the table shows. In between the findings are put back as they were, kube-apiserver collects its garbage, and people are alone for a while: what a decision takes alone is the mean of these turns. " +
-	"The ratio is to both halves together; in brackets it is to the one and to the other, then by the processor time of all processes per finding. " +
+	"The ratio is to both halves together; in brackets it is to the one and to the other, of which the worse must reach what is wanted, then by the processor time per finding, which leaves out that of the client of the bare writes. " +
 	"At rest, what etcd holds of all kinds of the group is compared before and after ten seconds; Leases that kube-apiserver itself renews are none of them."
 
 // section tells what was found.
@@ -40,11 +40,6 @@ func (m *many) section() *report.Section {
 		}
 		section.Rows = append(section.Rows, row)
 	}
-	section.Rows = append(section.Rows, report.Row{
-		Measure: fmt.Sprintf("processor time of the controllers after one of %s findings has changed, in %s",
-			thousands(m.Size), m.recounted().Round(time.Second)),
-		Measured: fmt.Sprintf("%s (%s without a change)", milliseconds(m.oneChange), milliseconds(m.noChange)),
-	})
 	table := report.Table{Title: "Beside 20 people. Processor time is that of all that was done, people's decisions included, per finding:",
 		Columns: []string{"What", "findings", "seconds", "a second", "all done", "kube-apiserver", "etcd", "controllers",
 			"people's PATCHes", "tried again", "p50", "p99"}}
@@ -99,8 +94,9 @@ func cpuOf(turns []manyTurn) float64 {
 // ratioRow says how many times as fast as the bare writes a turn was.
 func (m *many) ratioRow(what, turn, bare string) report.Row {
 	rate, first, last := rateOf(m.turns[turn]), m.turns[bare][0].Rate(), m.turns[bare][1].Rate()
-	row := report.AtLeast(what, manyWanted, rate/rateOf(m.turns[bare]), "%.2f")
-	row.Measured += fmt.Sprintf(" (%.2f and %.2f; CPU %.2f)", rate/first, rate/last,
+	// A machine that others use may be twice as fast in one half: the worse one says whether it is reached.
+	row := report.AtLeast(what, manyWanted, min(rate/first, rate/last), "%.2f")
+	row.Measured = fmt.Sprintf("%.2f", rate/rateOf(m.turns[bare])) + fmt.Sprintf(" (%.2f and %.2f; CPU %.2f)", rate/first, rate/last,
 		cpuOf(m.turns[bare])/cpuOf(m.turns[turn]))
 	return row.InSummary()
 }

@@ -21,7 +21,7 @@ const (
 )
 
 // policyAtRest looks at what is written while a policy is in force and nothing changes, and when policies come that
-// decide about nothing new; and at what it costs that one finding changes.
+// decide about nothing new.
 func (m *many) policyAtRest(ctx context.Context) error {
 	if err := m.rest(ctx, atRest, "", func(context.Context) error { return nil }); err != nil {
 		return err
@@ -32,16 +32,12 @@ func (m *many) policyAtRest(ctx context.Context) error {
 		noneMatch: nothing, noneNewMatches: m.policy("bench-shadowed", 0),
 	} {
 		object := "triagepolicies/" + m.Organization.Namespace + "/" + policy.Name
-		if err := m.rest(ctx, what, object, func(ctx context.Context) error { return m.Client.Create(ctx, policy) }); err != nil {
+		create := func(ctx context.Context) error { return m.Client.Create(ctx, policy) }
+		if err := m.rest(ctx, what, object, create); err != nil {
 			return err
 		}
 	}
-	var err error
-	if m.noChange, err = m.controllersTime(ctx, func(context.Context) error { return nil }); err != nil {
-		return err
-	}
-	m.oneChange, err = m.controllersTime(ctx, func(ctx context.Context) error { return m.people.decide(ctx, 0) })
-	return err
+	return nil
 }
 
 // rest notes what is written from a change on until some time after it, but for that object. What was done before has
@@ -102,21 +98,6 @@ func (m *many) settled(ctx context.Context) error {
 		}
 		return err
 	})
-}
-
-// controllersTime is the processor time that the controllers use from a change on until all that follows is done.
-func (m *many) controllersTime(ctx context.Context, change func(context.Context) error) (time.Duration, error) {
-	if err := m.settled(ctx); err != nil {
-		return 0, err
-	}
-	before := m.ProcessorTimes()["controller"]
-	if err := change(ctx); err != nil {
-		return 0, err
-	}
-	if err := sleep(ctx, m.recounted()); err != nil {
-		return 0, err
-	}
-	return m.ProcessorTimes()["controller"] - before, nil
 }
 
 // compareOperation has bare patches of half of the findings, then the operation, then bare patches of the other half.
