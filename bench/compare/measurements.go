@@ -10,6 +10,7 @@ var measurements = []bench.Measurement{
 	{Name: "others", About: "pages of reviews and repositories, and single resources", Run: others},
 	{Name: "writes", About: "decisions through the REST API, against the same patch by client-go", Run: writes},
 	{Name: "lag", About: "how far the REST API is behind what is written past it", Run: lag},
+	{Name: "triage", About: "policies and operations over many findings, against bare writes", Run: triage},
 	{Name: "importing", About: "imports, against bare creates by client-go", Run: importing},
 	{Name: "uploads", About: "uploads over REST, against the plugin's import of the same", Run: uploads},
 	{Name: "cost", About: "a finding's whole way, against an earlier build", Run: cost},

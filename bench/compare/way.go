@@ -192,7 +192,7 @@ func (t *turn) step(ctx context.Context, do func(context.Context) error, reconci
 	if err != nil {
 		return nil, err
 	}
-	before := t.times()
+	before := t.ProcessorTimes()
 	t.importerTime = 0
 	if err := do(ctx); err != nil {
 		return nil, err
@@ -210,7 +210,7 @@ func (t *turn) step(ctx context.Context, do func(context.Context) error, reconci
 		return nil, err
 	}
 	used := map[string]float64{importerProcess: inFindings(t.importerTime, t.count)}
-	for name, after := range t.times() {
+	for name, after := range t.ProcessorTimes() {
 		used[name] = inFindings(after-before[name], t.count)
 	}
 	return used, nil
@@ -223,16 +223,6 @@ func inFindings(d time.Duration, findings int) float64 {
 func (t *turn) pids() (out []int) {
 	for _, pid := range t.PIDs() {
 		out = append(out, pid)
-	}
-	return out
-}
-
-func (t *turn) times() map[string]time.Duration {
-	out := map[string]time.Duration{}
-	for name, pid := range t.PIDs() {
-		if used, err := measure.ProcessorTimeOf(pid); err == nil {
-			out[name] = used
-		}
 	}
 	return out
 }

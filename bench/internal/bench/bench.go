@@ -47,6 +47,8 @@ type Options struct {
 	// Results and ResultsAgain are how many the files of uploads have: the one that is compared with the plugin's
 	// import, and the one that is uploaded twice.
 	Results, ResultsAgain int
+	// Triaged is how many findings a policy decides about.
+	Triaged int
 	// Short says that a run is to show in seconds that everything works.
 	Short bool
 	// Self starts this program anew with other arguments: see Children.
@@ -75,7 +77,7 @@ type Bench struct {
 	Ceiling *rivals.Child
 
 	folder   string
-	fixtures map[int]*Fixture
+	fixtures map[fixtureKind]*Fixture
 	made     int
 	// measurement is the name of the one under way.
 	measurement atomic.Value
@@ -84,7 +86,7 @@ type Bench struct {
 // New builds the operator and starts what all measurements need.
 func New(ctx context.Context, options Options) (*Bench, error) {
 	slices.Sort(options.Sizes)
-	b := &Bench{Options: options, fixtures: map[int]*Fixture{}}
+	b := &Bench{Options: options, fixtures: map[fixtureKind]*Fixture{}}
 	b.measurement.Store("")
 	if err := b.start(ctx); err != nil {
 		return nil, errors.Join(err, b.Close())
@@ -133,25 +135,42 @@ func (b *Bench) Largest() int { return b.Sizes[len(b.Sizes)-1] }
 // Fixture is a control plane with so many findings and the REST API over it, and no controllers at
 // work. It is shared: who changes anything in it puts it right again.
 func (b *Bench) Fixture(ctx context.Context, findings int) (*Fixture, error) {
-	if f := b.fixtures[findings]; f != nil {
+	return b.fixture(ctx, fixtureKind{findings: findings})
+}
+
+// UndecidedFixture is a control plane like that of Fixture, without reviews, in which no finding is closed or decided
+// about.
+func (b *Bench) UndecidedFixture(ctx context.Context, findings int) (*Fixture, error) {
+	return b.fixture(ctx, fixtureKind{findings: findings, undecided: true})
+}
+
+// fixtureKind is what is in a fixture.
+type fixtureKind struct {
+	findings  int
+	undecided bool
+}
+
+func (b *Bench) fixture(ctx context.Context, kind fixtureKind) (*Fixture, error) {
+	if f := b.fixtures[kind]; f != nil {
 		return f, nil
 	}
-	f, err := b.makeFixture(ctx, findings)
+	f, err := b.makeFixture(ctx, kind)
 	if err != nil {
 		return nil, err
 	}
-	b.fixtures[findings] = f
+	b.fixtures[kind] = f
 	return f, nil
 }
 
-func (b *Bench) makeFixture(ctx context.Context, findings int) (*Fixture, error) {
+func (b *Bench) makeFixture(ctx context.Context, kind fixtureKind) (*Fixture, error) {
+	findings := kind.findings
 	b.made++
 	folder := filepath.Join(b.folder, fmt.Sprintf("plane-%d", b.made))
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return nil, err
 	}
 	began := time.Now()
-	f, err := newFixture(ctx, b, folder, findings)
+	f, err := newFixture(ctx, b, folder, kind)
 	if err != nil {
 		return nil, fmt.Errorf("a control plane with %d findings: %w", findings, err)
 	}
@@ -159,7 +178,7 @@ func (b *Bench) makeFixture(ctx context.Context, findings int) (*Fixture, error)
 		return nil, errors.Join(err, f.Stop())
 	}
 	b.Say("a control plane with %d findings of %d bytes and %d reviews is up after %s; they were loaded in %s, and the REST API was ready in %s",
-		findings, f.Loaded.FindingBytes/int64(max(1, findings)), b.Reviews,
+		findings, f.Loaded.FindingBytes/int64(max(1, findings)), len(f.Data.Reviews),
 		seconds(time.Since(began)), seconds(f.LoadTook), seconds(f.Facade.Readied))
 	return f, nil
 }

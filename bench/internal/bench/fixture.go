@@ -61,19 +61,23 @@ func (f *Fixture) Close() error {
 	return errors.Join(append(errs, f.Stop())...)
 }
 
-func newFixture(ctx context.Context, b *Bench, folder string, findings int) (*Fixture, error) {
+func newFixture(ctx context.Context, b *Bench, folder string, kind fixtureKind) (*Fixture, error) {
 	p, err := plane.Start(folder, b.Binary)
 	if err != nil {
 		return nil, err
 	}
-	f := &Fixture{Plane: p, Size: findings}
-	if err := f.fill(ctx, b.Reviews); err != nil {
+	f := &Fixture{Plane: p, Size: kind.findings}
+	reviews := b.Reviews
+	if kind.undecided {
+		reviews = 0
+	}
+	if err := f.fill(ctx, reviews, kind.undecided); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
 
-func (f *Fixture) fill(ctx context.Context, reviews int) error {
+func (f *Fixture) fill(ctx context.Context, reviews int, undecided bool) error {
 	if err := f.StartController(ctx); err != nil {
 		return err
 	}
@@ -88,7 +92,8 @@ func (f *Fixture) fill(ctx context.Context, reviews int) error {
 		return err
 	}
 	f.Data = dataset.New(dataset.Options{
-		Namespace: f.Organization.Namespace, Findings: f.Size, Reviews: reviews, Now: time.Now().UTC().Truncate(24 * time.Hour),
+		Namespace: f.Organization.Namespace, Findings: f.Size, Reviews: reviews, Undecided: undecided,
+		Now: time.Now().UTC().Truncate(24 * time.Hour),
 	})
 	began := time.Now()
 	if f.Loaded, err = f.Data.Into(ctx, f.EtcdURL()); err != nil {

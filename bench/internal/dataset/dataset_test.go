@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
@@ -39,5 +41,14 @@ func TestAFindingIsOfRealisticSize(t *testing.T) {
 	}
 	if len(names) != d.Findings() {
 		t.Errorf("%d findings have %d names", d.Findings(), len(names))
+	}
+}
+
+func TestNobodyHasDecidedAboutTheUndecided(t *testing.T) {
+	d := New(Options{Namespace: "org-a", Findings: 300, Now: noon, Undecided: true})
+	for i := range d.Findings() {
+		if f := d.Finding(i); !findingstate.Undecided(f) || f.Spec.Closed != nil || len(f.Status.Transitions) != 1 {
+			t.Fatalf("finding %d is decided about: %+v, %+v", i, f.Spec, f.Status)
+		}
 	}
 }

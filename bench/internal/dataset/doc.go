@@ -15,6 +15,8 @@ type Options struct {
 	Namespace string
 	// Findings, Reviews: how many. Each review has issues, IssuesPerReview on average.
 	Findings, Reviews int
+	// Undecided: no finding is closed, and nobody has decided about any.
+	Undecided bool
 	// Now is the newest time in the data; the oldest is Span before.
 	Now time.Time
 }

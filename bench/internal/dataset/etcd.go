@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -141,16 +144,46 @@ func Revision(ctx context.Context, etcd string) (int64, error) {
 
 // WrittenSince counts the objects of the namespace's resource that were written after that revision.
 func WrittenSince(ctx context.Context, etcd string, revision int64, namespace, resource string) (int, error) {
-	from, to := between(namespace, resource)
+	written, err := RevisionsSince(ctx, etcd, revision, namespace, resource)
+	return len(written), err
+}
+
+// RevisionsSince are the revisions, by name, of the namespace's objects of the resource that were written after that
+// revision.
+func RevisionsSince(ctx context.Context, etcd string, revision int64, namespace, resource string) (map[string]int64,
+	error) {
+	from, _ := between(namespace, resource)
+	return revisionsSince(ctx, etcd, revision, string(from))
+}
+
+// AllSince are the objects of all kinds that were written after that revision, as RESOURCE/NAMESPACE/NAME.
+func AllSince(ctx context.Context, etcd string, revision int64) ([]string, error) {
+	written, err := revisionsSince(ctx, etcd, revision, prefix)
+	return slices.Sorted(maps.Keys(written)), err
+}
+
+// revisionsSince are those of the keys that begin so, by what follows.
+func revisionsSince(ctx context.Context, etcd string, revision int64, begin string) (map[string]int64, error) {
 	var answer struct {
-		Kvs []struct{} `json:"kvs"`
+		Kvs []struct {
+			Key      []byte `json:"key"`
+			Revision string `json:"mod_revision"`
+		} `json:"kvs"`
 	}
-	query := map[string]any{"key": from, "range_end": to, "keysOnly": true,
+	query := map[string]any{"key": []byte(begin), "range_end": endOf(begin), "keysOnly": true,
 		"minModRevision": strconv.FormatInt(revision+1, 10)}
 	if err := call(ctx, etcd, "/v3/kv/range", query, &answer); err != nil {
-		return 0, err
+		return nil, err
 	}
-	return len(answer.Kvs), nil
+	out := make(map[string]int64, len(answer.Kvs))
+	for _, kv := range answer.Kvs {
+		written, err := strconv.ParseInt(kv.Revision, 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		out[strings.TrimPrefix(string(kv.Key), begin)] = written
+	}
+	return out, nil
 }
 
 // Stored returns the values of the objects of the namespace's resource.
@@ -174,9 +207,14 @@ func Stored(ctx context.Context, etcd, namespace, resource string) ([][]byte, er
 // between are the bounds of the keys of the namespace's resource.
 func between(namespace, resource string) (from, to []byte) {
 	from = []byte(prefix + resource + "/" + namespace + "/")
-	to = bytes.Clone(from)
-	to[len(to)-1]++
-	return from, to
+	return from, endOf(string(from))
+}
+
+// endOf is the end of the range of the keys that begin so.
+func endOf(begin string) []byte {
+	end := []byte(begin)
+	end[len(end)-1]++
+	return end
 }
 
 // patience is how long etcd may take that has much to do; then it answers that it is not available.

@@ -56,7 +56,9 @@ func declare(d *Data, i int) *v1alpha1.Finding {
 		},
 	}
 	f.UID = uid(f.Namespace, "Finding", f.Name)
-	decide(r, f, detected.Time)
+	if !d.options.Undecided {
+		decide(r, f, detected.Time)
+	}
 	return f
 }
 

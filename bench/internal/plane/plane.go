@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -100,6 +101,17 @@ func (p *Plane) PIDs() map[string]int {
 	for _, process := range []*Process{p.Controller, p.Facade} {
 		if process != nil {
 			out[process.Name] = process.PID()
+		}
+	}
+	return out
+}
+
+// ProcessorTimes are what each of what runs has used so far, by name.
+func (p *Plane) ProcessorTimes() map[string]time.Duration {
+	out := map[string]time.Duration{}
+	for name, pid := range p.PIDs() {
+		if used, err := measure.ProcessorTimeOf(pid); err == nil {
+			out[name] = used
 		}
 	}
 	return out

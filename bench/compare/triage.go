@@ -1,0 +1,392 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/bench/internal/bench"
+	"github.com/appsec-dev/findings-operator/bench/internal/dataset"
+	"github.com/appsec-dev/findings-operator/bench/internal/measure"
+	"github.com/appsec-dev/findings-operator/bench/internal/report"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+const (
+	// peoplesFindings are those that people decide about, beside those of a policy.
+	peoplesFindings = 16 * peopleCount
+	// verdictWriters is how many findings the controllers reconcile at a time by default, and operationWriters how many
+	// an operation decides about at a time.
+	verdictWriters   = 2
+	operationWriters = 4
+	// manyTimeout is what a policy or an operation may take, and manyInterval is between two looks at it.
+	manyTimeout  = time.Hour
+	manyInterval = 100 * time.Millisecond
+	// quietFor is how long people are alone, and restFor how long nothing may be written.
+	quietFor = 15 * time.Second
+	restFor  = 10 * time.Second
+
+	manyPolicy = "bench-many"
+	manyReason = v1alpha1.DecisionUsedInTests
+	manyNote   = "Decided for many findings at a time by a comparison, which is a comment of about usual length."
+)
+
+// The turns, by name.
+const (
+	aloneTurn        = "people alone"
+	bareStatusTurn   = "bare status writes"
+	policyTurn       = "a policy"
+	bareDecisionTurn = "bare patches of `spec.triage`"
+	operationTurn    = "an operation"
+)
+
+// triage compares a policy and an operation over many findings with bare writes of as many.
+func triage(ctx context.Context, b *bench.Bench) (*report.Section, error) {
+	f, err := b.UndecidedFixture(ctx, b.Triaged+peoplesFindings)
+	if err != nil {
+		return nil, err
+	}
+	m, err := newMany(ctx, b, f)
+	if err != nil {
+		return nil, err
+	}
+	defer m.people.client.CloseIdleConnections()
+	if err := m.comparePolicy(ctx); err != nil {
+		return nil, fmt.Errorf("a policy: %w", err)
+	}
+	if err := m.compareOperation(ctx); err != nil {
+		return nil, fmt.Errorf("an operation: %w", err)
+	}
+	return m.section(), nil
+}
+
+// manyFinding is one of the fixture's.
+type manyFinding struct {
+	index int
+	name  string
+	found time.Time
+}
+
+// many is what is decided about.
+type many struct {
+	*bench.Fixture
+	bench  *bench.Bench
+	people *people
+	// ofPolicy are the findings that the policy matches. Of them ofOperation are selected by the operation, and
+	// ofPatches, as many or fewer, are patched by the plain client.
+	ofPolicy, ofOperation, ofPatches []manyFinding
+	// policySince and operationSince are when the first of them was found.
+	policySince, operationSince time.Time
+
+	turns map[string][]manyTurn
+	// written are the objects that were written where none was to be, by what was done.
+	written map[string][]string
+}
+
+// manyTurn is what was done beside what people did.
+type manyTurn struct {
+	measure.Sample
+	// cpu by process, of all that was done.
+	cpu    map[string]time.Duration
+	people measure.Sample
+	// again is how many of the people's PATCHes were to be tried again.
+	again int64
+	// followed is the time until the controllers had nothing left to do.
+	followed time.Duration
+}
+
+func newMany(ctx context.Context, b *bench.Bench, f *bench.Fixture) (*many, error) {
+	m := &many{Fixture: f, bench: b, turns: map[string][]manyTurn{}, written: map[string][]string{}}
+	all := make([]manyFinding, f.Size)
+	for i := range all {
+		finding := f.Data.Finding(i)
+		all[i] = manyFinding{i, finding.Name, finding.Spec.DetectedAt.Time}
+	}
+	slices.SortFunc(all, func(a, b manyFinding) int { return a.found.Compare(b.found) })
+	// Both are selected by the time at which they were found: those before it are others'.
+	begin := from(all, peoplesFindings)
+	m.ofPolicy, m.policySince = all[begin:], all[begin].found
+	half := from(m.ofPolicy, len(m.ofPolicy)-min(len(m.ofPolicy)/2, v1alpha1.MaxOperationFindings))
+	m.ofOperation, m.operationSince = m.ofPolicy[half:], m.ofPolicy[half].found
+	m.ofPatches = m.ofPolicy[max(0, half-len(m.ofOperation)):half]
+	var names []string
+	for _, finding := range all[:peoplesFindings] {
+		names = append(names, finding.name)
+	}
+	m.people = newPeople(f, names)
+	_, err := f.Member(ctx, f.Organization.Namespace, triager, testenv.Triager)
+	return m, err
+}
+
+// from is the first index, from one on, of a finding that was found later than the one before.
+func from(findings []manyFinding, index int) int {
+	for index > 0 && index < len(findings)-1 && findings[index].found.Equal(findings[index-1].found) {
+		index++
+	}
+	return index
+}
+
+// comparePolicy has bare writes of half of the findings' status, then the policy over all, then bare writes of the
+// other half: a machine that becomes slower or faster does so to both.
+func (m *many) comparePolicy(ctx context.Context) error {
+	half := len(m.ofPolicy) / 2
+	writeHalf := func(findings []manyFinding) error {
+		return m.underControllers(ctx, func(ctx context.Context) error { return m.writeStatuses(ctx, findings) })
+	}
+	if err := writeHalf(m.ofPolicy[:half]); err != nil {
+		return err
+	}
+	if err := m.underControllers(ctx, m.policyAtWork); err != nil {
+		return err
+	}
+	if err := m.deletePolicies(ctx); err != nil {
+		return err
+	}
+	return writeHalf(m.ofPolicy[half:])
+}
+
+// deletePolicies removes the policies while no controller runs; the findings keep their verdicts until restore.
+func (m *many) deletePolicies(ctx context.Context) error {
+	return m.Client.DeleteAllOf(ctx, &v1alpha1.TriagePolicy{}, client.InNamespace(m.Organization.Namespace))
+}
+
+// underControllers restores the findings, has people decide alone for a while, and then works, while the controllers
+// run.
+func (m *many) underControllers(ctx context.Context, work func(context.Context) error) (err error) {
+	if err := m.restore(ctx); err != nil {
+		return err
+	}
+	c, err := withControllers(ctx, m.Fixture)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.stop()) }()
+	if err := m.beAlone(ctx); err != nil {
+		return err
+	}
+	return work(ctx)
+}
+
+// restore puts everything into etcd as it was first, and has people decide about their findings.
+func (m *many) restore(ctx context.Context) error {
+	if _, err := m.Data.Into(ctx, m.EtcdURL()); err != nil {
+		return err
+	}
+	if err := m.bench.Collected(ctx, m.Fixture); err != nil {
+		return err
+	}
+	return m.people.begin(ctx)
+}
+
+// turn has so much done beside people, from an idle control plane on.
+func (m *many) turn(ctx context.Context, name string, count int, work func(context.Context) error) error {
+	m.bench.Say("triage: %s, %d", name, count)
+	if err := m.bench.Collected(ctx, m.Fixture); err != nil {
+		return err
+	}
+	var took time.Duration
+	m.people.again.Store(0)
+	before, began := m.ProcessorTimes(), time.Now()
+	people, err := m.people.beside(ctx, func(ctx context.Context) error {
+		defer func() { took = time.Since(began) }()
+		return work(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	done := manyTurn{Sample: measure.Sample{Operations: count, Elapsed: took}, cpu: m.ProcessorTimes(), people: people,
+		again: m.people.again.Load()}
+	for process := range done.cpu {
+		done.cpu[process] -= before[process]
+	}
+	m.bench.Say("triage: %s: %.0f/s; processor time %v; people's PATCHes: %d (%d again), p50 %s, p99 %s", name,
+		done.Rate(), done.cpu, people.Operations, done.again, milliseconds(people.P50), milliseconds(people.P99))
+	if count > 0 {
+		if err := waitIdle(ctx, m.Fixture); err != nil {
+			return err
+		}
+		done.followed = time.Since(began)
+	}
+	m.turns[name] = append(m.turns[name], done)
+	return nil
+}
+
+// beAlone has people decide while nothing else is done.
+func (m *many) beAlone(ctx context.Context) error {
+	quiet := quietFor
+	if m.bench.Short {
+		quiet /= 10
+	}
+	return m.turn(ctx, aloneTurn, 0, func(ctx context.Context) error { return sleep(ctx, quiet) })
+}
+
+// writeStatuses writes as much into the findings' status as a verdict does, as the controllers would.
+func (m *many) writeStatuses(ctx context.Context, findings []manyFinding) error {
+	config, err := m.Environment.Controller(ctx)
+	if err != nil {
+		return err
+	}
+	writer, err := m.NewClient(config)
+	if err != nil {
+		return err
+	}
+	patches, err := m.statusPatches(ctx, findings)
+	if err != nil {
+		return err
+	}
+	return m.turn(ctx, bareStatusTurn, len(findings), func(ctx context.Context) error {
+		_, err := callAll(ctx, verdictWriters, len(findings), func(ctx context.Context, i int) error {
+			finding := &metav1.PartialObjectMetadata{ObjectMeta: named(m.Organization.Namespace, findings[i].name)}
+			finding.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Finding"))
+			return writer.Status().Patch(ctx, finding, client.RawPatch(types.MergePatchType, patches[i]),
+				client.FieldOwner(v1alpha1.ControllerFieldManager))
+		})
+		return err
+	})
+}
+
+// statusPatches are those of bareStatus.
+func (m *many) statusPatches(ctx context.Context, findings []manyFinding) ([][]byte, error) {
+	revisions, err := dataset.RevisionsSince(ctx, m.EtcdURL(), 0, m.Organization.Namespace, "findings")
+	if err != nil {
+		return nil, err
+	}
+	policy, now := m.policy(manyPolicy, 0), time.Now()
+	patches := make([][]byte, len(findings))
+	for i := range findings {
+		before := m.Data.Finding(findings[i].index)
+		before.ResourceVersion = fmt.Sprint(revisions[before.Name])
+		if patches[i], err = statusPatch(before, bareStatus(verdictStatus(before, policy, now), &before.Status)); err != nil {
+			return nil, err
+		}
+	}
+	return patches, nil
+}
+
+// verdictStatus is what the controllers write when the policy decides about the finding.
+func verdictStatus(finding *v1alpha1.Finding, policy *v1alpha1.TriagePolicy, now time.Time) v1alpha1.FindingStatus {
+	status := findingstate.Observe(finding, func(*v1alpha1.Finding) *v1alpha1.FindingVerdict {
+		return findingstate.NewVerdict(v1alpha1.ResourceName(policy.Name), &policy.Spec)
+	}, now)
+	status.EmittedSeq = findingstate.LastSeq(&status)
+	return status
+}
+
+// bareStatus has a condition's message as long as the verdict in its place: the controllers, which look at what people
+// decide meanwhile, would take a verdict back, and leave this.
+func bareStatus(status v1alpha1.FindingStatus, before *v1alpha1.FindingStatus) v1alpha1.FindingStatus {
+	bare := *status.DeepCopy()
+	bare.Conditions[0].Message = strings.Repeat("-", len(encoded(status.Verdict)))
+	bare.Verdict, bare.State = nil, before.State
+	return bare
+}
+
+func statusPatch(before *v1alpha1.Finding, status v1alpha1.FindingStatus) ([]byte, error) {
+	after := before.DeepCopy()
+	after.Status = status
+	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}).Data(after)
+}
+
+// policy is one that matches the findings of the policy, and manyPolicyOf one that matches those found since then.
+func (m *many) policy(name string, priority int32) *v1alpha1.TriagePolicy {
+	return manyPolicyOf(named(m.Organization.Namespace, name), priority, m.policySince, len(m.ofPolicy))
+}
+
+func manyPolicyOf(meta metav1.ObjectMeta, priority int32, since time.Time, most int) *v1alpha1.TriagePolicy {
+	return &v1alpha1.TriagePolicy{
+		ObjectMeta: meta,
+		Spec: v1alpha1.TriagePolicySpec{
+			Match: fmt.Sprintf("!finding.path.split('/').exists(part, part in ['test', 'testdata']) && "+
+				"finding.detectedAt >= timestamp('%s')", since.UTC().Format(time.RFC3339)),
+			Set: v1alpha1.PolicyDecision{UserStatus: v1alpha1.PolicyStatus(v1alpha1.UserStatusMuted), Reason: manyReason,
+				Comment: manyNote},
+			Mode: v1alpha1.PolicyApply, Priority: priority, MaxFindings: int32(most), //nolint:gosec // bounded
+			By: "system:serviceaccount:bench:bench",
+		},
+	}
+}
+
+// policyAtWork puts a policy into force, and then looks at what is written at rest.
+func (m *many) policyAtWork(ctx context.Context) error {
+	if err := m.turn(ctx, policyTurn, len(m.ofPolicy), func(ctx context.Context) error {
+		revision, err := dataset.Revision(ctx, m.EtcdURL())
+		if err != nil {
+			return err
+		}
+		if err := m.Client.Create(ctx, m.policy(manyPolicy, 100)); err != nil {
+			return err
+		}
+		return m.awaitWritten(ctx, revision, m.ofPolicy)
+	}); err != nil {
+		return err
+	}
+	if err := m.checkVerdicts(ctx); err != nil {
+		return err
+	}
+	return m.policyAtRest(ctx)
+}
+
+// awaitWritten returns once each of the findings was written after that revision. It looks at them again only when as
+// many writes as are still wanted may have been made: to ask etcd for all keys costs it as much as many writes.
+func (m *many) awaitWritten(ctx context.Context, revision int64, findings []manyFinding) error {
+	return eventually(ctx, manyInterval, manyTimeout, func(ctx context.Context) error {
+		now, err := dataset.Revision(ctx, m.EtcdURL())
+		if err != nil {
+			return err
+		}
+		written, err := dataset.RevisionsSince(ctx, m.EtcdURL(), revision, m.Organization.Namespace, "findings")
+		if err != nil {
+			return err
+		}
+		left := 0
+		for _, finding := range findings {
+			if written[finding.name] == 0 {
+				left++
+			}
+		}
+		if left == 0 {
+			return nil
+		}
+		return errors.Join(fmt.Errorf("%d of %d findings have no verdict", left, len(findings)),
+			m.awaitRevision(ctx, now+int64(left)))
+	})
+}
+
+func (m *many) awaitRevision(ctx context.Context, wanted int64) error {
+	return eventually(ctx, manyInterval, manyTimeout, func(ctx context.Context) error {
+		now, err := dataset.Revision(ctx, m.EtcdURL())
+		if err == nil && now < wanted {
+			err = fmt.Errorf("etcd is at revision %d, and not at %d", now, wanted)
+		}
+		return err
+	})
+}
+
+// checkVerdicts fails where the REST API does not show that the policy has decided about all.
+func (m *many) checkVerdicts(ctx context.Context) error {
+	return eventually(ctx, manyInterval, settleTimeout, func(ctx context.Context) error {
+		content, err := m.Get(ctx, "/v2/findings?user_status=open&status=open_muted&size=1")
+		if err == nil && !strings.Contains(string(content), fmt.Sprintf(`"total":%d`, len(m.ofPolicy))) {
+			err = fmt.Errorf("%d findings are to be muted by the policy: %.400s", len(m.ofPolicy), content)
+		}
+		return err
+	})
+}
+
+func sleep(ctx context.Context, wait time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(wait):
+		return nil
+	}
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/bench/internal/dataset"
+)
+
+// What is looked at for writes that should not be there.
+const (
+	atRest         = "with a policy in force"
+	noneMatch      = "after a policy that matches nothing"
+	noneNewMatches = "after a policy that matches what another decides"
+	afterOperation = "after an operation"
+)
+
+// policyAtRest looks at what is written while a policy is in force and nothing changes, and when policies come that
+// decide about nothing new.
+func (m *many) policyAtRest(ctx context.Context) error {
+	if err := m.rest(ctx, atRest, "", func(context.Context) error { return nil }); err != nil {
+		return err
+	}
+	nothing := m.policy("bench-nothing", 0)
+	nothing.Spec.Match = "finding.tool == 'none'"
+	for what, policy := range map[string]*v1alpha1.TriagePolicy{
+		noneMatch: nothing, noneNewMatches: m.policy("bench-shadowed", 0),
+	} {
+		object := "triagepolicies/" + m.Organization.Namespace + "/" + policy.Name
+		create := func(ctx context.Context) error { return m.Client.Create(ctx, policy) }
+		if err := m.rest(ctx, what, object, create); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rest notes what is written from a change on until some time after it, but for that object. What was done before has
+// to come to its end first: policies count some seconds after findings have changed, and how keys were used is recorded
+// once a minute.
+func (m *many) rest(ctx context.Context, what, but string, change func(context.Context) error) error {
+	m.bench.Say("triage: what is written %s", what)
+	if err := m.settled(ctx); err != nil {
+		return err
+	}
+	revision, err := dataset.Revision(ctx, m.EtcdURL())
+	if err != nil {
+		return err
+	}
+	if err := change(ctx); err != nil {
+		return err
+	}
+	if err := sleep(ctx, restFor); err != nil {
+		return err
+	}
+	if but != "" {
+		if err := m.settled(ctx); err != nil {
+			return err
+		}
+	}
+	written, err := dataset.AllSince(ctx, m.EtcdURL(), revision)
+	if err != nil {
+		return err
+	}
+	if but != "" && !slices.Contains(written, but) {
+		return fmt.Errorf("%s has no status", but)
+	}
+	m.written[what] = slices.DeleteFunc(written, func(name string) bool { return name == but })
+	return nil
+}
+
+// recounted is when after a change the policies have counted anew: the longer that takes them, the later they do it.
+func (m *many) recounted() time.Duration {
+	return 5*time.Second + time.Duration(m.Size)*400*time.Microsecond
+}
+
+// settled returns when nothing has been written for a while, of what the controllers write.
+func (m *many) settled(ctx context.Context) error {
+	if err := waitIdle(ctx, m.Fixture); err != nil {
+		return err
+	}
+	return eventually(ctx, manyInterval, settleTimeout, func(ctx context.Context) error {
+		revision, err := dataset.Revision(ctx, m.EtcdURL())
+		if err != nil {
+			return err
+		}
+		if err := sleep(ctx, m.recounted()); err != nil {
+			return err
+		}
+		written, err := dataset.AllSince(ctx, m.EtcdURL(), revision)
+		if err == nil && len(written) > 0 {
+			err = fmt.Errorf("%d objects are still being written, as %s", len(written), written[0])
+		}
+		return err
+	})
+}
+
+// compareOperation has bare patches of half of the findings, then the operation, then bare patches of the other half.
+// The controllers run all the time.
+func (m *many) compareOperation(ctx context.Context) error {
+	return m.underControllers(ctx, func(ctx context.Context) error {
+		half := len(m.ofPatches) / 2
+		for _, step := range []func(context.Context) error{
+			func(ctx context.Context) error { return m.patchDecisions(ctx, m.ofPatches[:half]) },
+			m.operate,
+			func(ctx context.Context) error { return m.patchDecisions(ctx, m.ofPatches[half:]) },
+		} {
+			if err := step(ctx); err != nil {
+				return err
+			}
+		}
+		return m.rest(ctx, afterOperation, "", func(context.Context) error { return nil })
+	})
+}
+
+// patchDecisions decides as the operation does, with a plain client.
+func (m *many) patchDecisions(ctx context.Context, findings []manyFinding) error {
+	config, err := m.ServiceAccount(ctx, m.Organization.Namespace, triager)
+	if err != nil {
+		return err
+	}
+	writer, err := newDecider(config, m.Organization.Namespace, "kubectl-patch", "")
+	if err != nil {
+		return err
+	}
+	return m.turn(ctx, bareDecisionTurn, len(findings), func(ctx context.Context) error {
+		_, err := callAll(ctx, operationWriters, len(findings), func(ctx context.Context, i int) error {
+			return writer.write(ctx, decision{finding: findings[i].name, status: v1alpha1.UserStatusMuted, comments: manyNote})
+		})
+		return err
+	})
+}
+
+// operate makes an operation over its findings and waits until it has decided about all.
+func (m *many) operate(ctx context.Context) error {
+	since, note := v1alpha1.NewTime(m.operationSince), manyNote
+	operation := &v1alpha1.TriageOperation{
+		ObjectMeta: named(m.Organization.Namespace, "bench-many"),
+		Spec: v1alpha1.TriageOperationSpec{
+			Select: &v1alpha1.FindingSelection{CreatedSince: &since},
+			Set:    &v1alpha1.OperationDecision{UserStatus: v1alpha1.UserStatusMuted, Comments: &note},
+			Commit: true,
+		},
+	}
+	return m.turn(ctx, operationTurn, len(m.ofOperation), func(ctx context.Context) error {
+		if err := m.Client.Create(ctx, operation); err != nil {
+			return err
+		}
+		if err := eventually(ctx, manyInterval, manyTimeout, func(ctx context.Context) error {
+			err := m.Client.Get(ctx, client.ObjectKeyFromObject(operation), operation)
+			if err == nil && operation.Status.CompletedAt == nil {
+				err = fmt.Errorf("the operation has changed %d findings", operation.Status.Changed)
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+		if status := operation.Status; int(status.Changed) != len(m.ofOperation) {
+			return fmt.Errorf("of %d findings %d were changed: %+v", len(m.ofOperation), status.Changed, status)
+		}
+		return nil
+	})
+}
