@@ -41,8 +41,8 @@ const (
 	TransitionFresh TransitionType = "fresh"
 )
 
-// The transitions of review issues, beside TransitionTriaged, TransitionJudged and TransitionExpired, and of scans. Of a
-// Review there is TransitionUpdated alone.
+// The transitions of review issues, beside TransitionTriaged, TransitionJudged and TransitionExpired, and of scans. Of
+// a Review there is TransitionUpdated alone.
 const (
 	TransitionOpened    TransitionType = "opened"
 	TransitionResolved  TransitionType = "resolved"

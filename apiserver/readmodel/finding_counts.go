@@ -64,7 +64,7 @@ func countFindings(x *index.Index[*Item], q CountQuery, now time.Time) FindingCo
 	fields = slices.DeleteFunc(fields, func(f countField) bool { return q.Field != "" && f.name != q.Field })
 	c := newCounting(fields)
 	asked := askedOf(x, q.Filter, fields)
-	for item := range x.With(index.Everything, "") {
+	look := func(item *Item) {
 		switch missed := missedBy(asked, item); missed {
 		case several:
 		case none:
@@ -73,7 +73,55 @@ func countFindings(x *index.Index[*Item], q CountQuery, now time.Time) FindingCo
 			c.addTo(missed, item)
 		}
 	}
+	ahead := fetching{visit: look, text: len(q.Filter.Words) > 0}
+	for item := range x.With(index.Everything, "") {
+		ahead.add(item)
+	}
+	ahead.flush()
 	return c.result(q.Values)
+}
+
+// fetching gathers some findings, has what is looked at of them fetched from memory at the same time, and then looks at
+// each: waiting for memory one by one would take two to five times as long (BenchmarkCountFindings).
+type fetching struct {
+	visit func(*Item)
+	// text says that texts are looked at.
+	text    bool
+	items   [64]*Item
+	count   int
+	fetched int
+}
+
+func (f *fetching) add(item *Item) {
+	f.items[f.count] = item
+	if f.count++; f.count == len(f.items) {
+		f.flush()
+	}
+}
+
+func (f *fetching) flush() {
+	items := f.items[:f.count]
+	f.count = 0
+	for _, i := range items {
+		if i.stored != nil {
+			f.fetched++
+		}
+	}
+	for _, i := range items {
+		f.fetched += len(i.CreatedAt) + len(i.Class) + len(i.Severity) + len(i.text)
+		if i.Stale {
+			f.fetched++
+		}
+	}
+	for _, i := range items {
+		f.fetched += int(i.CreatedAt[0])
+		if f.text && i.text != "" {
+			f.fetched += int(i.text[0]) + int(i.text[len(i.text)-1])
+		}
+	}
+	for _, i := range items {
+		f.visit(i)
+	}
 }
 
 // asked is what a filter asks of one field, or, with none, of what is not counted by.

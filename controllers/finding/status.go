@@ -14,8 +14,8 @@ import (
 // longestWait is how late a decision may end after a clock was put forward, or the machine slept.
 const longestWait = time.Hour
 
-// observeSpec records the state, what reviews and policies decide, the time and the transitions, and comes back when the
-// decision ends. When policies change, their watch wakes the findings that it makes a difference to.
+// observeSpec records the state, what reviews and policies decide, the time and the transitions, and comes back when
+// the decision ends. When policies change, their watch wakes the findings that it makes a difference to.
 func (r *Reconciler) observeSpec(ctx context.Context, s *scope) error {
 	judge, err := r.judge(ctx, s.Object.Namespace, s.Now)
 	if err != nil {

@@ -134,8 +134,8 @@ func before(operation *v1alpha1.TriageOperation, others []v1alpha1.TriageOperati
 	return nil
 }
 
-// busy reports whether the operation selects its findings or works through them. One without an observed commit holds up
-// no others.
+// busy reports whether the operation selects its findings or works through them. One without an observed commit holds
+// up no others.
 func busy(o *v1alpha1.TriageOperation) bool {
 	switch o.Status.Phase {
 	case "", v1alpha1.OperationSelecting, v1alpha1.OperationRunning:

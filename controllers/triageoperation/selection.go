@@ -166,7 +166,8 @@ func (r *Reconciler) owners(ctx context.Context, s *scope) (findingquery.Owners,
 	return func(project v1alpha1.ResourceName) string { return known[project] }, nil
 }
 
-// keepSet stores the set in parts, and records what the operation would do. kept is how many parts the organization has.
+// keepSet stores the set in parts, and records what the operation would do. kept is how many parts the organization
+// has.
 func (r *Reconciler) keepSet(ctx context.Context, s *scope, set []chosen, kept int) error {
 	entries := make([]rules.Entry, len(set))
 	for i := range set {

@@ -41,8 +41,8 @@ func (s *Step) Patch(resourceVersion string) ([]byte, error) {
 	})
 }
 
-// Plan says what the operation does about a finding as it is now. begun says that the operation may have decided about it
-// already, since nobody knows how far it came: it has the same outcome then, and changes nothing twice.
+// Plan says what the operation does about a finding as it is now. begun says that the operation may have decided about
+// it already, since nobody knows how far it came: it has the same outcome then, and changes nothing twice.
 func Plan(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.Finding, begun bool) Step {
 	author := Author(operation.Name)
 	switch {

@@ -48,9 +48,9 @@ var (
 	}
 )
 
-// Rejudge calls the function with what has changed, or with a policy for which it is time. Meanwhile the events of other
-// organizations go on: to evaluate a hundred policies over many findings takes long. What changes again while the
-// function is at work is looked at once more after it.
+// Rejudge calls the function with what has changed, or with a policy for which it is time. Meanwhile the events of
+// other organizations go on: to evaluate a hundred policies over many findings takes long. What changes again while
+// the function is at work is looked at once more after it.
 func Rejudge(enqueue func(context.Context, client.Object, watch.Queue)) handler.EventHandler {
 	work := &backlog{again: map[subject]bool{}}
 	begin := func(ctx context.Context, object client.Object, q watch.Queue) {
