@@ -111,14 +111,17 @@ type filter struct {
 	createdSince, createdUntil, updatedSince, updatedUntil string
 	stale, suppressed                                      bool
 
+	// flags are those of the filter.
+	flags *pflag.FlagSet
 	// asked is what the flags mean: in part as soon as they are parsed, in whole once they are read.
 	asked     v1alpha1.FindingSelection
 	selection *findingquery.Selection
 	owned     owned
 }
 
-func (f *filter) addFlags(flags *pflag.FlagSet) {
-	asked := &f.asked
+func (f *filter) addFlags(to *pflag.FlagSet) {
+	f.flags = pflag.NewFlagSet("filter", pflag.ContinueOnError)
+	flags, asked := f.flags, &f.asked
 	flags.StringVar((*string)(&asked.Repository), "repository", "", "only findings of this Repository")
 	flags.StringVar((*string)(&asked.Project), "project", "", "only findings of this Project")
 	flags.StringSliceVar(&f.severities, "severity", nil,
@@ -149,6 +152,23 @@ func (f *filter) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.updatedSince, "updated-since", "", "only findings that changed at this time or later")
 	flags.StringVar(&f.updatedUntil, "updated-until", "", "only findings that did not change at this time or later")
 	addSelectorFlags(flags, &asked.LabelSelector, &asked.FieldSelector)
+	to.AddFlagSet(flags)
+}
+
+// refuseBlank refuses flags that are given without a value, as a script does whose variable is not set: a decision would
+// be about more findings than are meant.
+func (f *filter) refuseBlank() error {
+	var errs []error
+	f.flags.VisitAll(func(flag *pflag.Flag) {
+		value := flag.Value.String()
+		if list, is := flag.Value.(pflag.SliceValue); is {
+			value = strings.Join(list.GetSlice(), "")
+		}
+		if flag.Changed && strings.TrimSpace(value) == "" {
+			errs = append(errs, fmt.Errorf("--%s has no value: give it one, or leave it out", flag.Name))
+		}
+	})
+	return errors.Join(errs...)
 }
 
 func addSelectorFlags(flags *pflag.FlagSet, labels, fields *string) {
