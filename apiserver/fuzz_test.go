@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -63,12 +64,19 @@ func newFuzzServer(f *testing.F) fuzzServer {
 		At: v1alpha1.Now(), Outcome: v1alpha1.WebhookAttemptSucceeded, Code: http.StatusOK,
 		Signatures: []v1alpha1.WebhookSignature{{Digest: signed[0].Digest(), SecretID: secret.ID()}},
 	}}
-	nothing := &rest.Config{Host: "http://nowhere.invalid", Transport: nothingStored{}}
-	backend := &handlers.Backend{Model: fuzzModel(f, delivery), Cursors: cursor.NewRandom()}
-	if backend.Cluster, err = cluster.NewClient(nothing); err != nil {
+	return fuzzServer{
+		Handler:   fuzzRoutes(f, fuzzBackend(f, fuzzModel(f, delivery), nothingStored{})),
+		signature: signatures.Header(signed),
+	}
+}
+
+func fuzzBackend(f *testing.F, model *readmodel.Model, stored http.RoundTripper) *handlers.Backend {
+	f.Helper()
+	client, err := cluster.NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: stored})
+	if err != nil {
 		f.Fatal(err)
 	}
-	return fuzzServer{Handler: fuzzRoutes(f, backend), signature: signatures.Header(signed)}
+	return &handlers.Backend{Model: model, Cursors: cursor.NewRandom(), Cluster: client}
 }
 
 // fuzzRoutes are all operations, without the parts of the chain that need a cluster.
@@ -203,7 +211,7 @@ func (s fuzzServer) call(t *testing.T, method, path, query, body string) *httpte
 	if !json.Valid(content) || !utf8.Valid(content) || answer.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("%s %s %q: %d with a body that is no JSON: %q", method, path, query, answer.Code, content)
 	}
-	if answer.Code == http.StatusOK {
+	if answer.Code < http.StatusMultipleChoices {
 		return answer
 	}
 	var e openapi.Error
@@ -352,6 +360,78 @@ func FuzzPatchBodies(f *testing.F) {
 			}
 		default:
 			t.Errorf("%s%q: %q is answered with %d %s", path, id, body, answer.Code, answer.Body)
+		}
+	})
+}
+
+// operationStored is an API server that takes an operation, and has it previewed at once.
+type operationStored struct{ last *v1alpha1.TriageOperation }
+
+func (o *operationStored) RoundTrip(request *http.Request) (*http.Response, error) {
+	operation := &v1alpha1.TriageOperation{}
+	if err := json.NewDecoder(request.Body).Decode(operation); err != nil {
+		return nil, err
+	}
+	o.last = operation.DeepCopy()
+	operation.Status.Phase = v1alpha1.OperationCompleted
+	answer := httptest.NewRecorder()
+	answer.Header().Set("Content-Type", "application/json")
+	answer.WriteHeader(http.StatusCreated)
+	err := json.NewEncoder(answer).Encode(operation)
+	return answer.Result(), err
+}
+
+// Whatever the body says: the operation that is made of it asks for all that the body asks for, and so for no finding more.
+func FuzzOperationBodies(f *testing.F) {
+	stored := &operationStored{}
+	s := fuzzServer{Handler: fuzzRoutes(f, fuzzBackend(f, fuzzModel(f, builder.WebhookDelivery("d-1", time.Now()).Build()), stored))}
+	for _, seed := range []string{
+		`{"filters":{"severity":"low","tool":"gosec"},"set":{"user_status":"muted"}}`, `{"filters":{},"set":{"user_status":"muted"}}`,
+		`{"filters":{"tool":"","text":" "},"set":{"user_status":"muted","reason":"duplicate"}}`, `{"ids":["f-1","f-2"],"set":{"user_status":"open"}}`,
+		`{"undo":"op-1"}`, `{"undo":""}`, `{"ids":[],"set":{}}`, `{"ids":null,"filters":{"min_score":"7.5","stale":"true"},"set":{"comments":"x"}}`,
+		`{"filters":{"created_since":"2026-03-01T00:00:00Z","min_score":0},"set":{"user_status":"active","expires_at":"2030-01-01T00:00:00Z"},"commit":true}`,
+		`{"filters":{"stale":false,"suppressed":true,"class":"","status":null},"set":{"user_status":"muted"}}`, `[]`, ``, `{"filters":[]}`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		stored.last = nil
+		answer := s.call(t, http.MethodPost, "/v2/triage-operations", "", body)
+		if answer.Code == http.StatusBadRequest {
+			return
+		}
+		var given struct {
+			IDs     []string
+			Filters map[string]any
+			Undo    string
+			Commit  bool
+		}
+		if err := json.Unmarshal([]byte(body), &given); err != nil || answer.Code != http.StatusCreated || stored.last == nil {
+			t.Fatalf("%q is answered with %d %s", body, answer.Code, answer.Body)
+		}
+		spec, asked := &stored.last.Spec, 0
+		for _, value := range given.Filters {
+			if value != nil {
+				asked++
+			}
+		}
+		if string(spec.Undo) != given.Undo || spec.Commit != given.Commit || spec.By != "apikey/fuzz" {
+			t.Errorf("%q makes %+v", body, spec)
+		}
+		if given.Undo != "" && spec.Select == nil && spec.Set == nil {
+			return
+		}
+		if spec.Select == nil || spec.Set == nil || len(spec.Select.IDs) != len(given.IDs) {
+			t.Fatalf("%q makes %+v", body, spec)
+		}
+		selected := 0
+		for _, member := range reflect.ValueOf(*spec.Select).Fields() {
+			if !member.IsZero() {
+				selected++
+			}
+		}
+		if want := asked + min(len(given.IDs), 1); selected != want || want == 0 {
+			t.Errorf("%q asks for %d things, and selects by %d: %+v", body, want, selected, spec.Select)
 		}
 	})
 }

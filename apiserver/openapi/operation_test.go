@@ -88,9 +88,10 @@ func TestAStrictOperationRefusesParametersThatItDoesNotHave(t *testing.T) {
 	_, all := operations(t)
 	upload := all["uploadScan"]
 	for query, want := range map[string]string{
-		"dryrun=true":             `there is no parameter "dryrun": the parameters are analysis, `,
-		"tool=gosec&Force=true":   `there is no parameter "Force"`,
-		"dry_run=true&tool=gosec": "", "": "", "&&": "",
+		"dryrun=true":              `there is no parameter "dryrun": the parameters are analysis, `,
+		"tool=gosec&dry_run%=true": `there is no parameter "dry_run%"`,
+		"tool=gosec&Force=true":    `there is no parameter "Force"`,
+		"dry_run=true&tool=gosec":  "", "": "", "&&": "",
 	} {
 		_, err := upload.ParseQuery(query)
 		if got := fmt.Sprint(err); want == "" && err != nil || !strings.Contains(got, want) {

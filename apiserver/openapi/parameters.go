@@ -85,12 +85,12 @@ func (o *Operation) ParseQuery(raw string) (Parameters, error) {
 	for raw != "" {
 		var pair string
 		pair, raw, _ = strings.Cut(raw, "&")
-		name, value, _ := strings.Cut(pair, "=")
-		name, err := url.QueryUnescape(name)
+		given, value, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(given)
 		schema, described := o.query[name]
 		if err != nil || !described {
-			if o.strictQuery && name != "" {
-				return Parameters{}, o.unknownParameter(name)
+			if o.strictQuery && given != "" {
+				return Parameters{}, o.unknownParameter(given)
 			}
 			continue
 		}
