@@ -27,8 +27,8 @@ func ofRepository(repository client.Object) []client.ListOption {
 }
 
 // rejudge enqueues the findings about which reviews or policies decide otherwise than their status says, and no others.
-func (r *Reconciler) rejudge(which concerned) handler.EventHandler {
-	return policies.Rejudge(func(ctx context.Context, object client.Object, q watch.Queue) {
+func (r *Reconciler) rejudge(ctx context.Context, of policies.Subject, which concerned) handler.EventHandler {
+	return policies.Rejudge(ctx, of, func(ctx context.Context, object client.Object, q watch.Queue) {
 		requests, err := r.otherVerdicts(ctx, object.GetNamespace(), which(object))
 		if err != nil {
 			// The cache answers, or the manager is about to stop; there is nobody to return an error to.
@@ -52,6 +52,9 @@ func (r *Reconciler) otherVerdicts(ctx context.Context, namespace string, which 
 	verdict := judge.Of(ctx)
 	var out []ctrl.Request
 	for i := range list.Items {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		finding := &list.Items[i]
 		// Also one that has no status yet: the reconcile that makes it may have begun before the policies changed.
 		if findingstate.Undecided(finding) && !findingstate.SameVerdict(verdict(finding), finding.Status.Verdict) {

@@ -57,10 +57,10 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		// A review's status says nothing of its issues, and is written far more often than its spec.
 		Watches(&v1alpha1.Review{}, watch.EnqueueIndexed(r.Client, &v1alpha1.ReviewIssueList{}, reviewIndex),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.Project{}, r.rejudge(), builder.WithPredicates(policies.ProjectFactsDiffer)).
-		Watches(&v1alpha1.Repository{}, r.rejudge(), builder.WithPredicates(policies.RepositoryFactsDiffer)).
-		Watches(&v1alpha1.TriagePolicy{}, r.rejudge(), builder.WithPredicates(policies.DecidesOtherwise)).
-		WatchesRawSource(hourly.Source(r.rejudge())).
+		Watches(&v1alpha1.Project{}, r.rejudge(ctx), builder.WithPredicates(policies.ProjectFactsDiffer)).
+		Watches(&v1alpha1.Repository{}, r.rejudge(ctx), builder.WithPredicates(policies.RepositoryFactsDiffer)).
+		Watches(&v1alpha1.TriagePolicy{}, r.rejudge(ctx), builder.WithPredicates(policies.DecidesOtherwise)).
+		WatchesRawSource(hourly.Source(r.rejudge(ctx))).
 		Watches(&v1alpha1.WebhookEndpoint{}, deliveries.Endpoints()).
 		WithOptions(options).
 		Complete(r)

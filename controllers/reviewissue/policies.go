@@ -23,8 +23,8 @@ var worthReconciling = watch.SpecOr(func(before, after *v1alpha1.ReviewIssue) bo
 })
 
 // rejudge enqueues the issues of the namespace about which policies decide otherwise than their status says.
-func (r *Reconciler) rejudge() handler.EventHandler {
-	return policies.Rejudge(func(ctx context.Context, object client.Object, q watch.Queue) {
+func (r *Reconciler) rejudge(ctx context.Context) handler.EventHandler {
+	return policies.Rejudge(ctx, policies.WholeNamespace, func(ctx context.Context, object client.Object, q watch.Queue) {
 		requests, err := r.otherVerdicts(ctx, object.GetNamespace())
 		if err != nil {
 			// The cache answers, or the manager is about to stop; there is nobody to return an error to.
@@ -46,6 +46,9 @@ func (r *Reconciler) otherVerdicts(ctx context.Context, namespace string) ([]ctr
 	decides := judge.Of(ctx)
 	var out []ctrl.Request
 	for i := range list.Items {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		issue, review := &list.Items[i], &v1alpha1.Review{}
 		if reviewstate.UserStatus(issue) != v1alpha1.UserStatusOpen {
 			continue

@@ -2,7 +2,6 @@ package policies
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -47,71 +46,6 @@ var (
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}
 )
-
-// Rejudge calls the function with what has changed, or with a policy for which it is time. Meanwhile the events of
-// other organizations go on: to evaluate a hundred policies over many findings takes long. What changes again while
-// the function is at work is looked at once more after it.
-func Rejudge(enqueue func(context.Context, client.Object, watch.Queue)) handler.EventHandler {
-	work := &backlog{again: map[subject]bool{}}
-	begin := func(ctx context.Context, object client.Object, q watch.Queue) {
-		of := subjectOf(object)
-		if !work.begins(of) {
-			return
-		}
-		ctx = context.WithoutCancel(ctx) // which ends with the event
-		go func() {
-			for more := true; more; more = work.goesOn(of) {
-				enqueue(ctx, object, q)
-			}
-		}()
-	}
-	changes := watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
-		begin(ctx, change.Object(), q)
-	}).(handler.Funcs)
-	changes.GenericFunc = func(ctx context.Context, e event.GenericEvent, q watch.Queue) { begin(ctx, e.Object, q) }
-	return changes
-}
-
-// subject is what changed: all policies of a namespace, or one project or repository.
-type subject struct{ namespace, kind, name string }
-
-func subjectOf(object client.Object) subject {
-	switch object.(type) {
-	case *v1alpha1.Project:
-		return subject{object.GetNamespace(), "Project", object.GetName()}
-	case *v1alpha1.Repository:
-		return subject{object.GetNamespace(), "Repository", object.GetName()}
-	default:
-		return subject{namespace: object.GetNamespace()}
-	}
-}
-
-// backlog has the subjects that somebody is at work on, and whether they have changed again since.
-type backlog struct {
-	mu    sync.Mutex
-	again map[subject]bool
-}
-
-// begins reports whether nobody is at work on the subject.
-func (b *backlog) begins(of subject) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	_, atWork := b.again[of]
-	b.again[of] = atWork
-	return !atWork
-}
-
-// goesOn reports whether the subject has changed again; else the work is done.
-func (b *backlog) goesOn(of subject) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.again[of] {
-		b.again[of] = false
-		return true
-	}
-	delete(b.again, of)
-	return false
-}
 
 // Ticker has namespaces looked at again in which what a policy decides depends on the time.
 type Ticker struct {

@@ -1,0 +1,95 @@
+package policies
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// changes tells the handler that projects of the namespace have changed, from an event that is over at once.
+func changes(t *testing.T, h handler.EventHandler, namespace string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		ctx, end := context.WithCancel(t.Context())
+		h.Generic(ctx, event.GenericEvent{Object: builder.Project(name).In(namespace).Build()}, nil)
+		end()
+	}
+}
+
+// The events of others go on while one organization's policies are evaluated; what changes meanwhile is looked at once,
+// after what is looked at now.
+func TestRejudgingKeepsNoOtherWaiting(t *testing.T) {
+	for _, c := range []struct {
+		of   Subject
+		want []string
+	}{
+		{EachObject, []string{"org-a/p", "org-a/q", "org-a/p"}},
+		{WholeNamespace, []string{"org-a/p", "org-a/p"}},
+	} {
+		began, goOn := make(chan string), make(chan struct{})
+		h := Rejudge(t.Context(), c.of, func(_ context.Context, object client.Object, _ watch.Queue) {
+			began <- object.GetNamespace() + "/" + object.GetName()
+			<-goOn
+		})
+		changes(t, h, "org-a", "p")
+		got := []string{<-began}
+		changes(t, h, "org-a", "q", "p", "p")
+		changes(t, h, "org-b", "p")
+		if other := <-began; other != "org-b/p" {
+			t.Fatalf("while org-a is looked at, %s is", other)
+		}
+		goOn <- struct{}{}
+		for goOn <- struct{}{}; len(got) < len(c.want); goOn <- struct{}{} {
+			got = append(got, <-began)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("looked at %v, want %v", got, c.want)
+		}
+		// Whoever is looked at now had nothing left over: that would come before.
+		changes(t, h, "org-a", "r")
+		if next := <-began; next != "org-a/r" {
+			t.Errorf("%s was looked at again", next)
+		}
+		goOn <- struct{}{}
+	}
+}
+
+// However many organizations change, the process looks at so many at a time, and at none once it ends.
+func TestRejudgingIsBoundedAndEnds(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	began, goOn := make(chan bool, 100), make(chan struct{})
+	h := Rejudge(ctx, WholeNamespace, func(ctx context.Context, _ client.Object, _ watch.Queue) {
+		began <- true
+		select {
+		case <-goOn:
+		case <-ctx.Done():
+		}
+	})
+	for i := range 20 {
+		changes(t, h, fmt.Sprintf("org-%d", i), "p")
+	}
+	for range 8 {
+		<-began
+	}
+	if rejudging.TryAcquire(1) {
+		t.Fatal("more than 8 are looked at at a time")
+	}
+	goOn <- struct{}{}
+	<-began // the next one's turn
+	end()
+	if err := rejudging.Acquire(t.Context(), 8); err != nil {
+		t.Fatal("those that were looked at when the process ended go on: ", err)
+	}
+	rejudging.Release(8)
+	if n := len(began); n > 0 {
+		t.Errorf("%d more were looked at", n)
+	}
+}
