@@ -40,6 +40,8 @@ const (
 	ReasonTooMany = "TooMany"
 	// ReasonTooManyPolicies goes with InForce=False: as many others are in force as may be in an organization.
 	ReasonTooManyPolicies = "TooManyPolicies"
+	// ReasonTooCostly goes with InForce=False: to evaluate the policy over all findings takes too long.
+	ReasonTooCostly = "TooCostly"
 )
 
 // PolicyStatus is what a policy decides about a finding. Unlike people a policy does not decide that a finding is open.

@@ -29,12 +29,15 @@ const (
 	// countingShare bounds what counting takes of one processor: a count is followed by that many times its duration
 	// without one.
 	countingShare = 20
+	// longestCount is how long a policy may be evaluated over all findings before it is given up: well below the time
+	// that a reconcile has, since one that fails would try again, and keep its worker from others.
+	longestCount = 30 * time.Second
 	// longestWait is how late a policy may begin or end after a clock was put forward, or the machine slept, and how
 	// often one that depends on the time counts.
 	longestWait = time.Hour
 	// turn is how soon a policy that somebody has just written is looked at again where another keeps it waiting, and
 	// recountTurn how soon one is that only counts anew.
-	turn        = 50 * time.Millisecond
+	turn        = 200 * time.Millisecond
 	recountTurn = 10 * turn
 )
 
@@ -43,6 +46,8 @@ type Reconciler struct {
 	reconcile.Base
 	policies *policies.Book
 	numbers  *numbers
+	// longestCount is the constant of that name.
+	longestCount time.Duration
 	// lastCount is how long the last count took, by namespace: a large organization delays no other.
 	lastCount sync.Map
 	// atWork has the namespaces of which a policy is being counted. One at a time leaves the other workers to others: a
@@ -55,11 +60,10 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	if err := setUpPages(ctx, mgr, options, clock.RealClock{}); err != nil {
 		return err
 	}
-	return setUp(mgr, options)
+	return newReconciler(reconcile.NewBase(mgr)).setUp(mgr, options)
 }
 
-func setUp(mgr ctrl.Manager, options controller.Options) error {
-	r := newReconciler(reconcile.NewBase(mgr))
+func (r *Reconciler) setUp(mgr ctrl.Manager, options controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.TriagePolicy{}, builder.WithPredicates(specChanged)).
 		Watches(&v1alpha1.TriagePolicy{}, r.recount(), builder.WithPredicates(decidesOtherwise)).
@@ -71,7 +75,7 @@ func setUp(mgr ctrl.Manager, options controller.Options) error {
 }
 
 func newReconciler(base reconcile.Base) *Reconciler {
-	return &Reconciler{Base: base, policies: policies.NewBook(base.Client), numbers: theNumbers}
+	return &Reconciler{Base: base, policies: policies.NewBook(base.Client), numbers: theNumbers, longestCount: longestCount}
 }
 
 // specChanged passes over our own status writes.
@@ -118,7 +122,7 @@ func (r *Reconciler) untilRecount(namespace string) time.Duration {
 // untilTurn is how soon a policy is looked at again that another of its organization keeps waiting.
 func (r *Reconciler) untilTurn(ctx context.Context, req ctrl.Request) time.Duration {
 	policy := &v1alpha1.TriagePolicy{}
-	err := r.Client.Get(ctx, req.NamespacedName, policy)
+	err := r.Client.Get(ctx, req.NamespacedName, policy, client.UnsafeDisableDeepCopy)
 	if err == nil && policy.Status.ObservedGeneration == policy.Generation {
 		return recountTurn
 	}
@@ -133,6 +137,8 @@ type scope struct {
 	wrong    error
 	// counted is what the generation that is to be judged matches, earlier what the one before does.
 	counted, earlier tally
+	// partial: not all was counted, since that took too long.
+	partial bool
 	// whyNot is the reason for which the declared spec does not decide, because the message for people.
 	whyNot, because string
 }

@@ -22,6 +22,8 @@ type tally struct {
 	newest                                         time.Time
 	// full: as many others are in force as may be.
 	full bool
+	// costly: counting was given up, and the policy is not in force yet.
+	costly bool
 	// stopped: this generation matched too many findings when it was counted last.
 	stopped bool
 }
@@ -87,6 +89,13 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 		if finding.Spec.Closed != nil {
 			continue
 		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if r.Clock.Since(began) > r.longestCount {
+			s.givesUp()
+			break
+		}
 		facts, err := r.policies.Facts(ctx, finding)
 		if err != nil {
 			return err
@@ -100,8 +109,16 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 	return nil
 }
 
+// givesUp ends a count that takes too long. What decides goes on deciding, and what does not must not begin to: it would
+// cost as much each time that findings change.
+func (s *scope) givesUp() {
+	s.partial = true
+	in := s.Object.Status.InForce
+	s.counted.costly = in == nil || in.Generation != s.Object.Generation
+}
+
 // full reports whether no more policies may be in force. The cache may be behind, and too many come into force: then
-// those go out again that decide last.
+// the lowest-ranked are taken out again.
 func full(s *scope, others []rules.Policy) bool {
 	in := s.Object.Status.InForce
 	if in == nil {

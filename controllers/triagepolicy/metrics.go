@@ -26,7 +26,7 @@ var theNumbers = newNumbers(metrics.Registry)
 var reasons = []string{
 	v1alpha1.ReasonInForce, v1alpha1.ReasonEarlierGeneration, v1alpha1.ReasonNeverMatched, v1alpha1.ReasonShadowed,
 	v1alpha1.ReasonPreview, v1alpha1.ReasonNotYetValid, v1alpha1.ReasonPolicyExpired, v1alpha1.ReasonTooMany,
-	v1alpha1.ReasonTooManyPolicies, v1alpha1.ReasonNotCompiled,
+	v1alpha1.ReasonTooManyPolicies, v1alpha1.ReasonTooCostly, v1alpha1.ReasonNotCompiled,
 }
 
 func newNumbers(registry prometheus.Registerer) *numbers {

@@ -16,6 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/finding"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/controllers/scan"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
@@ -149,7 +150,7 @@ func TestAPolicysPagesWaitUntilItIsQuiet(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	setup := func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 		harness.Must(t, setUpPages(ctx, mgr, options, clock))
-		return setUp(mgr, options)
+		return newReconciler(reconcile.NewBase(mgr)).setUp(mgr, options)
 	}
 	controllertest.Start(t, env, finding.SetupWithManager, setup)
 	g, r := NewWithT(t), newRoom(t)

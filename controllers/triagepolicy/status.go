@@ -26,6 +26,9 @@ func (r *Reconciler) putInForce(_ context.Context, s *scope) error {
 	} else if !r.earlierMay(s) {
 		s.Status.InForce = nil
 	}
+	if s.partial {
+		s.RequeueAfter(countingShare * r.longestCount)
+	}
 	for _, spec := range specs(s) {
 		s.RequeueAfter(min(rules.UntilNext(spec, s.Now), longestWait))
 		if program, err := r.policies.Compile(spec.Match); err == nil && program.UsesNow() {
@@ -58,6 +61,8 @@ func why(spec *v1alpha1.TriagePolicySpec, counted *tally, now time.Time) string 
 		return v1alpha1.ReasonTooManyPolicies
 	case counted.matched > counted.limit(spec):
 		return v1alpha1.ReasonTooMany
+	case counted.costly:
+		return v1alpha1.ReasonTooCostly
 	default:
 		return ""
 	}
@@ -70,21 +75,36 @@ func (r *Reconciler) earlierMay(s *scope) bool {
 	if in == nil || in.Generation == s.Object.Generation {
 		return false
 	}
-	if meant := why(&s.Object.Spec, &s.counted, s.Now); meant != "" && meant != v1alpha1.ReasonTooMany {
+	switch why(&s.Object.Spec, &s.counted, s.Now) {
+	case "", v1alpha1.ReasonTooMany, v1alpha1.ReasonTooCostly:
+	default:
 		return false // whether it compiles or not
 	}
 	if s.declared != nil && why(s.declared.Spec, &s.counted, s.Now) == "" {
 		return false
 	}
-	counted := &s.earlier
+	counted := s.earlier
 	if s.declared != nil && s.declared.Spec.Match == in.Spec.Match {
-		counted = &s.counted
+		counted = s.counted
 	}
-	return r.inForce(s) != nil && why(&in.Spec, counted, s.Now) == ""
+	counted.costly = false // it decides by now
+	return r.inForce(s) != nil && why(&in.Spec, &counted, s.Now) == ""
 }
 
 // report records the counts and judges.
 func (r *Reconciler) report(_ context.Context, s *scope) error {
+	if !s.partial {
+		s.recordCounts()
+	}
+	s.explain()
+	s.judgeCompiled()
+	s.judgeInForce()
+	s.judgeReady()
+	r.numbers.note(client.ObjectKeyFromObject(s.Object), s.Object)
+	return nil
+}
+
+func (s *scope) recordCounts() {
 	counted := &s.counted
 	if in := s.Status.InForce; in != nil && in.Generation != s.Object.Generation && s.declared != nil &&
 		in.Spec.Match != s.declared.Spec.Match {
@@ -106,12 +126,6 @@ func (r *Reconciler) report(_ context.Context, s *scope) error {
 	if newest := v1alpha1.NewTime(counted.newest); counted.matched > 0 && status.LastMatchedAt.Before(&newest) {
 		status.LastMatchedAt = &newest
 	}
-	s.explain()
-	s.judgeCompiled()
-	s.judgeInForce()
-	s.judgeReady()
-	r.numbers.note(client.ObjectKeyFromObject(s.Object), s.Object)
-	return nil
 }
 
 func (s *scope) condition(kind string, is bool, reason, message string) {
@@ -180,6 +194,9 @@ func (s *scope) explain() {
 		because = "The time in spec.validUntil has come: delete the policy, or set another end."
 	case v1alpha1.ReasonTooMany:
 		because = "More findings match the present spec than spec.maxFindings: narrow spec.match, or raise the limit."
+	case v1alpha1.ReasonTooCostly:
+		because = "To evaluate the present spec over all findings takes too long: " +
+			"have spec.match rule most of them out by a short comparison first."
 	case v1alpha1.ReasonTooManyPolicies:
 		because = "A hundred other policies are in force in the organization, which is all there may be: " +
 			"delete one that is not needed."
@@ -189,12 +206,21 @@ func (s *scope) explain() {
 
 func (s *scope) judgeReady() {
 	switch s.whyNot {
+	case "":
+		if s.partial {
+			s.Judge(conditions.Verdict{
+				Stalled: true, Reason: v1alpha1.ReasonTooCostly,
+				Message: "To count what the policy matches takes too long: the counts are earlier ones. It decides all the same.",
+			})
+			return
+		}
+		s.Judge(conditions.Ready("The status is that of the spec."))
 	case v1alpha1.ReasonNotCompiled:
 		s.Judge(conditions.Verdict{
 			Stalled: true, Reason: v1alpha1.ReasonNotCompiled,
 			Message: fmt.Sprintf("The expression spec.match does not compile: %q.", s.quotable()),
 		})
-	case v1alpha1.ReasonTooMany, v1alpha1.ReasonTooManyPolicies:
+	case v1alpha1.ReasonTooMany, v1alpha1.ReasonTooManyPolicies, v1alpha1.ReasonTooCostly:
 		s.Judge(conditions.Verdict{Stalled: true, Reason: s.whyNot, Message: s.because})
 	default:
 		s.Judge(conditions.Ready("The status is that of the spec."))

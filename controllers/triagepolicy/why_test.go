@@ -28,6 +28,7 @@ func TestWhyASpecMayNotDecide(t *testing.T) {
 		{"stopped, and nine tenths of that", apply, tally{matched: 9, stopped: true}, ""},
 		{"no room among the others", apply, tally{matched: 10, full: true}, v1alpha1.ReasonTooManyPolicies},
 		{"no room, and too many", apply, tally{matched: 11, full: true}, v1alpha1.ReasonTooManyPolicies},
+		{"too costly", apply, tally{matched: 10, costly: true}, v1alpha1.ReasonTooCostly},
 		{"a preview", with(func(s *v1alpha1.TriagePolicySpec) { s.Mode = "" }), tally{matched: 11}, v1alpha1.ReasonPreview},
 		{"later", with(func(s *v1alpha1.TriagePolicySpec) { s.ValidFrom = &future }), tally{}, v1alpha1.ReasonNotYetValid},
 		{"until now", with(func(s *v1alpha1.TriagePolicySpec) { s.ValidUntil = &past }), tally{full: true}, v1alpha1.ReasonPolicyExpired},
