@@ -56,6 +56,8 @@ func (e *CompileError) Error() string {
 type Program struct {
 	program cel.Program
 	usesNow bool
+	// patterned: it holds compiled regular expressions.
+	patterned bool
 }
 
 // environment is what all expressions are compiled in.
@@ -119,7 +121,22 @@ func Compile(match string) (*Program, error) {
 	if err != nil {
 		return nil, &CompileError{Message: err.Error()}
 	}
-	return &Program{program: program, usesNow: usesNow}, nil
+	return &Program{program: program, usesNow: usesNow, patterned: len(known) > 0}, nil
+}
+
+// Footprint is about how many bytes of memory an expression takes with its program, which is nil where it is wrong: some
+// hundred for each character, and some sixty for each part of its patterns, of which there are at most maxPattern.
+func Footprint(match string, program *Program) int {
+	const perText, perCharacter, perProgram, perPart = 512, 100, 4 << 10, 64
+	bytes := perText + len(match)
+	if program == nil {
+		return bytes
+	}
+	bytes += perProgram + perCharacter*len(match)
+	if program.patterned {
+		bytes += perPart * maxPattern
+	}
+	return bytes
 }
 
 // UsesNow reports whether the expression depends on the time.

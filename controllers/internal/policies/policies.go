@@ -4,7 +4,6 @@ package policies
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,49 +14,14 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
 
-// What is kept of compiled expressions. Beyond it all are compiled anew as they are needed. A program takes up to a
-// hundred bytes for each character of its expression, and some thousands beside.
-const (
-	maxPrograms   = 4096
-	maxCharacters = 4 << 20
-)
-
 // Book reads policies and facts from the manager's cache. It is safe for concurrent use.
-type Book struct {
-	cache client.Reader
-
-	mu         sync.Mutex
-	programs   map[string]compiled
-	characters int
-}
-
-type compiled struct {
-	program *triagepolicy.Program
-	err     error
-}
+type Book struct{ cache client.Reader }
 
 // NewBook returns a book that reads from that cache.
-func NewBook(cache client.Reader) *Book { return &Book{cache: cache, programs: map[string]compiled{}} }
+func NewBook(cache client.Reader) *Book { return &Book{cache: cache} }
 
 // Compile compiles the expression, once.
-func (b *Book) Compile(match string) (*triagepolicy.Program, error) {
-	b.mu.Lock()
-	known, found := b.programs[match]
-	b.mu.Unlock()
-	if found {
-		return known.program, known.err
-	}
-	program, err := triagepolicy.Compile(match)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.programs) >= maxPrograms || b.characters+len(match) > maxCharacters {
-		clear(b.programs)
-		b.characters = 0
-	}
-	b.programs[match] = compiled{program, err}
-	b.characters += len(match)
-	return program, err
-}
+func (b *Book) Compile(match string) (*triagepolicy.Program, error) { return programs.compile(match) }
 
 // InForce are the namespace's policies that decide, in the order in which they do.
 func (b *Book) InForce(ctx context.Context, namespace string) ([]triagepolicy.Policy, error) {
