@@ -70,6 +70,12 @@ func operations(t *testing.T) []operation {
 // isList reports whether the operation answers with a page.
 func (op operation) isList() bool { return slices.Contains(op.inQuery, "cursor") }
 
+// isOfMany reports whether the operation answers about all that it finds, be that nothing, and has no resource that may
+// not exist.
+func (op operation) isOfMany() bool {
+	return op.isList() || op.method == http.MethodGet && len(op.inPath) == 0
+}
+
 // kindOf says of what a parameter holds the id: by its name, or for a plain id by what it
 // follows in the path. It is "" for what holds no id.
 func (op operation) kindOf(parameter string) string {

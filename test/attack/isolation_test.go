@@ -96,7 +96,7 @@ func TestIsolation_ForeignIDsAreAnsweredLikeAbsentOnes(t *testing.T) {
 				for i, s := range withHead(foreign) {
 					a := fire(t, attacker, victim, s, http.StatusNotFound, http.StatusOK)
 					b := target.facade.send(t, attacker.token, withHead(missing)[i])
-					hides := a.same(b) && (op.isList() || a.status == http.StatusNotFound)
+					hides := a.same(b) && (op.isOfMany() || a.status == http.StatusNotFound)
 					attempt(t, isolation, hides, "%s: foreign %s\n%sabsent %s\n%s", s, a, a.headers(), b, b.headers())
 				}
 			}
@@ -145,7 +145,7 @@ func TestIsolation_ForeignIDsInQueriesAndBodies(t *testing.T) {
 				a := fire(t, attacker, victim, withQuery(own, name, victim.ids[kind]), http.StatusOK, http.StatusNotFound)
 				b := target.facade.send(t, attacker.token, withQuery(own, name, absent[kind]))
 				attempt(t, isolation, a.same(b), "%s: %s: foreign %s, absent %s", own, name, a, b)
-				if op.isList() {
+				if op.isOfMany() {
 					attempt(t, isolation, a.page(t).Total == 0, "%s: %s: %s", own, name, a)
 				} else {
 					attempt(t, isolation, a.status == http.StatusNotFound, "%s: %s: %s", own, name, a)
@@ -342,7 +342,7 @@ func TestIsolation_ForeignTagsTellNothing(t *testing.T) {
 			if tag := target.facade.send(t, victim.token, s).header.Get("Etag"); tag != "" {
 				tags = append(tags, tag)
 			}
-			if op.isList() {
+			if op.isOfMany() {
 				continue
 			}
 			for _, tag := range tags {

@@ -27,7 +27,7 @@ func TestIsolation_TimesTellNothing(t *testing.T) {
 	all := tenants(t)
 	attacker, victim := all[0], all[1]
 	for _, op := range operations(t) {
-		if op.isList() {
+		if op.isOfMany() {
 			continue
 		}
 		foreign, absent := op.shotAt(t, victim.ids, victim.sent), op.shotAt(t, victim.absent(), victim.sent)
