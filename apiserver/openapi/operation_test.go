@@ -89,6 +89,7 @@ func TestAStrictOperationRefusesParametersThatItDoesNotHave(t *testing.T) {
 	upload := all["uploadScan"]
 	for query, want := range map[string]string{
 		"dryrun=true":              `there is no parameter "dryrun": the parameters are analysis, `,
+		"tool=gosec&=true":         `there is no parameter ""`,
 		"tool=gosec&dry_run%=true": `there is no parameter "dry_run%"`,
 		"tool=gosec&Force=true":    `there is no parameter "Force"`,
 		"dry_run=true&tool=gosec":  "", "": "", "&&": "",

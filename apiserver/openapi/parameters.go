@@ -89,7 +89,7 @@ func (o *Operation) ParseQuery(raw string) (Parameters, error) {
 		name, err := url.QueryUnescape(given)
 		schema, described := o.query[name]
 		if err != nil || !described {
-			if o.strictQuery && given != "" {
+			if o.strictQuery && pair != "" {
 				return Parameters{}, o.unknownParameter(given)
 			}
 			continue
