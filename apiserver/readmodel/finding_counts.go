@@ -182,8 +182,9 @@ func (f FindingFilter) tests(x *index.Index[*Item]) []func(*Item) bool {
 	return all
 }
 
-// counting is what is known so far. Findings that are alike are counted once each way in which many are alike, and by
-// their values at the end: a text a finding and field is what counting costs.
+// counting holds the counts so far. Most fields are not counted finding by finding: findings that have the same values of
+// several fields share one sample, and its number is added to the counts at the end. Looking up a text for each finding and
+// field is what would cost most.
 type counting struct {
 	fields []countField
 	counts []map[string]int

@@ -32,8 +32,8 @@ func First(policies []Policy, facts *Facts, now time.Time) *Policy {
 	return decides
 }
 
-// first returns also whether there is something left to spend on another policy.
-func first(policies []Policy, facts *Facts, now time.Time) (decides *Policy, left bool) {
+// first reports also whether another policy may be evaluated after them.
+func first(policies []Policy, facts *Facts, now time.Time) (decides *Policy, budgetLeft bool) {
 	var spent uint64
 	for i := range policies {
 		if spent >= MaxCostTogether {
