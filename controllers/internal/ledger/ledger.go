@@ -8,9 +8,11 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -276,5 +278,7 @@ func endpointsOf(ctx context.Context, c client.Reader, namespace string) ([]v1al
 	if err := c.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the webhook endpoints: %w", err)
 	}
+	// In one order: else each try after a failure is another, and a test of what is made by then one of chance.
+	slices.SortFunc(list.Items, func(a, b v1alpha1.WebhookEndpoint) int { return cmp.Compare(a.Name, b.Name) })
 	return list.Items, nil
 }
