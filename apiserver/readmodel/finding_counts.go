@@ -182,9 +182,9 @@ func (f FindingFilter) tests(x *index.Index[*Item]) []func(*Item) bool {
 	return all
 }
 
-// counting holds the counts so far. Most fields are not counted finding by finding: findings that have the same values of
-// several fields share one sample, and its number is added to the counts at the end. Looking up a text for each finding and
-// field is what would cost most.
+// counting holds the counts so far. Most fields are not counted finding by finding: findings that have the same
+// values of several fields share one sample, and its number is added to the counts at the end. Looking up a text for
+// each finding and field is what would cost most.
 type counting struct {
 	fields []countField
 	counts []map[string]int

@@ -155,8 +155,8 @@ func (f *filter) addFlags(to *pflag.FlagSet) {
 	to.AddFlagSet(flags)
 }
 
-// refuseBlank refuses flags that are given without a value, as a script does whose variable is not set: a decision would
-// be about more findings than are meant.
+// refuseBlank refuses flags that are given without a value, as a script does whose variable is not set: a decision
+// would be about more findings than are meant.
 func (f *filter) refuseBlank() error {
 	var errs []error
 	f.flags.VisitAll(func(flag *pflag.Flag) {

@@ -64,9 +64,12 @@ func setUp(ctx context.Context, mgr ctrl.Manager, options controller.Options, cl
 			builder.WithPredicates(watch.CreatedOrDeleted)).
 		Watches(&v1alpha1.Project{}, r.enqueueFindings(waitsForProject, refersToProject),
 			builder.WithPredicates(createdDeletedOrMoved)).
-		Watches(&v1alpha1.Project{}, r.rejudge(ctx, policies.EachObject, ofProject), builder.WithPredicates(policies.ProjectFactsDiffer)).
-		Watches(&v1alpha1.Repository{}, r.rejudge(ctx, policies.EachObject, ofRepository), builder.WithPredicates(policies.RepositoryFactsDiffer)).
-		Watches(&v1alpha1.TriagePolicy{}, r.rejudge(ctx, policies.WholeNamespace, ofNamespace), builder.WithPredicates(policies.DecidesOtherwise)).
+		Watches(&v1alpha1.Project{}, r.rejudge(ctx, policies.EachObject, ofProject),
+			builder.WithPredicates(policies.ProjectFactsDiffer)).
+		Watches(&v1alpha1.Repository{}, r.rejudge(ctx, policies.EachObject, ofRepository),
+			builder.WithPredicates(policies.RepositoryFactsDiffer)).
+		Watches(&v1alpha1.TriagePolicy{}, r.rejudge(ctx, policies.WholeNamespace, ofNamespace),
+			builder.WithPredicates(policies.DecidesOtherwise)).
 		Watches(&v1alpha1.ReviewIssue{}, r.rejudgeIssue(), builder.WithPredicates(issueDecidesOtherwise)).
 		Watches(&v1alpha1.Finding{}, r.rejudgeAlike(), builder.WithPredicates(anotherResult)).
 		WatchesRawSource(hourly.Source(r.rejudge(ctx, policies.WholeNamespace, ofNamespace))).

@@ -75,7 +75,9 @@ func (r *Reconciler) setUp(mgr ctrl.Manager, options controller.Options) error {
 }
 
 func newReconciler(base reconcile.Base) *Reconciler {
-	return &Reconciler{Base: base, policies: policies.NewBook(base.Client), numbers: theNumbers, longestCount: longestCount}
+	return &Reconciler{
+		Base: base, policies: policies.NewBook(base.Client), numbers: theNumbers, longestCount: longestCount,
+	}
 }
 
 // specChanged passes over our own status writes.

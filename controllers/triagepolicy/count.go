@@ -109,8 +109,8 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// givesUp ends a count that takes too long. What decides goes on deciding, and what does not must not begin to: it would
-// cost as much each time that findings change.
+// givesUp ends a count that takes too long. What decides goes on deciding, and what does not must not begin to: it
+// would cost as much each time that findings change.
 func (s *scope) givesUp() {
 	s.partial = true
 	in := s.Object.Status.InForce

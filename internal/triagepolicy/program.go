@@ -124,8 +124,9 @@ func Compile(match string) (*Program, error) {
 	return &Program{program: program, usesNow: usesNow, patterned: len(known) > 0}, nil
 }
 
-// Footprint is about how many bytes of memory an expression takes with its program, which is nil where it is wrong: some
-// hundred for each character, and some sixty for each part of its patterns, of which there are at most maxPattern.
+// Footprint is about how many bytes of memory an expression takes with its program, which is nil where it is wrong:
+// some hundred for each character, and some sixty for each part of its patterns, of which there are at most
+// maxPattern.
 func Footprint(match string, program *Program) int {
 	const perText, perCharacter, perProgram, perPart = 512, 100, 4 << 10, 64
 	bytes := perText + len(match)

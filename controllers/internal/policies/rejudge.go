@@ -25,9 +25,10 @@ func WholeNamespace(client.Object) string { return "" }
 func EachObject(object client.Object) string { return object.GetName() }
 
 // Rejudge calls the function with what has changed, or with a policy for which it is time, until the context ends. It
-// does so beside the watch: to evaluate a hundred policies over many findings takes long, and other organizations' events
-// go on meanwhile. An organization's subjects wait for each other.
-func Rejudge(ctx context.Context, of Subject, look func(context.Context, client.Object, watch.Queue)) handler.EventHandler {
+// does so beside the watch: to evaluate a hundred policies over many findings takes long, and other organizations'
+// events go on meanwhile. An organization's subjects wait for each other.
+func Rejudge(ctx context.Context, of Subject,
+	look func(context.Context, client.Object, watch.Queue)) handler.EventHandler {
 	changed := &backlog{waiting: map[string]*line{}}
 	begin := func(object client.Object, q watch.Queue) {
 		if changed.add(of(object), object) {
