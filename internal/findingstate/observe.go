@@ -61,9 +61,6 @@ func DecisionWaits(finding *v1alpha1.Finding) bool {
 	return finding.Status.TriageDigest != triageDigest(&finding.Spec)
 }
 
-// LastSeq is the number of the newest transition; 0 where there is none.
-func LastSeq(status *v1alpha1.FindingStatus) int64 { return history(status).LastSeq() }
-
 func history(status *v1alpha1.FindingStatus) transitions.History {
 	return transitions.History{Transitions: status.Transitions, EmittedSeq: status.EmittedSeq}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/transitions"
 )
 
 // imported is a finding of code as an import makes it.
@@ -220,7 +221,7 @@ func TestTheHistoryTellsOfStaleDecisions(t *testing.T) {
 		severity("high"),
 		func(f *v1alpha1.Finding) { severity("medium")(f); f.Spec.Scan.ScanID = "s-4" },
 	} {
-		seq := findingstate.LastSeq(&f.Status)
+		seq := transitions.History{Transitions: f.Status.Transitions, EmittedSeq: f.Status.EmittedSeq}.LastSeq()
 		change(f)
 		f.Generation++
 		reconcile(f, now)
