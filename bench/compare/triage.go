@@ -277,7 +277,7 @@ func verdictStatus(finding *v1alpha1.Finding, policy *v1alpha1.TriagePolicy, now
 	status := findingstate.Observe(finding, func(*v1alpha1.Finding) *v1alpha1.FindingVerdict {
 		return findingstate.NewVerdict(v1alpha1.ResourceName(policy.Name), &policy.Spec)
 	}, now)
-	status.EmittedSeq = findingstate.LastSeq(&status)
+	status.EmittedSeq = findingstate.History(&status).LastSeq()
 	return status
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/controllers/scan"
-	"github.com/appsec-dev/findings-operator/internal/transitions"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
@@ -54,8 +54,7 @@ func (r room) recorded(seq int64) []v1alpha1.Finding {
 		g.Expect(env.Client.List(r.t.Context(), list, client.InNamespace(r.namespace))).To(Succeed())
 		others := 0
 		for i := range list.Items {
-			status := &list.Items[i].Status
-			if (transitions.History{Transitions: status.Transitions, EmittedSeq: status.EmittedSeq}).LastSeq() != seq {
+			if findingstate.History(&list.Items[i].Status).LastSeq() != seq {
 				others++
 			}
 		}

@@ -44,7 +44,7 @@ func TestADecisionEndsAtItsSecond(t *testing.T) {
 		t.Errorf("before the end something changed:\n%s", d)
 	}
 	spec := f.Spec.DeepCopy()
-	seq := findingstate.LastSeq(&f.Status)
+	seq := findingstate.History(&f.Status).LastSeq()
 	reconcile(f, end)
 	if !findingstate.Ended(f) || findingstate.UserStatus(f) != v1alpha1.UserStatusOpen || f.Status.UserStatus != v1alpha1.UserStatusOpen ||
 		f.Status.State != v1alpha1.FindingStateOpen || findingstate.State(f) != v1alpha1.FindingStateOpen || f.Status.Basis != "" {
@@ -85,7 +85,7 @@ func TestWhatIsDecidedAfterTheEndIsInForce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := mutedUntil(end)
 			reconcile(f, end)
-			seq := findingstate.LastSeq(&f.Status)
+			seq := findingstate.History(&f.Status).LastSeq()
 			tc.change(&f.Spec.Triage)
 			f.Generation++
 			reconcile(f, end.Add(time.Minute))

@@ -35,7 +35,7 @@ func finding() *v1alpha1.Finding {
 // reconcile does with the status what the controller does.
 func reconcile(f *v1alpha1.Finding, now time.Time) {
 	f.Status = findingstate.Observe(f, nil, now)
-	f.Status.EmittedSeq = findingstate.LastSeq(&f.Status)
+	f.Status.EmittedSeq = findingstate.History(&f.Status).LastSeq()
 }
 
 func TestState(t *testing.T) {
@@ -130,7 +130,7 @@ func TestObserveRecordsTransitions(t *testing.T) {
 				c.before(f)
 			}
 			reconcile(f, now)
-			seq := findingstate.LastSeq(&f.Status)
+			seq := findingstate.History(&f.Status).LastSeq()
 
 			c.change(f)
 			f.Generation++
@@ -303,7 +303,7 @@ func TestHistoryIsGaplessUnderAnyChanges(t *testing.T) {
 				t.Fatalf("state is not the spec's:\n%s", diff)
 			}
 			stateChanged := before.State != f.Status.State || before.UserStatus != f.Status.UserStatus
-			if stateChanged && findingstate.LastSeq(&f.Status) == findingstate.LastSeq(before) {
+			if stateChanged && findingstate.History(&f.Status).LastSeq() == findingstate.History(before).LastSeq() {
 				t.Fatalf("state went from %s/%s to %s/%s and no transition was recorded",
 					before.State, before.UserStatus, f.Status.State, f.Status.UserStatus)
 			}

@@ -21,7 +21,7 @@ func Observe(finding *v1alpha1.Finding, judge Judge, now time.Time) v1alpha1.Fin
 	known := finding.Status.UpdatedAt != nil && finding.Status.ObservedGeneration == finding.Generation
 	if known && next.EndedAt.Equal(finding.Status.EndedAt) && SameVerdict(next.Verdict, finding.Status.Verdict) {
 		if next.Basis == "" && Decided(finding) {
-			next.Transitions = history(&next).Record(*next.UpdatedAt, observeDecision(finding, &next, now)...)
+			next.Transitions = History(&next).Record(*next.UpdatedAt, observeDecision(finding, &next, now)...)
 		}
 		return next
 	}
@@ -41,7 +41,7 @@ func Observe(finding *v1alpha1.Finding, judge Judge, now time.Time) v1alpha1.Fin
 	next.SuppressionDigest = suppressionDigest(&finding.Spec)
 	next.UpdatedAt = &updatedAt
 	happened := append(changes(finding, &next), observeDecision(finding, &next, now)...)
-	next.Transitions = history(&next).Record(updatedAt, happened...)
+	next.Transitions = History(&next).Record(updatedAt, happened...)
 	return next
 }
 
@@ -61,7 +61,8 @@ func DecisionWaits(finding *v1alpha1.Finding) bool {
 	return finding.Status.TriageDigest != triageDigest(&finding.Spec)
 }
 
-func history(status *v1alpha1.FindingStatus) transitions.History {
+// History is what the status has recorded of the finding.
+func History(status *v1alpha1.FindingStatus) transitions.History {
 	return transitions.History{Transitions: status.Transitions, EmittedSeq: status.EmittedSeq}
 }
 

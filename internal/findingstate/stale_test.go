@@ -10,7 +10,6 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
-	"github.com/appsec-dev/findings-operator/internal/transitions"
 )
 
 // imported is a finding of code as an import makes it.
@@ -221,7 +220,7 @@ func TestTheHistoryTellsOfStaleDecisions(t *testing.T) {
 		severity("high"),
 		func(f *v1alpha1.Finding) { severity("medium")(f); f.Spec.Scan.ScanID = "s-4" },
 	} {
-		seq := transitions.History{Transitions: f.Status.Transitions, EmittedSeq: f.Status.EmittedSeq}.LastSeq()
+		seq := findingstate.History(&f.Status).LastSeq()
 		change(f)
 		f.Generation++
 		reconcile(f, now)
@@ -261,7 +260,7 @@ func TestTheHistoryTellsOfSuppressions(t *testing.T) {
 		func(f *v1alpha1.Finding) { f.Spec.Closed = &v1alpha1.FindingClosure{ScanID: "s-3"} },
 		func(f *v1alpha1.Finding) { f.Spec.Closed, f.Spec.Suppression = nil, nil },
 	} {
-		seq := findingstate.LastSeq(&f.Status)
+		seq := findingstate.History(&f.Status).LastSeq()
 		change(f)
 		f.Generation++
 		reconcile(f, now)

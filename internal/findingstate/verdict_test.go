@@ -56,7 +56,7 @@ func TestAPersonOverAPolicyOverNothing(t *testing.T) {
 	f := imported()
 	for i, s := range steps {
 		at := now.Add(time.Duration(i) * time.Minute)
-		before, last := *f.Status.DeepCopy(), findingstate.LastSeq(&f.Status)
+		before, last := *f.Status.DeepCopy(), findingstate.History(&f.Status).LastSeq()
 		generation := f.Spec.DeepCopy()
 		s.change(f)
 		if !cmp.Equal(*generation, f.Spec) {

@@ -122,7 +122,7 @@ func settleFinding(f *v1alpha1.Finding) {
 			fmt.Sprint("triage ", triage.Comments != ""), map[string]any{"triage": triage}))
 	}
 	f.Status = findingstate.Observe(f, nil, at.Time)
-	f.Status.EmittedSeq = findingstate.LastSeq(&f.Status)
+	f.Status.EmittedSeq = findingstate.History(&f.Status).LastSeq()
 	f.Status.Conditions = ready(at, "The status is that of the spec.")
 	f.ManagedFields = append(f.ManagedFields, observed(at).entry("status",
 		fmt.Sprint("finding ", len(f.Status.Transitions), triaged, triage.Comments != ""), f.Status))

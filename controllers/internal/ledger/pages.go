@@ -22,8 +22,8 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/kube"
-	"github.com/appsec-dev/findings-operator/internal/transitions"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
@@ -214,9 +214,7 @@ func operationsToCome(finding *v1alpha1.Finding) []string {
 }
 
 func owedOf(finding *v1alpha1.Finding) []v1alpha1.Transition {
-	return transitions.History{
-		Transitions: finding.Status.Transitions, EmittedSeq: finding.Status.EmittedSeq,
-	}.Owed()
+	return findingstate.History(&finding.Status).Owed()
 }
 
 // Findings wakes the cause that has changed a finding, a while later: pages are to be full. At the start it wakes those
