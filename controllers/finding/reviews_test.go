@@ -94,9 +94,13 @@ func TestTheVerdictEndsWithTheDecisionAboutTheIssue(t *testing.T) {
 	f := inBase(ns, "f-1", "md5")
 	issue := inPullRequest("i-1", f)
 	env.Create(t, issue, f)
-	end := time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339)
-	mergePatch(t, issue, `{"spec":{"triage":{"userStatus":"muted","expiresAt":"`+end+`"}}}`)
+	ends := func(in time.Duration) {
+		end := time.Now().Add(in).UTC().Format(time.RFC3339)
+		mergePatch(t, issue, `{"spec":{"triage":{"userStatus":"muted","expiresAt":"`+end+`"}}}`)
+	}
+	ends(time.Hour)
 	shows(t, "the decision is in force", f, v1alpha1.FindingStateOpenMuted, "i-1")
+	ends(3 * time.Second)
 	shows(t, "the decision has ended", f, v1alpha1.FindingStateOpen, "")
 }
 
