@@ -31,16 +31,16 @@ func (b *Backend) CountFindings(ctx context.Context, request Request) (Response,
 }
 
 func findingCounts(counts *readmodel.FindingCounts) *openapi.FindingCounts {
-	out := &openapi.FindingCounts{Total: number(counts.Total), Fields: make([]openapi.FieldCounts, len(counts.Fields))}
+	out := &openapi.FindingCounts{Total: asInt32(counts.Total), Fields: make([]openapi.FieldCounts, len(counts.Fields))}
 	for i := range counts.Fields {
 		field := &counts.Fields[i]
 		values := make([]openapi.ValueCount, len(field.Values))
 		for j, v := range field.Values {
-			values[j] = openapi.ValueCount{Value: v.Value, Count: number(v.Count)}
+			values[j] = openapi.ValueCount{Value: v.Value, Count: asInt32(v.Count)}
 		}
-		out.Fields[i] = openapi.FieldCounts{Field: field.Name, Distinct: number(field.Distinct), Values: values}
+		out.Fields[i] = openapi.FieldCounts{Field: field.Name, Distinct: asInt32(field.Distinct), Values: values}
 	}
 	return out
 }
 
-func number(n int) int32 { return int32(n) } //nolint:gosec // of findings, of which an organization has millions at most
+func asInt32(n int) int32 { return int32(n) } //nolint:gosec // of findings, of which an organization has millions at most

@@ -66,8 +66,8 @@ func countFindings(x *index.Index[*Item], q CountQuery, now time.Time) FindingCo
 	asked := askedOf(x, q.Filter, fields)
 	look := func(item *Item) {
 		switch missed := missedBy(asked, item); missed {
-		case several:
-		case none:
+		case missesSeveral:
+		case missesNone:
 			c.add(item)
 		default:
 			c.addTo(missed, item)
@@ -86,9 +86,10 @@ func countFindings(x *index.Index[*Item], q CountQuery, now time.Time) FindingCo
 type fetching struct {
 	visit func(*Item)
 	// text says that texts are looked at.
-	text    bool
-	items   [64]*Item
-	count   int
+	text  bool
+	items [64]*Item
+	count int
+	// fetched is read by nobody: without it the compiler would leave out the reads.
 	fetched int
 }
 
@@ -124,27 +125,31 @@ func (f *fetching) flush() {
 	}
 }
 
-// asked is what a filter asks of one field, or, with none, of what is not counted by.
+// asked is what a filter asks of one field, or, with ofNone, of what is not counted by.
 type asked struct {
 	field int
 	meets func(*Item) bool
 }
 
+// ofNone is the field of what is asked of none that is counted by.
+const ofNone = -1
+
+// What a finding misses where that is not one field.
 const (
-	none    = -1
-	several = -2
+	missesNone    = -1
+	missesSeveral = -2
 )
 
 // missedBy returns the field whose condition alone keeps the finding out of the list. A count of a value is of what the
 // list shows with that value in place of the one that is asked for.
 func missedBy(conditions []asked, item *Item) int {
-	missed := none
+	missed := missesNone
 	for _, c := range conditions {
 		if c.meets(item) {
 			continue
 		}
-		if c.field == none || missed != none && missed != c.field {
-			return several
+		if c.field == ofNone || missed != missesNone && missed != c.field {
+			return missesSeveral
 		}
 		missed = c.field
 	}
@@ -160,7 +165,7 @@ func askedOf(x *index.Index[*Item], f FindingFilter, fields []countField) []aske
 		}
 	}
 	for _, meets := range f.tests(x) {
-		all = append(all, asked{none, meets})
+		all = append(all, asked{ofNone, meets})
 	}
 	return all
 }

@@ -249,7 +249,7 @@ func drawModel(t *rapid.T) (*Model, map[string]*Item) {
 	for name := range held {
 		item, ok := m.Finding(acme, name)
 		if !ok {
-			t.Fatalf("%s is not there", name)
+			t.Fatalf("%s does not exist", name)
 		}
 		items[name] = item
 	}

@@ -39,14 +39,7 @@ func newKeyListCommand(kubeconfig *connectionFlags, streams genericiooptions.IOS
 
 func listKeys(ctx context.Context, kubeconfig *connectionFlags, streams genericiooptions.IOStreams,
 	output *output) error {
-	if err := output.check(); err != nil {
-		return err
-	}
-	session, err := kubeconfig.open()
-	if err != nil {
-		return err
-	}
-	items, err := session.all(ctx, need{what: "list API keys", role: roleViewer, kind: "APIKey"})
+	session, items, err := output.read(ctx, kubeconfig, need{what: "list API keys", role: roleViewer, kind: "APIKey"})
 	if err != nil {
 		return err
 	}

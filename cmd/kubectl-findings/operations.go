@@ -44,14 +44,7 @@ func newOperationsCommand(kubeconfig *connectionFlags, streams genericiooptions.
 
 func listOperations(ctx context.Context, kubeconfig *connectionFlags, streams genericiooptions.IOStreams,
 	output *output) error {
-	if err := output.check(); err != nil {
-		return err
-	}
-	session, err := kubeconfig.open()
-	if err != nil {
-		return err
-	}
-	items, err := session.all(ctx, need{what: "list triage operations", role: roleViewer, kind: kindOperation})
+	session, items, err := output.read(ctx, kubeconfig, need{what: "list triage operations", role: roleViewer, kind: kindOperation})
 	if err != nil {
 		return err
 	}

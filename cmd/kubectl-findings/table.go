@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"time"
@@ -65,6 +66,20 @@ func (o *output) check() error {
 		return fmt.Errorf("--output is %q and must be %s", *o.flags.OutputFormat, alternatives(outputFormats))
 	}
 	return err
+}
+
+// read returns all objects of a kind in the organization, in whatever format they are to be printed.
+func (o *output) read(ctx context.Context, kubeconfig *connectionFlags, n need) (*session,
+	[]unstructured.Unstructured, error) {
+	if err := o.check(); err != nil {
+		return nil, nil, err
+	}
+	session, err := kubeconfig.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	items, err := session.all(ctx, n)
+	return session, items, err
 }
 
 // objects prints them as one List, as kubectl does.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
-	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
@@ -28,13 +27,8 @@ func ofRepository(repository client.Object) []client.ListOption {
 
 // rejudge enqueues the findings about which reviews or policies decide otherwise than their status says, and no others.
 func (r *Reconciler) rejudge(ctx context.Context, of policies.Subject, which concerned) handler.EventHandler {
-	return policies.Rejudge(ctx, of, func(ctx context.Context, object client.Object, q watch.Queue) {
-		requests, err := r.otherVerdicts(ctx, object.GetNamespace(), which(object))
-		if err != nil {
-			// The cache answers, or the manager is about to stop; there is nobody to return an error to.
-			ctrl.LoggerFrom(ctx).Error(err, "list the findings about which is decided otherwise")
-		}
-		watch.AddAfter(q, 0, requests)
+	return policies.Rejudge(ctx, of, func(ctx context.Context, object client.Object) ([]ctrl.Request, error) {
+		return r.otherVerdicts(ctx, object.GetNamespace(), which(object))
 	})
 }
 

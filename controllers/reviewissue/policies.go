@@ -24,14 +24,10 @@ var worthReconciling = watch.SpecOr(func(before, after *v1alpha1.ReviewIssue) bo
 
 // rejudge enqueues the issues of the namespace about which policies decide otherwise than their status says.
 func (r *Reconciler) rejudge(ctx context.Context) handler.EventHandler {
-	return policies.Rejudge(ctx, policies.WholeNamespace, func(ctx context.Context, object client.Object, q watch.Queue) {
-		requests, err := r.otherVerdicts(ctx, object.GetNamespace())
-		if err != nil {
-			// The cache answers, or the manager is about to stop; there is nobody to return an error to.
-			ctrl.LoggerFrom(ctx).Error(err, "list the issues that policies decide about otherwise")
-		}
-		watch.AddAfter(q, 0, requests)
-	})
+	return policies.Rejudge(ctx, policies.WholeNamespace,
+		func(ctx context.Context, object client.Object) ([]ctrl.Request, error) {
+			return r.otherVerdicts(ctx, object.GetNamespace())
+		})
 }
 
 func (r *Reconciler) otherVerdicts(ctx context.Context, namespace string) ([]ctrl.Request, error) {

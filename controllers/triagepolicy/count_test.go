@@ -21,7 +21,7 @@ func TestNoMoreThanMayBeAreInForce(t *testing.T) {
 		want         bool
 	}{
 		{"one more", "a", nil, others, true},
-		{"the last that there is room for", "z", nil, others[1:], false},
+		{"the last one that fits", "z", nil, others[1:], false},
 		{"one too many, which comes last", "z", &v1alpha1.PolicyInForce{}, others, true},
 		{"one too many, which comes first", "a", &v1alpha1.PolicyInForce{}, others, false},
 		{"one too many, of a higher priority", "z", &v1alpha1.PolicyInForce{Spec: v1alpha1.TriagePolicySpec{Priority: 1}}, others, false},

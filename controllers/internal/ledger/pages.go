@@ -160,10 +160,10 @@ func NewPolicyPager(ctx context.Context, mgr ctrl.Manager) (*Pager, error) {
 func newPager(ctx context.Context, mgr ctrl.Manager, kind string) (*Pager, error) {
 	live, err := kube.NewReader(mgr.GetConfig())
 	p := &Pager{kind: kind, client: mgr.GetClient(), live: live}
-	return p, errors.Join(err, index.Add(ctx, mgr, &v1alpha1.Finding{}, p.owing(), p.owesOf))
+	return p, errors.Join(err, index.Add(ctx, mgr, &v1alpha1.Finding{}, p.owing(), p.indexed))
 }
 
-// owing is the cache index of findings by owesOf, coming that of findings that a cause has changed and whose controller
+// owing is the cache index of findings by indexed, coming that of findings that a cause has changed and whose controller
 // has not looked at yet: what they will owe is not known.
 func (p *Pager) owing() string  { return "owes-of-" + p.kind }
 func (p *Pager) coming() string { return "coming-of-" + p.kind }
@@ -171,8 +171,8 @@ func (p *Pager) coming() string { return "coming-of-" + p.kind }
 // ofAny is a value of findings that owe of any cause at all. It is no object's name.
 const ofAny = "/"
 
-// owesOf are the causes that made what the finding owes, and ofAny where there are any.
-func (p *Pager) owesOf(finding *v1alpha1.Finding) []string {
+// indexed are the causes that made what the finding owes, and ofAny where there are any.
+func (p *Pager) indexed(finding *v1alpha1.Finding) []string {
 	names := p.owed(finding)
 	if len(names) > 0 {
 		names = append(names, ofAny)

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"golang.org/x/sync/semaphore"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -24,16 +25,24 @@ func WholeNamespace(client.Object) string { return "" }
 // EachObject is for objects that concern only what refers to them. A handler is of one kind.
 func EachObject(object client.Object) string { return object.GetName() }
 
-// Rejudge calls the function with what has changed, or with a policy for which it is time, until the context ends. It
-// does so beside the watch: to evaluate a hundred policies over many findings takes long, and other organizations'
-// events go on meanwhile. An organization's subjects wait for each other.
+// Rejudge enqueues what the function finds to be decided otherwise once an object has changed, or once it is time for a
+// policy, until the context ends. It does so beside the watch: to evaluate a hundred policies over many findings takes
+// long, and other organizations' events go on meanwhile. An organization's subjects wait for each other.
 func Rejudge(ctx context.Context, of Subject,
-	look func(context.Context, client.Object, watch.Queue)) handler.EventHandler {
+	find func(context.Context, client.Object) ([]ctrl.Request, error)) handler.EventHandler {
 	changed := &backlog{waiting: map[string]*line{}}
 	begin := func(object client.Object, q watch.Queue) {
-		if changed.add(of(object), object) {
-			go changed.work(ctx, object.GetNamespace(), func(object client.Object) { look(ctx, object, q) })
+		if !changed.add(of(object), object) {
+			return
 		}
+		go changed.work(ctx, object.GetNamespace(), func(object client.Object) {
+			requests, err := find(ctx, object)
+			if err != nil {
+				// The cache answers, or the manager is about to stop; there is nobody to return an error to.
+				ctrl.LoggerFrom(ctx).Error(err, "find what is decided otherwise", "namespace", object.GetNamespace())
+			}
+			watch.AddAfter(q, 0, requests)
+		})
 	}
 	changes := watch.Changes(func(_ context.Context, change watch.Change, q watch.Queue) {
 		begin(change.Object(), q)

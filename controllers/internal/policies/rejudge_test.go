@@ -6,11 +6,11 @@ import (
 	"slices"
 	"testing"
 
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
-	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
@@ -35,9 +35,10 @@ func TestRejudgingKeepsNoOtherWaiting(t *testing.T) {
 		{WholeNamespace, []string{"org-a/p", "org-a/p"}},
 	} {
 		began, goOn := make(chan string), make(chan struct{})
-		h := Rejudge(t.Context(), c.of, func(_ context.Context, object client.Object, _ watch.Queue) {
+		h := Rejudge(t.Context(), c.of, func(_ context.Context, object client.Object) ([]ctrl.Request, error) {
 			began <- object.GetNamespace() + "/" + object.GetName()
 			<-goOn
+			return nil, nil
 		})
 		changes(t, h, "org-a", "p")
 		got := []string{<-began}
@@ -66,12 +67,13 @@ func TestRejudgingKeepsNoOtherWaiting(t *testing.T) {
 func TestRejudgingIsBoundedAndEnds(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	began, goOn := make(chan bool, 100), make(chan struct{})
-	h := Rejudge(ctx, WholeNamespace, func(ctx context.Context, _ client.Object, _ watch.Queue) {
+	h := Rejudge(ctx, WholeNamespace, func(ctx context.Context, _ client.Object) ([]ctrl.Request, error) {
 		began <- true
 		select {
 		case <-goOn:
 		case <-ctx.Done():
 		}
+		return nil, nil
 	})
 	for i := range 20 {
 		changes(t, h, fmt.Sprintf("org-%d", i), "p")
