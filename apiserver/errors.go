@@ -20,7 +20,12 @@ func fail(c *gin.Context, err error) {
 	if github {
 		p = asGitHub(p)
 	}
-	stateOf(c).err = p
+	s := stateOf(c)
+	s.err = p
+	if s.console != nil {
+		failPage(c, s.console, p)
+		return
+	}
 	if p.Status == http.StatusUnauthorized {
 		c.Header("WWW-Authenticate", "Bearer")
 	}

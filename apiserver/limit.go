@@ -13,6 +13,9 @@ import (
 
 // limit counts the request for its key, or without a valid one for its client's address.
 func (r *router) limit(c *gin.Context) {
+	if fromInside(c.Request.Context()) {
+		return
+	}
 	decision := r.limiter.Take(c.Request.Context(), r.callerOf(c))
 	decision.SetHeaders(c.Writer.Header())
 	if !decision.Allowed {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/auth"
+	"github.com/appsec-dev/findings-operator/apiserver/console"
 	"github.com/appsec-dev/findings-operator/apiserver/etag"
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
@@ -40,6 +41,8 @@ type state struct {
 	authErr   error
 	request   handlers.Request
 	err       *problem.Problem
+	// console is what a person's request is answered by, nil for a program's.
+	console *console.Console
 }
 
 const stateKey = "findings.state"
@@ -51,6 +54,9 @@ func stateOf(c *gin.Context) *state { return c.MustGet(stateKey).(*state) }
 func (r *router) observe(c *gin.Context) {
 	start := time.Now()
 	s := &state{requestID: requestID(c.GetHeader(requestIDHeader))}
+	if r.ofConsole(c.Request) {
+		s.console = r.console
+	}
 	c.Set(stateKey, s)
 	ctx, span := r.tracer.Request(c.Request, methodLabel(c.Request.Method), r.routeOf(c), s.requestID)
 	if ctx != c.Request.Context() {
@@ -159,8 +165,11 @@ func (r *router) identify(c *gin.Context) {
 	if values := c.Request.Header.Values("Authorization"); len(values) == 1 {
 		header = values[0]
 	}
-	if likeGitHub(c.Request.URL.Path) {
+	switch {
+	case likeGitHub(c.Request.URL.Path):
 		header = withBearer(header)
+	case s.console != nil:
+		header = "Bearer " + s.console.APIKey(c.Request)
 	}
 	s.identity, s.authErr = r.auth.Authenticate(header, time.Now())
 }
@@ -189,10 +198,10 @@ func (r *router) refuse(c *gin.Context) {
 	}
 }
 
-// allow lets only keys pass whose scopes cover the operation.
+// allow lets only keys pass whose scopes cover the operation. Without a scope any key may.
 func (r *router) allow(scope v1alpha1.Scope) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		if identity := stateOf(c).identity; !identity.Allows(scope) {
+		if identity := stateOf(c).identity; scope != "" && !identity.Allows(scope) {
 			r.metrics.refused(auth.ReasonScope)
 			r.auth.MarkForbidden(identity, scope)
 			fail(c, problem.Forbidden(string(scope)))
@@ -206,6 +215,7 @@ func validate(described *openapi.Operation, segments map[string]string) gin.Hand
 		s := stateOf(c)
 		s.request.Organization = s.identity.Organization
 		s.request.KeyName = s.identity.KeyName
+		s.request.Key = s.identity
 		if likeGitHub(described.Path) {
 			s.request.Origin = origin(c.Request)
 		}

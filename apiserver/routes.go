@@ -13,6 +13,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/appsec-dev/findings-operator/apiserver/auth"
+	"github.com/appsec-dev/findings-operator/apiserver/console"
+	"github.com/appsec-dev/findings-operator/apiserver/console/session"
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
@@ -32,6 +34,9 @@ type router struct {
 	limiter *ratelimit.Limiter
 	tracer  *tracing.Tracer
 	pages   *readyPages
+	// sessions are the console's; nil where there is no console. The console itself is made with the routes.
+	sessions *session.Sealer
+	console  *console.Console
 	metrics *metrics
 	log     *slog.Logger
 	// dataStaleness is how long a kind may be silent before answers that depend on it are refused.
@@ -72,8 +77,18 @@ func (r *router) handler(operations map[string]handlers.Handle) (http.Handler, e
 	}
 
 	engine := newEngine()
-	engine.Use(r.observe, recovery, r.await, r.identify, r.limit)
 	r.templates = map[string]string{}
+	engine.Use(r.observe, recovery)
+	if r.sessions != nil {
+		if r.console, err = console.New(inside(engine), *r.sessions); err != nil {
+			return nil, err
+		}
+		r.addConsoleAssets(engine)
+	}
+	engine.Use(r.await, r.identify, r.limit)
+	if r.console != nil {
+		r.addConsolePages(engine)
+	}
 	if err := r.addPublic(engine, contract); err != nil {
 		return nil, err
 	}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/auth"
 	"github.com/appsec-dev/findings-operator/apiserver/cluster"
+	"github.com/appsec-dev/findings-operator/apiserver/console/session"
 	"github.com/appsec-dev/findings-operator/apiserver/cursor"
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/ratelimit"
@@ -85,6 +86,8 @@ type Options struct {
 	TraceEndpoint string
 	// TraceSampleRatio is the share of requests without a traceparent that is traced.
 	TraceSampleRatio float64
+	// Console serves the web pages too.
+	Console bool
 	// Uploads bound the uploads that are under way; the zero value is uploads.DefaultLimits.
 	Uploads uploads.Limits
 	// Log receives the access log and all other messages.
@@ -156,6 +159,9 @@ func New(options Options) (*Server, error) {
 		auth: s.auth, model: s.model, limiter: s.limiter, tracer: s.tracer,
 		pages: newReadyPages(readyBytes), metrics: newMetrics(registry), log: options.Log,
 		trustedProxies: options.TrustedProxies, dataStaleness: cmp.Or(options.DataStaleness, DefaultDataStaleness),
+	}
+	if options.Console {
+		r.sessions = &session.Sealer{Keys: s.cursors.Derive}
 	}
 	handler, err := r.handler(handlers.Operations(backend))
 	if err != nil {

@@ -27,14 +27,21 @@ type Identity struct {
 	Scopes []v1alpha1.Scope
 	// RequestsPerMinute is how many requests the key may send in a window of 60 seconds.
 	RequestsPerMinute int32
+	// ExpiresAt is when the token that was sent ends.
+	ExpiresAt time.Time
+}
+
+// Allowed returns the scopes that the key has.
+func (i Identity) Allowed() []v1alpha1.Scope {
+	if len(i.Scopes) == 0 {
+		return v1alpha1.DefaultScopes()
+	}
+	return i.Scopes
 }
 
 // Allows reports whether the key has the scope.
 func (i Identity) Allows(scope v1alpha1.Scope) bool {
-	if len(i.Scopes) == 0 {
-		return slices.Contains(v1alpha1.DefaultScopes(), scope)
-	}
-	return slices.Contains(i.Scopes, scope)
+	return slices.Contains(i.Allowed(), scope)
 }
 
 // admit decides about a token with a valid signature: is it a current token of its key, and may
@@ -66,6 +73,7 @@ func admit(claims tokens.Claims, key *v1alpha1.APIKey, organization *v1alpha1.Or
 		KeyUID:            key.UID,
 		Scopes:            key.Spec.Scopes,
 		RequestsPerMinute: requestsPerMinute(key.Spec.RateLimit, organization.Spec.RateLimit),
+		ExpiresAt:         end(claims, key),
 	}, nil
 }
 
@@ -83,6 +91,24 @@ func current(key *v1alpha1.APIKey, id string, now time.Time) bool {
 	}
 	previous := key.Status.Previous
 	return previous != nil && same(previous.KeyID, id) && now.Before(previous.ExpiresAt.Time)
+}
+
+// end returns when a token that is valid ends, unless the key is changed before.
+func end(claims tokens.Claims, key *v1alpha1.APIKey) time.Time {
+	first := claims.ExpiresAt
+	earlier := func(at time.Time) {
+		if at.Before(first) {
+			first = at
+		}
+	}
+	earlier(key.Status.ExpiresAt.Time)
+	if key.Spec.ExpiresAt != nil {
+		earlier(key.Spec.ExpiresAt.Time)
+	}
+	if previous := key.Status.Previous; previous != nil && same(previous.KeyID, claims.ID) {
+		earlier(previous.ExpiresAt.Time)
+	}
+	return first.UTC()
 }
 
 func same(a, b string) bool {

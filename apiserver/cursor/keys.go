@@ -3,6 +3,7 @@ package cursor
 import (
 	"bytes"
 	"context"
+	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
@@ -133,4 +134,18 @@ func readKey(path string) ([]byte, error) {
 	// HMAC would take any length; a fixed one keeps signing a page's cursor at one price.
 	sum := sha256.Sum256(key)
 	return sum[:], nil
+}
+
+// Derive returns keys of 32 bytes for another purpose, which tell nothing of the cursors' keys: one for each key that
+// verifies, the newest first.
+func (c *Codec) Derive(purpose string) [][]byte {
+	held := c.keys.verifying()
+	derived := make([][]byte, len(held))
+	for i, key := range held {
+		var err error
+		if derived[i], err = hkdf.Key(sha256.New, key, nil, purpose, sha256.Size); err != nil {
+			panic(err) // the length is allowed
+		}
+	}
+	return derived
 }

@@ -69,6 +69,8 @@ type Contract interface {
 	GetWebhookDelivery(ctx context.Context, request Request) (Response, error)
 	// VerifyWebhookDelivery answers POST /v2/webhook-deliveries/{id}/verify: Verify webhook delivery.
 	VerifyWebhookDelivery(ctx context.Context, request Request) (Response, error)
+	// WhoAmI answers GET /v2/whoami: Get what the API key may do.
+	WhoAmI(ctx context.Context, request Request) (Response, error)
 }
 
 // operationsOf names the methods by operationId.
@@ -105,6 +107,7 @@ func operationsOf(contract Contract) map[string]Handle {
 		"listWebhookDeliveries":       contract.ListWebhookDeliveries,
 		"getWebhookDelivery":          contract.GetWebhookDelivery,
 		"verifyWebhookDelivery":       contract.VerifyWebhookDelivery,
+		"whoAmI":                      contract.WhoAmI,
 	}
 }
 

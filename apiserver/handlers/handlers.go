@@ -7,6 +7,7 @@ import (
 	"context"
 	"io"
 
+	"github.com/appsec-dev/findings-operator/apiserver/auth"
 	"github.com/appsec-dev/findings-operator/apiserver/cluster"
 	"github.com/appsec-dev/findings-operator/apiserver/cursor"
 	"github.com/appsec-dev/findings-operator/apiserver/etag"
@@ -21,6 +22,8 @@ type Request struct {
 	Organization string
 	// KeyName is the name of the APIKey.
 	KeyName string
+	// Key is all that is known of it.
+	Key auth.Identity
 	// Origin is scheme and host under which the client reached the service, for operations whose answers hold
 	// addresses; empty where that is not known.
 	Origin string

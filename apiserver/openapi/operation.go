@@ -20,7 +20,7 @@ type Operation struct {
 	Method string
 	// Path is the template, for example "/v1/findings/{id}".
 	Path string
-	// Scope that a key needs, unless it lists none.
+	// Scope that a key needs; empty where any key will do.
 	Scope v1alpha1.Scope
 
 	path  map[string]scalar
@@ -68,7 +68,7 @@ func newOperation(method, path string, described *openapi3.Operation, shared ope
 	}
 	operation.strictQuery, _ = described.Extensions[strictQueryExtension].(bool)
 	var err error
-	if operation.Scope, err = scopeOf(described.Security); err != nil {
+	if operation.Scope, err = scopeOf(described); err != nil {
 		return nil, err
 	}
 	for _, ref := range slices.Concat(shared, described.Parameters) {
@@ -115,12 +115,23 @@ func newOperation(method, path string, described *openapi3.Operation, shared ope
 // securityScheme is the contract's name for API keys.
 const securityScheme = "bearerAuth"
 
+// anyKeyExtension marks an operation that needs a key, and no scope.
+const anyKeyExtension = "x-any-key"
+
 // scopeOf wants exactly one scope, so that no operation is open to every key by an oversight.
-func scopeOf(security *openapi3.SecurityRequirements) (v1alpha1.Scope, error) {
-	if security == nil || len(*security) != 1 || len((*security)[0][securityScheme]) != 1 {
-		return "", fmt.Errorf("security must name %s with one scope", securityScheme)
+func scopeOf(described *openapi3.Operation) (v1alpha1.Scope, error) {
+	if described.Security == nil || len(*described.Security) != 1 {
+		return "", fmt.Errorf("security must name %s alone", securityScheme)
 	}
-	return v1alpha1.Scope((*security)[0][securityScheme][0]), nil
+	scopes, named := (*described.Security)[0][securityScheme]
+	anyKey, _ := described.Extensions[anyKeyExtension].(bool)
+	switch {
+	case named && anyKey && len(scopes) == 0:
+		return "", nil
+	case len(scopes) != 1:
+		return "", fmt.Errorf("security must name %s with one scope, or %s be true", securityScheme, anyKeyExtension)
+	}
+	return v1alpha1.Scope(scopes[0]), nil
 }
 
 // The headers of a conditional request, as the contract writes them.

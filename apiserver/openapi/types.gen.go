@@ -3409,6 +3409,24 @@ type WebhookVerificationRequest struct {
 // sent, and the secret that signed is no longer valid.
 type WebhookVerificationStatus string
 
+// WhoAmI What an API key may do.
+type WhoAmI struct {
+	// ExpiresAt When the key ends.
+	ExpiresAt time.Time `json:"expires_at"`
+
+	// Key The key's name, which decisions made with it carry as `apikey/` and the name.
+	Key string `json:"key"`
+
+	// OrganizationId The organization that the key belongs to.
+	OrganizationId string `json:"organization_id"`
+
+	// RequestsPerMinute How many requests the key may send in a window of 60 seconds.
+	RequestsPerMinute int32 `json:"requests_per_minute"`
+
+	// Scopes What the key may do.
+	Scopes []string `json:"scopes"`
+}
+
 // CategoryFilter The sort of thing that was found: Code, a weakness in code or configuration; Package, a known
 // vulnerability of a package that is used; Secret, a credential where it should not be.
 type CategoryFilter = FindingCategory

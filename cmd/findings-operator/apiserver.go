@@ -39,6 +39,7 @@ type apiserverOptions struct {
 	trustedProxies    []string
 	otlpEndpoint      string
 	traceSampleRatio  float64
+	console           bool
 	uploads           uploads.Limits
 	uploadMiB         int64
 
@@ -103,6 +104,9 @@ func (o *apiserverOptions) addFlags(flags *pflag.FlagSet) {
 		"URL of an OpenTelemetry collector that accepts OTLP over HTTP, for example http://collector:4318; without it nothing is traced")
 	flags.Float64Var(&o.traceSampleRatio, "trace-sample-ratio", 0.1,
 		"share of requests that are traced, from 0 to 1; a request with a traceparent follows its flag")
+	flags.BoolVar(&o.console, "console", false,
+		"serve the console, the web pages that people triage in, at /console/; its sessions are sealed with the keys of\n"+
+			"--cursor-keys-dir, and end with the process where there are none")
 	flags.IntVar(&o.uploads.Total, "uploads", uploads.DefaultLimits.Total,
 		"how many uploads of scan results may be under way at a time")
 	flags.IntVar(&o.uploads.PerOrganization, "uploads-per-organization", uploads.DefaultLimits.PerOrganization,
@@ -184,6 +188,7 @@ func (o *apiserverOptions) run(ctx context.Context) error {
 		RedisURLFile:      o.redisURLFile,
 		TraceEndpoint:     o.otlpEndpoint,
 		TraceSampleRatio:  o.traceSampleRatio,
+		Console:           o.console,
 		Uploads: uploads.Limits{
 			Total: o.uploads.Total, PerOrganization: o.uploads.PerOrganization, Bytes: o.uploadMiB << 20,
 		},

@@ -34,7 +34,7 @@ func startOperator(ctx context.Context, o options, children *supervisor, p *plan
 		return nil, err
 	}
 	api, err := programs.Facade("apiserver", config,
-		"--bind-address="+address(o.port), "--cursor-keys-dir="+o.state("cursor-keys"))
+		"--bind-address="+address(o.port), "--cursor-keys-dir="+o.state("cursor-keys"), "--console")
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,93 @@
+package apiserver
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console"
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/apiserver/content"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+// insideKey marks a request that the console makes in this process. It is no part of what a client can send.
+type insideKey struct{}
+
+// fromInside reports whether the request was made for a page of the console. Such requests count against no limit: the
+// page did.
+func fromInside(ctx context.Context) bool { return ctx.Value(insideKey{}) != nil }
+
+// inside serves requests of the console.
+func inside(engine http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		engine.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), insideKey{}, true)))
+	})
+}
+
+// ofConsole reports whether a person asks for a page.
+func (r *router) ofConsole(request *http.Request) bool {
+	return r.console != nil && strings.HasPrefix(request.URL.Path, console.Path)
+}
+
+// addConsoleAssets serves what needs no key and counts against no limit.
+func (r *router) addConsoleAssets(engine *gin.Engine) {
+	for at, asset := range r.console.Assets() {
+		r.templates[at] = console.Path + "assets"
+		serve := func(c *gin.Context) { sendAnswer(c, asset) }
+		engine.GET(at, serve)
+		engine.HEAD(at, serve)
+	}
+}
+
+// addConsolePages serves the pages.
+func (r *router) addConsolePages(engine *gin.Engine) {
+	for _, route := range r.console.Routes() {
+		at := console.Path + route.Path
+		r.templates[at] = at
+		chain := []gin.HandlerFunc{r.refuse}
+		if route.Public {
+			chain = nil
+		}
+		chain = append(chain, r.servePage(route))
+		engine.Handle(route.Method, at, chain...)
+		if route.Method == http.MethodGet {
+			engine.HEAD(at, chain...)
+		}
+	}
+	home := strings.TrimSuffix(console.Path, "/")
+	r.templates[home] = home
+	engine.GET(home, func(c *gin.Context) { c.Redirect(http.StatusSeeOther, console.Path) })
+}
+
+func (r *router) servePage(route page.Route) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, console.MaxFormBytes)
+		sendAnswer(c, r.console.Serve(route, console.Request{
+			HTTP: c.Request, RequestID: stateOf(c).requestID, Path: c.Param,
+			Secure: strings.HasPrefix(origin(c.Request), "https:"),
+		}))
+	}
+}
+
+func sendAnswer(c *gin.Context, answer console.Answer) {
+	maps.Copy(c.Writer.Header(), answer.Header)
+	sendBody(c, answer.Status, content.Of(answer.Body))
+}
+
+// failPage ends a person's request with a page that says what is wrong.
+func failPage(c *gin.Context, shown *console.Console, p *problem.Problem) {
+	failure := &api.Failure{Status: p.Status, Said: client.Error{Detail: p.Detail}}
+	if seconds, err := strconv.Atoi(c.Writer.Header().Get("Retry-After")); err == nil {
+		failure.RetryAt = time.Now().Add(time.Duration(seconds) * time.Second)
+	}
+	sendAnswer(c, shown.Failed(c.Request, stateOf(c).requestID, failure))
+	c.Abort()
+}

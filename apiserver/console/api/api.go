@@ -1,0 +1,114 @@
+// Package api calls the operations of the REST API in the process that serves them, as the holder of an API key: through
+// the same routes, checks and answers as any other client.
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+// Client calls operations with one key. It is made for one request of a person.
+type Client struct {
+	handler http.Handler
+	// key is the API key.
+	key string
+	// requestID names the person's request in the log lines of the operations too.
+	requestID string
+}
+
+// New returns a client that calls the operations that handler serves.
+func New(handler http.Handler, key, requestID string) *Client {
+	return &Client{handler, key, requestID}
+}
+
+// Failure is an answer that is not the one asked for.
+type Failure struct {
+	Status int
+	// Said is the body of the answer.
+	Said client.Error
+	// RetryAt is when to try again; zero where that would change nothing.
+	RetryAt time.Time
+}
+
+func (f *Failure) Error() string { return fmt.Sprintf("%d: %s", f.Status, f.Said.Detail) }
+
+// Get reads a resource into the given value, and returns the tag of its state.
+func (c *Client) Get(ctx context.Context, path string, query url.Values, into any) (tag string, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, path, http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	request.URL.RawQuery = query.Encode()
+	return c.do(request, into)
+}
+
+// Send sends a body, on condition of the state with that tag unless it is empty, and reads the answer into the given value.
+func (c *Client) Send(ctx context.Context, method, path, tag string, body, into any) error {
+	content, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(content))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if tag != "" {
+		request.Header.Set("If-Match", tag)
+	}
+	_, err = c.do(request, into)
+	return err
+}
+
+func (c *Client) do(request *http.Request, into any) (tag string, err error) {
+	request.Header.Set("Authorization", "Bearer "+c.key)
+	request.Header.Set("X-Request-Id", c.requestID)
+	answer := &recorder{header: http.Header{}}
+	c.handler.ServeHTTP(answer, request)
+	if answer.status >= http.StatusBadRequest {
+		return "", failure(answer)
+	}
+	if err := json.Unmarshal(answer.body.Bytes(), into); err != nil {
+		return "", fmt.Errorf("read the answer of %s %s: %w", request.Method, request.URL.Path, err)
+	}
+	return answer.header.Get("ETag"), nil
+}
+
+func failure(answer *recorder) error {
+	f := &Failure{Status: answer.status}
+	if err := json.Unmarshal(answer.body.Bytes(), &f.Said); err != nil {
+		return fmt.Errorf("read an error of status %d: %w", answer.status, err)
+	}
+	if seconds, err := strconv.Atoi(answer.header.Get("Retry-After")); err == nil {
+		f.RetryAt = time.Now().Add(time.Duration(seconds) * time.Second)
+	}
+	return f
+}
+
+// recorder holds an answer. What an operation answers is bounded by the contract.
+type recorder struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (r *recorder) Header() http.Header { return r.header }
+
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+}
+
+func (r *recorder) Write(content []byte) (int, error) {
+	r.WriteHeader(http.StatusOK)
+	return r.body.Write(content)
+}

@@ -1,0 +1,92 @@
+package console
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"path"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/findings"
+	"github.com/appsec-dev/findings-operator/apiserver/console/login"
+	"github.com/appsec-dev/findings-operator/apiserver/console/operations"
+	"github.com/appsec-dev/findings-operator/apiserver/console/overview"
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
+)
+
+// folders are the console's, each with its pages, style sheets and modules. Their order is that of the version.
+var folders = []struct {
+	name   string
+	files  fs.FS
+	routes func() []page.Route
+}{
+	{"ui", ui.Files, nil},
+	{"login", nil, login.Routes},
+	{"overview", overview.Files, overview.Routes},
+	{"findings", findings.Files, findings.Routes},
+	{"operations", operations.Files, operations.Routes},
+}
+
+// Routes returns all pages.
+func (c *Console) Routes() (routes []page.Route) {
+	for _, folder := range folders {
+		if folder.routes != nil {
+			routes = append(routes, folder.routes()...)
+		}
+	}
+	return routes
+}
+
+// assets are the style sheets, modules and pictures of all folders.
+type assets struct {
+	// version changes with any of them. It is in their addresses, so that a browser may keep them; modules import each
+	// other by relative ones.
+	version string
+	files   map[string][]byte
+}
+
+func readAssets() (assets, error) {
+	a := assets{files: map[string][]byte{}}
+	sum := sha256.New()
+	for _, folder := range folders {
+		if folder.files == nil {
+			continue
+		}
+		err := fs.WalkDir(folder.files, ".", func(name string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			content, err := fs.ReadFile(folder.files, name)
+			_, _ = fmt.Fprintf(sum, "%s/%s %d\n%s", folder.name, name, len(content), content) // a hash takes all
+			a.files[path.Join(folder.name, name)] = content
+			return err
+		})
+		if err != nil {
+			return assets{}, fmt.Errorf("read the console's assets: %w", err)
+		}
+	}
+	a.version = hex.EncodeToString(sum.Sum(nil))[:16]
+	return a, nil
+}
+
+// address returns where an asset is.
+func (a assets) address(name string) string { return path.Join(Path, "assets", a.version, name) }
+
+// Assets returns what is served without a session, by path.
+func (c *Console) Assets() map[string]Answer {
+	answers := map[string]Answer{}
+	for name, content := range c.assets.files {
+		h := header(contentTypes[path.Ext(name)])
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+		answers[c.assets.address(name)] = Answer{Status: http.StatusOK, Header: h, Body: content}
+	}
+	return answers
+}
+
+var contentTypes = map[string]string{
+	".css": "text/css; charset=utf-8",
+	".js":  "text/javascript; charset=utf-8",
+	".svg": "image/svg+xml",
+}

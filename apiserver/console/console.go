@@ -1,0 +1,219 @@
+// Package console serves the web pages that people triage in. It is a client of the REST API in the same process: what a
+// page shows or does is an operation of openapi.yaml, called with the person's API key.
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/apiserver/console/session"
+	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+// Path is where the console is.
+const Path = session.Path
+
+// MaxFormBytes bounds the body of a form, which may name as many findings as a page can select.
+const MaxFormBytes = 1 << 20
+
+// tokenField and tokenHeader carry the token of forms: the browser's, and the modules'.
+const (
+	tokenField  = "token"
+	tokenHeader = "X-Console-Token"
+	// scriptHeader is sent by the modules.
+	scriptHeader = "X-Console-Fragment"
+)
+
+// Console serves pages. Assets are apart: they need no session.
+type Console struct {
+	api     http.Handler
+	session session.Sealer
+	assets  assets
+}
+
+// New returns a console whose pages call the operations that handler serves.
+func New(handler http.Handler, sealer session.Sealer) (*Console, error) {
+	assets, err := readAssets()
+	return &Console{handler, sealer, assets}, err
+}
+
+// APIKey returns the key of the request's session, "" without one.
+func (c *Console) APIKey(r *http.Request) string { return c.session.APIKey(r, time.Now()) }
+
+// Request is what a page is asked with.
+type Request struct {
+	HTTP *http.Request
+	// RequestID names it in logs.
+	RequestID string
+	// Path returns a segment of the path.
+	Path func(name string) string
+	// Secure says that the browser reached the service by TLS.
+	Secure bool
+}
+
+// Answer is a response that is ready to be sent.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// Serve answers a request of a page. The session's key is known to be valid, unless the page is public.
+func (c *Console) Serve(route page.Route, request Request) Answer {
+	r := request.HTTP
+	visit, err := c.visit(route, request)
+	if err != nil {
+		return c.Failed(r, request.RequestID, err)
+	}
+	response, err := route.Serve(r.Context(), visit)
+	if err != nil {
+		return c.Failed(r, request.RequestID, err)
+	}
+	answer, err := c.render(r.Context(), visit, response)
+	if err != nil {
+		return c.Failed(r, request.RequestID, err)
+	}
+	return answer
+}
+
+func (c *Console) visit(route page.Route, request Request) (*page.Visit, error) {
+	r := request.HTTP
+	if err := c.checkOrigin(route, r); err != nil {
+		return nil, err
+	}
+	v := &page.Visit{
+		API: api.New(c.api, c.APIKey(r), request.RequestID), Path: request.Path, URL: r.URL, Query: r.URL.Query(),
+		Form: r.PostForm, Scripted: scripted(r), Token: c.session.Token(r),
+	}
+	v.LogIn = func(ctx context.Context, apiKey string) (*http.Cookie, error) {
+		if err := whoAmI(ctx, api.New(c.api, apiKey, request.RequestID), &v.Who); err != nil {
+			return nil, err
+		}
+		return c.session.Cookie(apiKey, request.Secure, time.Now()), nil
+	}
+	if route.Public {
+		return v, nil
+	}
+	return v, whoAmI(r.Context(), v.API, &v.Who)
+}
+
+func whoAmI(ctx context.Context, api *api.Client, into *client.WhoAmI) error {
+	_, err := api.Get(ctx, "/v2/whoami", nil, into)
+	return err
+}
+
+// crossOrigin refuses what another site has a browser send.
+var crossOrigin = http.NewCrossOriginProtection()
+
+// checkOrigin refuses a change that no page of the console asked for, and reads its form.
+func (c *Console) checkOrigin(route page.Route, r *http.Request) error {
+	if r.Method != http.MethodPost {
+		return nil
+	}
+	if err := crossOrigin.Check(r); err != nil {
+		return refused("The request came from another site, so nothing was changed.")
+	}
+	if err := r.ParseForm(); err != nil {
+		return &api.Failure{Status: http.StatusBadRequest, Said: client.Error{Detail: "The form could not be read."}}
+	}
+	given := r.Header.Get(tokenHeader)
+	if given == "" {
+		given = r.PostForm.Get(tokenField)
+	}
+	if !route.Public && !c.session.Holds(r, given) {
+		return refused("The page is older than your session, so nothing was changed. Load it again.")
+	}
+	return nil
+}
+
+func refused(why string) error {
+	return &api.Failure{Status: http.StatusForbidden, Said: client.Error{Detail: why}}
+}
+
+func scripted(r *http.Request) bool { return r.Header.Get(scriptHeader) != "" }
+
+// Failed answers with a page that says what is wrong and what to do next. Without a session that is to log in.
+func (c *Console) Failed(r *http.Request, requestID string, err error) Answer {
+	var failure *api.Failure
+	if !errors.As(err, &failure) {
+		failure = &api.Failure{Status: http.StatusInternalServerError}
+	}
+	if failure.Status == http.StatusUnauthorized && !scripted(r) {
+		return redirect(Path + "login?next=" + url.QueryEscape(next(r)))
+	}
+	shown := ui.Problem{Status: failure.Status, Detail: failure.Said.Detail, RetryAt: failure.RetryAt, RequestID: requestID}
+	if scripted(r) {
+		return asJSON(failure.Status, shown.Said())
+	}
+	answer, err := html(r.Context(), failure.Status, ui.Bare(c.view(shown.Title()), ui.ProblemPage(shown)))
+	if err != nil {
+		return Answer{Status: http.StatusInternalServerError, Header: http.Header{}}
+	}
+	return answer
+}
+
+// next is where to go once logged in: the page that was asked for, unless that was to change something.
+func next(r *http.Request) string {
+	if r.Method != http.MethodGet {
+		return Path
+	}
+	return r.URL.RequestURI()
+}
+
+func (c *Console) render(ctx context.Context, v *page.Visit, response page.Response) (Answer, error) {
+	answer, err := c.renderBody(ctx, v, response)
+	if err != nil {
+		return Answer{}, err
+	}
+	if response.Cookie != nil {
+		answer.Header.Set("Set-Cookie", response.Cookie.String())
+	}
+	return answer, nil
+}
+
+func (c *Console) renderBody(ctx context.Context, v *page.Visit, response page.Response) (Answer, error) {
+	status := response.Status
+	if status == 0 {
+		status = http.StatusOK
+	}
+	switch {
+	case response.Location != "":
+		return redirect(response.Location), nil
+	case response.JSON != nil:
+		return asJSON(status, response.JSON), nil
+	case v.Scripted:
+		return html(ctx, status, response.Body)
+	case v.Who.Key == "":
+		return html(ctx, status, ui.Bare(c.view(response.Title), response.Body))
+	}
+	view := c.view(response.Title)
+	view.Who, view.At, view.Token = v.Who, v.URL.Path, v.Token
+	view.Styles, view.Modules = response.Styles, response.Modules
+	return html(ctx, status, ui.Frame(view, response.Body))
+}
+
+func (c *Console) view(title string) ui.View { return ui.View{Title: title, Asset: c.assets.address} }
+
+func redirect(location string) Answer {
+	// What is not below the console is another site's idea of where to go.
+	if !strings.HasPrefix(location, Path) {
+		location = Path
+	}
+	return Answer{Status: http.StatusSeeOther, Header: http.Header{"Location": {location}}}
+}
+
+func asJSON(status int, value any) Answer {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return Answer{Status: http.StatusInternalServerError, Header: http.Header{}}
+	}
+	return Answer{Status: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: body}
+}

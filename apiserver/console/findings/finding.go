@@ -1,0 +1,56 @@
+package findings
+
+import (
+	"context"
+	"net/url"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+// shown is what the page of a finding shows.
+type shown struct {
+	client.FindingFull
+	History   []client.Transition
+	Token     string
+	CanDecide bool
+	// Conflict says who was faster; empty for nobody.
+	Conflict string
+}
+
+// now is the decision that the page shows.
+func (s shown) now() decision {
+	return decision{UserStatus: string(s.UserStatus), Reason: (*string)(s.Reason), ExpiresAt: s.ExpiresAt, Comments: s.Comments}
+}
+
+// show is the page of a finding, or the panel beside the list.
+func show(ctx context.Context, v *page.Visit) (page.Response, error) {
+	return showWith(ctx, v, "")
+}
+
+func showWith(ctx context.Context, v *page.Visit, conflict string) (page.Response, error) {
+	s := shown{Token: v.Token, CanDecide: v.May("findings:triage"), Conflict: conflict}
+	at := address(v.Path("id"))
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		_, err := v.API.Get(ctx, at, nil, &s.FindingFull)
+		return err
+	})
+	group.Go(func() error {
+		var history client.FindingHistory
+		_, err := v.API.Get(ctx, at+"/history", nil, &history)
+		s.History = history.Transitions
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return page.Response{}, err
+	}
+	return page.Response{
+		Title: s.Details.Title, Body: findingPage(s), Styles: styles, Modules: []string{"findings/finding.js"},
+	}, nil
+}
+
+// address is where the REST API has a finding.
+func address(id string) string { return "/v2/findings/" + url.PathEscape(id) }

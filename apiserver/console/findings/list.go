@@ -1,0 +1,212 @@
+// Package findings holds the pages of findings: the list with its facets, a finding, and what is decided about it.
+package findings
+
+import (
+	"context"
+	"embed"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+// Files are the pages' style sheets and modules.
+//
+//go:embed *.css *.js
+var Files embed.FS
+
+const (
+	listPath = "/console/findings"
+	// pageRows is how many rows are asked for at a time.
+	pageRows = 100
+	// facetValues is how many values of a facet are shown until one asks for more.
+	facetValues = 6
+	// allFacetValues is how many are shown then.
+	allFacetValues = 200
+)
+
+var (
+	styles  = []string{"findings/findings.css"}
+	modules = []string{"findings/findings.js"}
+)
+
+// Routes returns the pages.
+func Routes() []page.Route {
+	return []page.Route{
+		{Method: http.MethodGet, Path: "findings", Serve: list},
+		{Method: http.MethodGet, Path: "findings/:id", Serve: show},
+		{Method: http.MethodPost, Path: "findings/:id", Serve: decide},
+	}
+}
+
+// row is what the list shows of a finding.
+type row struct {
+	ID      string `json:"id"`
+	Details struct {
+		Title    string `json:"title"`
+		Severity string `json:"severity"`
+		Location struct {
+			Path string `json:"file_path"`
+			Line int32  `json:"line_number"`
+		} `json:"location"`
+	} `json:"details"`
+	Repo struct {
+		ID   string `json:"id"`
+		Name string `json:"name"`
+	} `json:"repo"`
+	Project struct {
+		Name string `json:"name"`
+	} `json:"project"`
+	Facts struct {
+		Tool  string   `json:"tool"`
+		Rule  string   `json:"rule_id"`
+		Score *float32 `json:"score"`
+	} `json:"facts"`
+	Status string `json:"status"`
+	decision
+	DecidedBy string    `json:"decided_by"`
+	Stale     string    `json:"decision_stale"`
+	CreatedAt time.Time `json:"created_at"`
+	Verdict   struct {
+		UserStatus *string `json:"user_status"`
+		Policy     string  `json:"policy"`
+		Issue      string  `json:"review_issue"`
+	} `json:"verdict"`
+}
+
+// rows is a page of the list.
+type rows struct {
+	Items   []row  `json:"items"`
+	HasMore bool   `json:"has_more"`
+	Next    string `json:"next_cursor"`
+	Total   int    `json:"total"`
+}
+
+// listing is what the list shows.
+type listing struct {
+	view
+	rows
+	Facets []facet
+	Token  string
+	// CanDecide says that the key may.
+	CanDecide bool
+}
+
+// list is the list of findings. A module asks for the rows after a cursor, or for the list anew.
+func list(ctx context.Context, v *page.Visit) (page.Response, error) {
+	shown := listing{view: newView(v.Query), Token: v.Token, CanDecide: v.May("findings:triage")}
+	cursor := v.Query.Get("cursor")
+	if v.Scripted && cursor != "" {
+		if err := shown.read(ctx, v, cursor); err != nil {
+			return page.Response{}, err
+		}
+		return page.Response{Body: rowsAndMore(shown)}, nil
+	}
+	group, both := errgroup.WithContext(ctx)
+	group.Go(func() error { return shown.read(both, v, cursor) })
+	group.Go(func() (err error) {
+		shown.Facets, err = facets(both, v, shown.view, v.Query.Get("facet"))
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return page.Response{}, err
+	}
+	if v.Scripted {
+		return page.Response{Body: results(shown)}, nil
+	}
+	return page.Response{Title: "Findings", Body: listPage(shown), Styles: styles, Modules: modules}, nil
+}
+
+func (l *listing) read(ctx context.Context, v *page.Visit, cursor string) error {
+	query := url.Values{"size": {strconv.Itoa(pageRows)}}
+	for name := range l.values {
+		query.Set(name, l.values.Get(name))
+	}
+	if cursor != "" {
+		query.Set("cursor", cursor)
+	}
+	_, err := v.API.Get(ctx, "/v2/full-findings", query, &l.rows)
+	return err
+}
+
+// facet is a filter with the values that can be chosen.
+type facet struct {
+	filter
+	Values []choice
+	// Hidden is how many values are not shown, and More the address at which they are.
+	Hidden int
+	More   string
+}
+
+// choice is a value of a facet.
+type choice struct {
+	Word   string
+	Count  int32
+	Chosen bool
+	// Toggle is the address of the view with the value chosen, or no longer.
+	Toggle string
+}
+
+// facets counts the findings of the view by each filter. Opened is the facet of which all values are shown.
+func facets(ctx context.Context, v *page.Visit, of view, opened string) ([]facet, error) {
+	query := of.filters()
+	query.Set("values", strconv.Itoa(facetValues))
+	var counts client.FindingCounts
+	if _, err := v.API.Get(ctx, "/v2/finding-counts", query, &counts); err != nil {
+		return nil, err
+	}
+	if _, known := named(opened); known {
+		query.Set("values", strconv.Itoa(allFacetValues))
+		query.Set("field", opened)
+		var all client.FindingCounts
+		if _, err := v.API.Get(ctx, "/v2/finding-counts", query, &all); err != nil {
+			return nil, err
+		}
+		counts.Fields = append(all.Fields, counts.Fields...)
+	}
+	return facetsOf(counts, of), nil
+}
+
+// facetsOf are the facets in the console's order. Of two counts of a field the first counts.
+func facetsOf(counts client.FindingCounts, of view) (facets []facet) {
+	for _, f := range filters {
+		for _, field := range counts.Fields {
+			if field.Field != f.Name {
+				continue
+			}
+			if shown := newFacet(f, field, of); len(shown.Values) > 0 {
+				facets = append(facets, shown)
+			}
+			break
+		}
+	}
+	return facets
+}
+
+func newFacet(f filter, field client.FieldCounts, of view) facet {
+	shown := facet{filter: f, Hidden: int(field.Distinct) - len(field.Values), More: of.with("facet", f.Name)}
+	chosen := of.values.Get(f.Name)
+	seen := chosen == ""
+	add := func(value string, count int32) {
+		is := value == chosen
+		toggle := of.with(f.Name, value)
+		if is {
+			toggle = of.with(f.Name, "")
+		}
+		shown.Values = append(shown.Values, choice{f.word(value), count, is, toggle})
+		seen = seen || is
+	}
+	for _, value := range field.Values {
+		add(value.Value, value.Count)
+	}
+	// What was chosen stays to be seen, so that it can be taken back where it was chosen.
+	if !seen {
+		add(chosen, -1)
+	}
+	return shown
+}

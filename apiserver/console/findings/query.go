@@ -1,0 +1,153 @@
+package findings
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// filter is a parameter of the lists of findings, as people know it.
+type filter struct {
+	// Name of the parameter.
+	Name string
+	// Label of the facet.
+	Label string
+	// words are what the values are called; other values are shown as they are.
+	words map[string]string
+}
+
+// yesOrNo are the words of a boolean.
+func yesOrNo(yes, no string) map[string]string { return map[string]string{"true": yes, "false": no} }
+
+// filters in the order in which their facets are shown.
+var filters = []filter{
+	{"severity", "Severity", nil},
+	{"status", "State", map[string]string{"open": "open", "open_muted": "muted", "closed": "closed"}},
+	{"user_status", "Decision", map[string]string{"open": "undecided", "active": "confirmed", "muted": "muted"}},
+	{"stale", "Decision in doubt", yesOrNo("in doubt", "not in doubt")},
+	{"suppressed", "Suppressed in the source", yesOrNo("suppressed", "not suppressed")},
+	{"repo_id", "Repository", nil},
+	{"project_id", "Project", nil},
+	{"owner", "Owner", nil},
+	{"tool", "Tool", nil},
+	{"category", "Category", nil},
+	{"class", "Class", nil},
+	{"rule", "Rule", nil},
+	{"vulnerability", "Vulnerability", nil},
+	{"package", "Package", nil},
+	{"min_score", "Score of at least", nil},
+	{"created_since", "Found since", nil},
+}
+
+// more are the filters that have no facet.
+var more = []filter{
+	{"text", "Text", nil}, {"created_until", "Found until", nil},
+	{"updated_since", "Changed since", nil}, {"updated_until", "Changed until", nil},
+}
+
+// named returns a filter by the name of its parameter.
+func named(name string) (filter, bool) {
+	all := slices.Concat(filters, more)
+	at := slices.IndexFunc(all, func(f filter) bool { return f.Name == name })
+	if at < 0 {
+		return filter{}, false
+	}
+	return all[at], true
+}
+
+// word returns what a value is called.
+func (f filter) word(value string) string {
+	if word, ok := f.words[value]; ok {
+		return word
+	}
+	if strings.HasPrefix(f.Name, "created_") || strings.HasPrefix(f.Name, "updated_") {
+		return day(value)
+	}
+	return value
+}
+
+// day is the day of a moment, whose hour nobody looks for.
+func day(at string) string {
+	day, _, _ := strings.Cut(at, "T")
+	return day
+}
+
+// view is what a person looks at: the parameters of the page's address that say which findings, and in which order.
+type view struct{ values url.Values }
+
+// order is what a list may be sorted by.
+var orders = []struct{ Label, Sort, Order string }{
+	{"newest first", "created_at", "desc"},
+	{"oldest first", "created_at", "asc"},
+	{"changed last first", "updated_at", "desc"},
+	{"changed first first", "updated_at", "asc"},
+}
+
+// newView keeps what belongs to a view, so that a link holds nothing else. A field left empty in a form is no filter.
+func newView(given url.Values) view {
+	v := view{url.Values{}}
+	for name, values := range given {
+		_, known := named(name)
+		if (known || name == "sort" || name == "order") && len(values) > 0 && values[0] != "" {
+			v.values.Set(name, values[0])
+		}
+	}
+	return v
+}
+
+// filters returns the parameters that leave findings out.
+func (v view) filters() url.Values {
+	only := url.Values{}
+	for name := range v.values {
+		if _, known := named(name); known {
+			only.Set(name, v.values.Get(name))
+		}
+	}
+	return only
+}
+
+// with returns the address of this view with another value of a parameter, without it where the value is empty. It
+// begins at the first page.
+func (v view) with(pairs ...string) string {
+	values := url.Values{}
+	for name := range v.values {
+		values.Set(name, v.values.Get(name))
+	}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] == "" {
+			values.Del(pairs[i])
+		} else {
+			values.Set(pairs[i], pairs[i+1])
+		}
+	}
+	if len(values) == 0 {
+		return listPath
+	}
+	return listPath + "?" + values.Encode()
+}
+
+// chosen reports whether the view is narrowed to that value.
+func (v view) chosen(name, value string) bool { return v.values.Get(name) == value }
+
+// chip is a filter in force, and the address without it.
+type chip struct{ Label, Value, Without string }
+
+func (v view) chips() (chips []chip) {
+	for _, f := range slices.Concat(filters, more) {
+		if value := v.values.Get(f.Name); value != "" {
+			chips = append(chips, chip{f.Label, f.word(value), v.with(f.Name, "")})
+		}
+	}
+	return chips
+}
+
+// sorted reports whether the view is in that order.
+func (v view) sorted(sort, order string) bool {
+	given := func(name, byDefault string) string {
+		if value := v.values.Get(name); value != "" {
+			return value
+		}
+		return byDefault
+	}
+	return given("sort", "created_at") == sort && given("order", "desc") == order
+}

@@ -1,0 +1,90 @@
+// Package page is what the console's pages have in common: what a page is asked with, and what it returns.
+package page
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+// Route is a page, or what a form of a page is sent to.
+type Route struct {
+	Method string
+	// Path below /console/, with Gin's names of segments.
+	Path  string
+	Serve Handle
+	// Public pages are served without a session.
+	Public bool
+}
+
+// Handle serves a page. An error that is an *api.Failure is shown as such, any other as an internal one.
+type Handle func(ctx context.Context, v *Visit) (Response, error)
+
+// Visit is a person's request.
+type Visit struct {
+	// API calls the operations with the session's key.
+	API *api.Client
+	// Who the session's key belongs to; empty on public pages.
+	Who client.WhoAmI
+	// Path returns a segment of the path.
+	Path func(name string) string
+	// URL is the address as it was asked for.
+	URL *url.URL
+	// Query and Form are the parameters of the address and of the body.
+	Query, Form url.Values
+	// Token is what forms send back.
+	Token string
+	// Scripted says that a module of the console asks, and not the browser: it takes a fragment of the page.
+	Scripted bool
+	// LogIn checks an API key and returns the cookie of its session.
+	LogIn func(ctx context.Context, apiKey string) (*http.Cookie, error)
+}
+
+// Response is what a page returns: one of Body, JSON and Location.
+type Response struct {
+	// Status is 200 where it is 0.
+	Status int
+	// Title of the page, in the browser's bar.
+	Title string
+	// Body of the page. The console puts its frame around it, unless a module asks.
+	Body templ.Component
+	// Styles and Modules are the page's own assets, for example "findings/findings.css".
+	Styles, Modules []string
+	// JSON is an answer to a module.
+	JSON any
+	// Location is where to go on, below /console/.
+	Location string
+	// Cookie to set, if any.
+	Cookie *http.Cookie
+}
+
+// SeeOther sends the browser to another page.
+func SeeOther(location string) Response {
+	return Response{Status: http.StatusSeeOther, Location: location}
+}
+
+// May reports whether the session's key has the scope.
+func (v *Visit) May(scope string) bool { return slices.Contains(v.Who.Scopes, scope) }
+
+// Text renders a part of a page for a module's JSON.
+func Text(ctx context.Context, part templ.Component) (string, error) {
+	var out strings.Builder
+	err := part.Render(ctx, &out)
+	return out.String(), err
+}
+
+// EndOf returns the end of a decision that a form asks for. A day ends with its last second, in UTC.
+func EndOf(given string) string {
+	if _, err := time.Parse(time.DateOnly, given); err == nil {
+		return given + "T23:59:59Z"
+	}
+	return given
+}

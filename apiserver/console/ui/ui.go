@@ -1,0 +1,101 @@
+// Package ui holds what all pages of the console look like: the frame around them, the tokens of their styles, and the
+// parts that more than one of them shows.
+package ui
+
+import (
+	"embed"
+	"net/http"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+// Files are the style sheets and modules of every page.
+//
+//go:embed *.css *.js *.svg
+var Files embed.FS
+
+// View is what the frame around a page shows.
+type View struct {
+	Title string
+	// Who the session's key belongs to.
+	Who client.WhoAmI
+	// At is the page's path.
+	At string
+	// Token is what the page's forms send back.
+	Token string
+	// Styles and Modules are those of the page itself.
+	Styles, Modules []string
+	// Asset returns the address of an asset.
+	Asset func(name string) string
+}
+
+// Problem is what a page that failed shows.
+type Problem struct {
+	Status int
+	Detail string
+	// RetryAt is when to try again; zero where that changes nothing.
+	RetryAt   time.Time
+	RequestID string
+}
+
+// Title says what is wrong.
+func (p Problem) Title() string {
+	switch p.Status {
+	case http.StatusBadRequest:
+		return "This address does not work"
+	case http.StatusForbidden:
+		return "Not allowed"
+	case http.StatusNotFound:
+		return "Not found"
+	case http.StatusConflict, http.StatusPreconditionFailed:
+		return "Somebody was faster"
+	case http.StatusTooManyRequests:
+		return "Too many requests"
+	}
+	return "Something went wrong"
+}
+
+// Next says what to do about it.
+func (p Problem) Next() string {
+	switch p.Status {
+	case http.StatusBadRequest:
+		return "Go back, or start from the list of findings without filters."
+	case http.StatusForbidden:
+		return "Ask whoever manages the organization's API keys for a key with the scope that is missing, and log in with it."
+	case http.StatusNotFound:
+		return "It may have been removed, or belong to another organization. Look for it in the list."
+	case http.StatusConflict, http.StatusPreconditionFailed:
+		return "Load the page again to see what was decided, then decide again."
+	case http.StatusTooManyRequests:
+		return "Your API key has used up its requests. Wait until the time below, then load the page again."
+	}
+	return "Load the page again. If it stays so, tell whoever runs the service the request's name below."
+}
+
+// Said is what modules are told.
+func (p Problem) Said() any {
+	return struct {
+		Title  string `json:"title"`
+		Detail string `json:"detail"`
+		Next   string `json:"next"`
+	}{p.Title(), p.Detail, p.Next()}
+}
+
+// navigation leads to the pages.
+var navigation = []struct{ Name, Path string }{
+	{"Overview", "/console/"},
+	{"Findings", "/console/findings"},
+	{"Operations", "/console/operations"},
+}
+
+// current says of a link that it leads to the page itself, or to what is below it.
+func current(path, at string) string {
+	switch {
+	case path == at:
+		return "page"
+	case path != "/console/" && len(at) > len(path) && at[:len(path)+1] == path+"/":
+		return "true"
+	}
+	return "false"
+}

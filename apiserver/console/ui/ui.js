@@ -1,0 +1,86 @@
+// What every page needs: times in the reader's zone, messages, and requests to the console.
+
+const token = document.querySelector('meta[name="console-token"]')?.getAttribute("content") ?? "";
+
+/** The one place where text becomes HTML. What comes here was made by the console's own templates.
+ * @type {{ createHTML: (html: string) => any }} */
+const policy = window.trustedTypes?.createPolicy("console", { createHTML: (html) => html }) ?? { createHTML: (html) => html };
+
+/** Returns the elements of HTML that the console has sent.
+ * @param {string} html
+ * @returns {DocumentFragment} */
+export function fragment(html) {
+  const template = document.createElement("template");
+  template.innerHTML = policy.createHTML(html);
+  localise(template.content);
+  return template.content;
+}
+
+/** What the console refused, in words for people. */
+export class Refusal extends Error {
+  /** @param {number} status @param {{title?: string, detail?: string, next?: string}} said */
+  constructor(status, said) {
+    super([said.title, said.detail, said.next].filter(Boolean).join(" · ") || `The service answered with ${status}.`);
+    this.status = status;
+  }
+}
+
+/** Asks the console for a part of a page, or for JSON.
+ * @param {string} url
+ * @param {{form?: URLSearchParams, signal?: AbortSignal}} [options] */
+export async function ask(url, options = {}) {
+  const headers = new Headers({ "X-Console-Fragment": "1" });
+  if (options.form) headers.set("X-Console-Token", token);
+  const response = await fetch(url, {
+    method: options.form ? "POST" : "GET", body: options.form, headers, signal: options.signal, credentials: "same-origin",
+  });
+  if (response.status === 401) {
+    location.reload();
+    return new Promise(() => {});
+  }
+  if (!response.ok) throw new Refusal(response.status, await response.json().catch(() => ({})));
+  return response;
+}
+
+const zone = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "narrow" });
+
+/** @type {[Intl.RelativeTimeFormatUnit, number][]} */
+const units = [["year", 31536000], ["month", 2592000], ["week", 604800], ["day", 86400], ["hour", 3600], ["minute", 60]];
+
+/** Shows times in the reader's zone: as an age in lists, with the moment in the title.
+ * @param {ParentNode} root */
+export function localise(root) {
+  for (const element of root.querySelectorAll("time")) {
+    const at = new Date(element.dateTime);
+    if (Number.isNaN(at.getTime())) continue;
+    const seconds = (at.getTime() - Date.now()) / 1000;
+    const unit = units.find(([, length]) => Math.abs(seconds) >= length);
+    element.title = zone.format(at);
+    element.textContent = unit ? relative.format(Math.trunc(seconds / unit[1]), unit[0]) : "now";
+  }
+}
+
+/** How long a message stays where nothing has to be done about it. */
+const messageTime = 10_000;
+
+/** Shows a message, with a button if there is something to do about it.
+ * @param {string} text
+ * @param {{wrong?: boolean, action?: string, run?: () => void}} [options] */
+export function message(text, options = {}) {
+  const shown = document.createElement("div");
+  shown.className = options.wrong ? "message wrong" : "message";
+  shown.append(Object.assign(document.createElement("span"), { textContent: text }));
+  if (options.action) {
+    const button = Object.assign(document.createElement("button"), { type: "button", textContent: options.action });
+    button.addEventListener("click", () => {
+      shown.remove();
+      options.run?.();
+    });
+    shown.append(button);
+  }
+  document.querySelector("#messages")?.replaceChildren(shown);
+  if (!options.wrong) setTimeout(() => shown.remove(), messageTime);
+}
+
+localise(document);

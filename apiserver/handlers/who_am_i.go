@@ -1,0 +1,25 @@
+package handlers
+
+import (
+	"context"
+
+	"github.com/appsec-dev/findings-operator/apiserver/content"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
+)
+
+// WhoAmI is an operation of the contract.
+func (b *Backend) WhoAmI(_ context.Context, request Request) (Response, error) {
+	key := request.Key
+	who := openapi.WhoAmI{
+		OrganizationId: key.Organization, Key: key.KeyName, RequestsPerMinute: key.RequestsPerMinute, ExpiresAt: key.ExpiresAt,
+	}
+	for _, scope := range key.Allowed() {
+		who.Scopes = append(who.Scopes, string(scope))
+	}
+	shown, err := render.JSON(&who)
+	if err != nil {
+		return Response{}, err
+	}
+	return Response{Body: []content.Part{content.Of(shown)}}, nil
+}
