@@ -5,11 +5,14 @@ SHELL := /usr/bin/env bash -o pipefail
 # Pinned in a module of their own, so that their dependencies never decide ours. The go
 # command builds each at its first use and keeps it in its cache.
 TOOL := go tool -modfile=$(CURDIR)/hack/tools/go.mod
+# The pages of the console are made by a generator of its own module.
+TEMPL := go tool -modfile=$(CURDIR)/hack/templ/go.mod templ
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go apiserver/openapi/types.gen.go client/client.gen.go apiserver/handlers/contract.gen.go config/crd/bases \
+  $(wildcard apiserver/console/*/*_templ.go) \
   charts/findings-operator/templates/crds charts/findings-operator/templates/rbac charts/findings-operator/templates/admission
 # Our code, in modules that are tested, vetted and linted. What the last two need decides nothing of the service.
 OURS := . bench test/faults
-MODULES := $(OURS) hack/tools hack/vacuum hack/controlplane hack/helm hack/image hack/node/coredns hack/licenses hack/kine hack/release
+MODULES := $(OURS) hack/tools hack/vacuum hack/templ hack/controlplane hack/helm hack/image hack/node/coredns hack/licenses hack/kine hack/release
 # Ends a run of tests with its count.
 PASSED := --post-run-command $(CURDIR)/hack/count.sh
 # First of all in a target's recipe, before anything is built: is there what the target needs? Then make what
@@ -69,6 +72,7 @@ generate: ## Write all generated code and manifests anew.
 	$(TOOL) oapi-codegen -config apiserver/openapi/config.yaml apiserver/openapi/openapi.yaml
 	$(TOOL) oapi-codegen -config apiserver/openapi/server.yaml apiserver/openapi/openapi.yaml
 	$(TOOL) oapi-codegen -config apiserver/openapi/client.yaml apiserver/openapi/openapi.yaml
+	$(TEMPL) generate -path apiserver/console -log-level warn
 	go run ./hack/chart
 
 .PHONY: test

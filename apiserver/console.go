@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -51,7 +52,7 @@ func (r *router) addConsoleAssets(engine *gin.Engine) {
 func (r *router) addConsolePages(engine *gin.Engine) {
 	for _, route := range r.console.Routes() {
 		at := console.Path + route.Path
-		r.templates[at] = at
+		r.templates[at] = template(at)
 		chain := []gin.HandlerFunc{r.refuse}
 		if route.Public {
 			chain = nil
@@ -66,6 +67,12 @@ func (r *router) addConsolePages(engine *gin.Engine) {
 	r.templates[home] = home
 	engine.GET(home, func(c *gin.Context) { c.Redirect(http.StatusSeeOther, console.Path) })
 }
+
+// segment is a part of a path with Gin's name.
+var segment = regexp.MustCompile(`:(\w+)`)
+
+// template writes Gin's path as the contract writes paths.
+func template(path string) string { return segment.ReplaceAllString(path, "{$1}") }
 
 func (r *router) servePage(route page.Route) gin.HandlerFunc {
 	return func(c *gin.Context) {

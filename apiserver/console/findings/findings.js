@@ -300,7 +300,8 @@ document.addEventListener("keydown", (event) => {
   const act = actions[event.key];
   if (!act) return;
   event.preventDefault();
-  act();
+  // Later, so that the key is not typed into what it opens.
+  requestAnimationFrame(act);
 });
 
 watchEnd();

@@ -179,13 +179,24 @@ func facetsOf(counts client.FindingCounts, of view) (facets []facet) {
 			if field.Field != f.Name {
 				continue
 			}
-			if shown := newFacet(f, field, of); len(shown.Values) > 0 {
+			if shown := newFacet(f, field, of); shown.tells() {
 				facets = append(facets, shown)
 			}
 			break
 		}
 	}
 	return facets
+}
+
+// tells reports whether the facet leads anywhere: that nothing is in doubt, say, is no choice.
+func (f facet) tells() bool {
+	switch len(f.Values) {
+	case 0:
+		return false
+	case 1:
+		return f.Values[0].Chosen || f.words["false"] != f.Values[0].Word
+	}
+	return true
 }
 
 func newFacet(f filter, field client.FieldCounts, of view) facet {

@@ -21,7 +21,7 @@ func yesOrNo(yes, no string) map[string]string { return map[string]string{"true"
 
 // filters in the order in which their facets are shown.
 var filters = []filter{
-	{"severity", "Severity", nil},
+	{"severity", "Severity", map[string]string{"high": "high", "medium": "medium", "low": "low"}},
 	{"status", "State", map[string]string{"open": "open", "open_muted": "muted", "closed": "closed"}},
 	{"user_status", "Decision", map[string]string{"open": "undecided", "active": "confirmed", "muted": "muted"}},
 	{"stale", "Decision in doubt", yesOrNo("in doubt", "not in doubt")},

@@ -5,10 +5,8 @@ package login
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-)
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
 
 // form asks for an API key. A password field keeps it from being shown, and from the browser's history of forms.
 func form(next, wrong string) templ.Component {
