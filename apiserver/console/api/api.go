@@ -38,6 +38,11 @@ type Failure struct {
 	RetryAt time.Time
 }
 
+// Failed returns a failure that the console itself found.
+func Failed(status int, detail string) *Failure {
+	return &Failure{Status: status, Said: client.Error{Detail: detail}}
+}
+
 func (f *Failure) Error() string { return fmt.Sprintf("%d: %s", f.Status, f.Said.Detail) }
 
 // Get reads a resource into the given value, and returns the tag of its state.

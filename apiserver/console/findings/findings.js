@@ -166,7 +166,9 @@ panel.addEventListener("submit", (event) => {
   if (!(form instanceof HTMLFormElement) || !form.hasAttribute("data-decide")) return;
   event.preventDefault();
   const id = form.closest("article")?.dataset.id ?? "";
-  decide(id, submitted(form)).then((done) => done && open(form.action));
+  decide(id, submitted(form)).then((done) => {
+    if (done) open(form.action);
+  });
 });
 
 // --- Decisions -----------------------------------------------------------------------------------------------------
