@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 )
 
 // filter is a parameter of the lists of findings, as people know it.
@@ -109,21 +111,7 @@ func (v view) filters() url.Values {
 // with returns the address of this view with another value of a parameter, without it where the value is empty. It
 // begins at the first page.
 func (v view) with(pairs ...string) string {
-	values := url.Values{}
-	for name := range v.values {
-		values.Set(name, v.values.Get(name))
-	}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		if pairs[i+1] == "" {
-			values.Del(pairs[i])
-		} else {
-			values.Set(pairs[i], pairs[i+1])
-		}
-	}
-	if len(values) == 0 {
-		return listPath
-	}
-	return listPath + "?" + values.Encode()
+	return page.Address(listPath, v.values, pairs...)
 }
 
 // chosen reports whether the view is narrowed to that value.
