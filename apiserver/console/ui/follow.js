@@ -1,19 +1,20 @@
-// Follows what goes on by itself: asks for the page anew as long as a part of it is marked with data-follow.
+// Follows what goes on by itself: asks for the page anew as long as the part of it that changes, #followed, is marked with
+// data-follow. The rest stays: somebody may be writing in it.
 import { ask, fragment } from "./ui.js";
 
 /** How long to wait before asking again, and after an answer that did not come. */
 const pause = 1000;
 const longPause = 10_000;
 
-const main = /** @type {HTMLElement} */ (document.querySelector("main"));
 let shown = "";
 
 async function follow() {
-  if (!main.querySelector("[data-follow]")) return;
+  const followed = document.querySelector("#followed[data-follow]");
+  if (!followed) return;
   let next = pause;
   try {
     const answer = await (await ask(location.href)).text();
-    if (answer !== shown) show(answer);
+    if (answer !== shown) show(followed, answer);
     shown = answer;
   } catch {
     next = longPause;
@@ -21,13 +22,15 @@ async function follow() {
   setTimeout(follow, next);
 }
 
-/** Shows the page as it is now. Who stands on a link stays there.
- * @param {string} html */
-function show(html) {
+/** Shows the part as it is now. Who stands on a link of it stays there.
+ * @param {Element} before @param {string} page */
+function show(before, page) {
+  const now = fragment(page).querySelector("#followed");
+  if (!now) return;
   const active = document.activeElement;
-  const link = active && main.contains(active) ? active.getAttribute("href") : null;
-  main.replaceChildren(fragment(html));
-  if (link !== null) /** @type {HTMLElement | null} */ (main.querySelector(`a[href="${CSS.escape(link)}"]`))?.focus();
+  const link = active && before.contains(active) ? active.getAttribute("href") : null;
+  before.replaceWith(now);
+  if (link !== null) /** @type {HTMLElement | null} */ (now.querySelector(`a[href="${CSS.escape(link)}"]`))?.focus();
 }
 
 setTimeout(follow, pause);

@@ -1,9 +1,12 @@
 package ui
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/appsec-dev/findings-operator/client"
 )
@@ -40,14 +43,12 @@ type Filter struct {
 	Type string
 }
 
-// filtering reports whether one of the fields filters.
+// Hidden is the type of a field that the form keeps and does not show.
+const Hidden = "hidden"
+
+// filtering reports whether one of the fields that the form shows filters.
 func filtering(fields []Filter) bool {
-	for _, f := range fields {
-		if f.Value != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(fields, func(f Filter) bool { return f.Value != "" && f.Type != Hidden })
 }
 
 // Tab is a link to a list with a name.
@@ -100,6 +101,19 @@ func Thousands[N int | int32 | int64](n N) string {
 		out.WriteRune(digit)
 	}
 	return out.String()
+}
+
+// Sentence is a message as one: services begin and end theirs like a part of one.
+func Sentence(message string) string {
+	first, length := utf8.DecodeRuneInString(message)
+	if length == 0 {
+		return ""
+	}
+	sentence := string(unicode.ToUpper(first)) + message[length:]
+	if !strings.HasSuffix(sentence, ".") {
+		sentence += "."
+	}
+	return sentence
 }
 
 // shortCommit is as many characters of a hash as providers show.

@@ -33,6 +33,8 @@ type View struct {
 // Problem is what a page that failed shows.
 type Problem struct {
 	Status int
+	// Code is the API's word for what is wrong.
+	Code   client.ErrorCode
 	Detail string
 	// RetryAt is when to try again; zero where that changes nothing.
 	RetryAt   time.Time
@@ -60,8 +62,11 @@ func (p Problem) Title() string {
 func (p Problem) Next() string {
 	switch p.Status {
 	case http.StatusBadRequest:
-		return "Go back, or start from the list of findings without filters."
+		return "Go back, or start from a list without filters."
 	case http.StatusForbidden:
+		if p.Code != client.ErrorCodeMissingScope {
+			return "Load the page that you came from again, then do the same."
+		}
 		return "Ask whoever manages the organization's API keys for a key with the scope that is missing, and log in with it."
 	case http.StatusNotFound:
 		return "It may have been removed, or belong to another organization. Look for it in the list."
@@ -86,7 +91,10 @@ func (p Problem) Said() any {
 var navigation = []struct{ Name, Path string }{
 	{"Overview", "/console/"},
 	{"Findings", "/console/findings"},
+	{"Reviews", "/console/reviews"},
+	{"Scans", "/console/scans"},
 	{"Operations", "/console/operations"},
+	{"Webhooks", "/console/deliveries"},
 }
 
 // current says of a link that it leads to the page itself, or to what is below it.
