@@ -24,9 +24,17 @@ func highlighted(path, code string, line int32) string {
 		return "<pre>" + html.EscapeString(code) + "</pre>"
 	}
 	var out bytes.Buffer
-	format := formatter.New(formatter.WithClasses(true), formatter.WithLineNumbers(true), formatter.BaseLineNumber(max(int(line), 1)))
+	format := formatter.New(formatter.WithClasses(true), formatter.WithLineNumbers(true),
+		formatter.BaseLineNumber(max(int(line), 1)), formatter.WithPreWrapper(frame{}))
 	if err := format.Format(&out, chromastyles.Fallback, tokens); err != nil {
 		return "<pre>" + html.EscapeString(code) + "</pre>"
 	}
 	return out.String()
 }
+
+// frame is the element around code. It scrolls where there is no room, and so can be reached by keyboard.
+type frame struct{}
+
+func (frame) Start(_ bool, attributes string) string { return `<pre tabindex="0"` + attributes + `><code>` }
+
+func (frame) End(bool) string { return `</code></pre>` }

@@ -142,8 +142,8 @@ var overrides = []struct{ flag, parameter string }{
 	{"--started-at", "started_at"},
 }
 
-// next says what to do about a scan that failed, step by step. The message says why; it is the importer's, and speaks of
-// the flags of kubectl findings import.
+// next says what to do about a scan that failed, step by step. The message says why; it is the importer's, and speaks
+// of the flags of kubectl findings import.
 func next(s client.Scan) []string {
 	if status(s) != client.ScanStatusFailed {
 		return nil

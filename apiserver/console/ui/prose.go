@@ -30,8 +30,8 @@ func newSanitiser() *bluemonday.Policy {
 	return p
 }
 
-// prose is the HTML of a text in Markdown. All its headings are of one level: what a scanner takes for its first level is
-// a part of a part of the page.
+// prose is the HTML of a text in Markdown. All its headings are of one level: what a scanner takes for its first level
+// is a part of a part of the page.
 func prose(written string, heading int) string {
 	source := []byte(written)
 	document := markdown.Parser().Parse(text.NewReader(source))

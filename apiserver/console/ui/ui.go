@@ -33,8 +33,6 @@ type View struct {
 // Problem is what a page that failed shows.
 type Problem struct {
 	Status int
-	// Code is the API's word for what is wrong.
-	Code   client.ErrorCode
 	Detail string
 	// RetryAt is when to try again; zero where that changes nothing.
 	RetryAt   time.Time
@@ -64,10 +62,7 @@ func (p Problem) Next() string {
 	case http.StatusBadRequest:
 		return "Go back, or start from a list without filters."
 	case http.StatusForbidden:
-		if p.Code != client.ErrorCodeMissingScope {
-			return "Load the page that you came from again, then do the same."
-		}
-		return "Ask whoever manages the organization's API keys for a key with the scope that is missing, and log in with it."
+		return "If a scope is missing, ask whoever manages the organization's API keys for a key that has it, and log in with that."
 	case http.StatusNotFound:
 		return "It may have been removed, or belong to another organization. Look for it in the list."
 	case http.StatusConflict, http.StatusPreconditionFailed:
