@@ -96,12 +96,13 @@ func next(d client.WebhookDelivery) string {
 	case a != nil && a.Outcome == client.WebhookAttemptOutcomeStarted:
 		return "An attempt is under way. It takes at most 15 seconds."
 	case d.NextAttemptAt == nil:
-		return "No attempt is planned: the endpoint is disabled, has no secret or does not exist. Its conditions say which: " +
-			"kubectl describe webhookendpoint " + d.EndpointId + "."
+		return "No attempt is planned: the endpoint is disabled, has no secret or does not exist. Its conditions say " +
+			"which: kubectl describe webhookendpoint " + d.EndpointId + "."
 	case a == nil:
 		return "The first attempt is due."
 	}
-	return "It is tried again by itself, with longer pauses each time. If the receiver is well again, have it sent at once."
+	return "It is tried again by itself, with longer pauses each time. If the receiver is well again, have it sent " +
+		"at once."
 }
 
 // redeliver is the command that sends the delivery again.

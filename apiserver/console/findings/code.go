@@ -35,6 +35,8 @@ func highlighted(path, code string, line int32) string {
 // frame is the element around code. It scrolls where there is no room, and so can be reached by keyboard.
 type frame struct{}
 
-func (frame) Start(_ bool, attributes string) string { return `<pre tabindex="0"` + attributes + `><code>` }
+func (frame) Start(_ bool, attributes string) string {
+	return `<pre tabindex="0"` + attributes + `><code>`
+}
 
 func (frame) End(bool) string { return `</code></pre>` }

@@ -109,6 +109,24 @@ func (s shown) title() string {
 	return s.name()
 }
 
+// part is one of the page's two lists of issues.
+type part struct {
+	id, title, what, none string
+	issues                client.ReviewIssueList
+	// next is the address of the page with the list further on.
+	next string
+}
+
+// parts are what the pull request would bring, and what was mended in it.
+func (s shown) parts() []part {
+	return []part{
+		{"open", "New: open issues", "The pull request has them and its base branch does not.",
+			"None: what it brings is resolved, or it brings nothing.", s.open, s.after(openCursor, s.open.NextCursor)},
+		{"resolved", "Fixed: resolved issues", "An earlier commit of the pull request had them, a later one does not.",
+			"None so far.", s.resolved, s.after(resolvedCursor, s.resolved.NextCursor)},
+	}
+}
+
 // figures count all issues. Those of a severity lead to the page with no others.
 func (s shown) figures() []ui.Figure {
 	if s.review == nil {

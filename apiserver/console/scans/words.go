@@ -134,67 +134,6 @@ func remarks(s client.Scan) string {
 	return strings.Join(said, "; ")
 }
 
-// overrides are flags that messages of refusals name, each with the parameter of an upload that does the same.
-var overrides = []struct{ flag, parameter string }{
-	{"--dry-run", "dry_run=true"},
-	{"--force", "force=true"},
-	{"--analysis", "analysis"},
-	{"--started-at", "started_at"},
-}
-
-// next says what to do about a scan that failed, step by step. The message says why; it is the importer's, and speaks
-// of the flags of kubectl findings import.
-func next(s client.Scan) []string {
-	if status(s) != client.ScanStatusFailed {
-		return nil
-	}
-	says := func(words string) bool { return strings.Contains(s.Message, words) }
-	switch {
-	case says("more than half"):
-		return append([]string{
-			"Look whether the scanner ran over everything: a wrong folder or configuration finds little, and then the findings it misses would be closed.",
-			"Look which ones would be closed: import the same file with --dry-run. It stores nothing.",
-			"If they are repaired indeed, import the file with --force.",
-		}, forUploads(s)...)
-	case says("before the last completed"):
-		return append([]string{
-			"Usually there is nothing to do: a newer scan is imported already, and an older one would open again what was repaired since.",
-			"If the start of the scan is wrong in the file, give the real one with --started-at. To import it as it is, use --force.",
-		}, forUploads(s)...)
-	case says("--analysis"):
-		return append([]string{
-			"Have each run of the scanner use the same analysis: give the known one with --analysis.",
-			"If it is an analysis of its own, import it once with --force.",
-		}, forUploads(s)...)
-	case says("import has died"), says("No end was recorded"), says("stopped before its end"):
-		return []string{
-			"Import the same file again: it finishes what was begun. What is stored already is found unchanged, and no decision is lost.",
-			"If it ends like this again, look at the log of the job, or tell whoever runs the service.",
-		}
-	}
-	return append([]string{
-		"Mend what the message names.",
-		"Import the same file again. What is stored already is found unchanged, and no decision is lost.",
-	}, forUploads(s)...)
-}
-
-// forUploads says how the flags that the message names are given in an upload.
-func forUploads(s client.Scan) []string {
-	if s.UploadId == "" {
-		return nil
-	}
-	var words []string
-	for _, o := range overrides {
-		if strings.Contains(s.Message, o.flag) {
-			words = append(words, o.parameter+" for "+o.flag)
-		}
-	}
-	if len(words) == 0 {
-		return nil
-	}
-	return []string{"The scan was uploaded over REST: there, give the parameter " + strings.Join(words, ", ") + "."}
-}
-
 // refused reports whether the scan was not imported because the importer would not, which somebody may overrule.
 func refused(s client.Scan) bool {
 	return status(s) == client.ScanStatusFailed && strings.Contains(s.Message, "--force")

@@ -65,7 +65,8 @@ func TestFlagsOfAnUploadAreGivenAsParameters(t *testing.T) {
 		t.Errorf("a scan that was not uploaded: %q", steps)
 	}
 	s.UploadId = "u-1"
-	want := "The scan was uploaded over REST: there, give the parameter dry_run=true for --dry-run, force=true for --force."
+	want := "The scan was uploaded over REST: there, give the parameter dry_run=true for --dry-run, force=true for " +
+		"--force."
 	if steps := next(s); steps[len(steps)-1] != want {
 		t.Errorf("got %q", steps)
 	}

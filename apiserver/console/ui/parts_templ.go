@@ -930,8 +930,8 @@ func Progress(words string, done, total int32) templ.Component {
 	})
 }
 
-// Follows says that the page follows what goes on. The module ui/follow.js does it with the element #followed as long as
-// that has data-follow.
+// Follows says that the page follows what goes on. The module ui/follow.js does it with the element #followed as long
+// as that has data-follow.
 func Follows() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -62,7 +62,8 @@ func (p Problem) Next() string {
 	case http.StatusBadRequest:
 		return "Go back, or start from a list without filters."
 	case http.StatusForbidden:
-		return "If a scope is missing, ask whoever manages the organization's API keys for a key that has it, and log in with that."
+		return "If a scope is missing, ask whoever manages the organization's API keys for a key that has it, and log " +
+			"in with that."
 	case http.StatusNotFound:
 		return "It may have been removed, or belong to another organization. Look for it in the list."
 	case http.StatusConflict, http.StatusPreconditionFailed:
