@@ -48,9 +48,12 @@ func Routes() []page.Route {
 type row struct {
 	ID      string `json:"id"`
 	Details struct {
-		Title    string              `json:"title"`
-		Severity string              `json:"severity"`
-		Location client.FileLocation `json:"location"`
+		Title    string `json:"title"`
+		Severity string `json:"severity"`
+		Location struct {
+			Path string `json:"file_path"`
+			Line int32  `json:"line_number"`
+		} `json:"location"`
 	} `json:"details"`
 	Repo struct {
 		ID   string `json:"id"`

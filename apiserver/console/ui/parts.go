@@ -7,8 +7,6 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/appsec-dev/findings-operator/client"
 )
 
 // Figure is a number that a page begins with.
@@ -75,11 +73,11 @@ const (
 )
 
 // Place is a line of a file.
-func Place(at client.FileLocation) string {
-	if at.LineNumber == 0 {
-		return at.FilePath
+func Place(path string, line int32) string {
+	if line == 0 {
+		return path
 	}
-	return at.FilePath + ":" + strconv.Itoa(int(at.LineNumber))
+	return path + ":" + strconv.Itoa(int(line))
 }
 
 // Plural returns the word for so many.
