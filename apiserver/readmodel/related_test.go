@@ -24,11 +24,11 @@ func newReviewModel(t *testing.T) *Model {
 
 func shownIssue(t *testing.T, m *Model, id string) shownRow {
 	t.Helper()
-	content, ok := m.ReviewIssue(acme, id)
+	issue, ok := m.ReviewIssue(acme, id)
 	if !ok {
 		t.Fatalf("issue %s is not there", id)
 	}
-	return decode(t, content)
+	return decode(t, issue.JSON())
 }
 
 func shownReview(t *testing.T, m *Model) shownRow {
