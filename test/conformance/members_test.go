@@ -171,6 +171,9 @@ var (
 		"string: file_location_link resolved_by created_at updated_at", "string?: first_seen_at last_seen_at resolved_at",
 		"integer: line_number pr_number", "array: seen_in_commits")
 
+	reviewFullShape      = reviewShape.and("integer: open_confirmed_count open_muted_count")
+	reviewIssueFullShape = reviewIssueShape.and("string: comments decided_by user_status", "string?: expires_at reason", "object: verdict")
+
 	webhookDeliveryShape = members(
 		"string: id endpoint_id event_id event_type event_time subject_kind subject_id status created_at",
 		"string?: next_attempt_at finished_at redelivered_at", "array: attempts")
