@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
@@ -159,15 +160,17 @@ func TestAPatchedIssueIsShownAtOnce(t *testing.T) {
 // The result of a patch may come after what others wrote since: it is answered as it was, and what is held stays.
 func TestALateResultOfAPatchOfAnIssue(t *testing.T) {
 	m := newReviewModel(t)
-	feed(t, m, reviewIssues, decidedIssue(7, v1alpha1.UserStatusActive))
+	feed(t, m, reviewIssues, decidedIssue(7, v1alpha1.UserStatusActive)) // it does not tell when that was
 	settle(t, m)
-	answer, err := m.ApplyIssue(decidedIssue(6, v1alpha1.UserStatusMuted))
+	patched := decidedIssue(6, v1alpha1.UserStatusMuted)
+	patched.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "findings-api", Time: new(metav1.NewTime(epoch.Add(time.Second)))}}
+	answer, err := m.ApplyIssue(patched)
 	if err != nil {
 		t.Fatal(err)
 	}
-	settle(t, m)
-	expectMembers(t, "the answer", decode(t, answer.JSON()), map[string]any{"user_status": "muted"})
-	expectMembers(t, "what is held", shownIssue(t, m, "i-1"), map[string]any{"user_status": "active"})
+	const at = "2026-03-01T12:00:01Z"
+	expectMembers(t, "the answer", decode(t, answer.JSON()), map[string]any{"user_status": "muted", "updated_at": at})
+	expectMembers(t, "what is held", shownIssue(t, m, "i-1"), map[string]any{"user_status": "active", "updated_at": at})
 	stranger := decidedIssue(8, v1alpha1.UserStatusMuted)
 	stranger.Namespace = "org-nobodys"
 	if _, err := m.ApplyIssue(stranger); !errors.Is(err, ErrNoOrganization) {
