@@ -41,6 +41,8 @@ type Contract interface {
 	GetReviewIssue(ctx context.Context, request Request) (Response, error)
 	// UpdateReviewIssue answers PATCH /v2/issues/{id}: Decide about a review issue.
 	UpdateReviewIssue(ctx context.Context, request Request) (Response, error)
+	// GetReviewIssueHistory answers GET /v2/issues/{id}/history: Get the history of a review issue.
+	GetReviewIssueHistory(ctx context.Context, request Request) (Response, error)
 	// ListRepositories answers GET /v2/repos: Get repositories (v2).
 	ListRepositories(ctx context.Context, request Request) (Response, error)
 	// GetRepository answers GET /v2/repos/{id}: Get a repository.
@@ -103,6 +105,7 @@ func operationsOf(contract Contract) map[string]Handle {
 		"listReviewsFull":             contract.ListReviewsFull,
 		"getReviewIssue":              contract.GetReviewIssue,
 		"updateReviewIssue":           contract.UpdateReviewIssue,
+		"getReviewIssueHistory":       contract.GetReviewIssueHistory,
 		"listRepositories":            contract.ListRepositories,
 		"getRepository":               contract.GetRepository,
 		"getProject":                  contract.GetProject,

@@ -19,12 +19,33 @@ func (b *Backend) GetReviewIssueFull(ctx context.Context, request Request) (Resp
 	return b.getReviewIssue(ctx, request, render.Full)
 }
 
+// GetReviewIssueHistory is an operation of the contract.
+func (b *Backend) GetReviewIssueHistory(ctx context.Context, request Request) (Response, error) {
+	issue, err := b.issueByID(ctx, request)
+	if err != nil {
+		return Response{}, err
+	}
+	history, err := issue.History()
+	if err != nil {
+		return Response{}, err
+	}
+	return single(history), nil
+}
+
 func (b *Backend) getReviewIssue(ctx context.Context, request Request, shape render.Shape) (Response, error) {
+	issue, err := b.issueByID(ctx, request)
+	if err != nil {
+		return Response{}, err
+	}
+	return tagged(issue, issue.In(shape)), nil
+}
+
+func (b *Backend) issueByID(ctx context.Context, request Request) (*readmodel.Issue, error) {
 	issue, there := tracing.Do(ctx, "read model: review issue", func() (*readmodel.Issue, bool) {
 		return b.Model.ReviewIssue(request.Organization, request.Path.Get("id"))
 	})
 	if !there {
-		return Response{}, problem.NotFound("review issue")
+		return nil, problem.NotFound("review issue")
 	}
-	return tagged(issue, issue.In(shape)), nil
+	return issue, nil
 }

@@ -2902,6 +2902,15 @@ type ReviewIssueFullList struct {
 	Total int64 `json:"total"`
 }
 
+// ReviewIssueHistory What happened to a review issue.
+type ReviewIssueHistory struct {
+	// IssueId The issue's id.
+	IssueId string `json:"issue_id"`
+
+	// Transitions The changes, the oldest first.
+	Transitions []Transition `json:"transitions"`
+}
+
 // ReviewIssueList A page of issues.
 type ReviewIssueList struct {
 	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
@@ -3191,7 +3200,7 @@ type ScanStatus string
 // Severity How bad it is.
 type Severity string
 
-// Transition A change of a finding.
+// Transition A change of a finding or a review issue.
 type Transition struct {
 	// At When the change was made, as far as is known.
 	At time.Time `json:"at"`
@@ -3199,7 +3208,8 @@ type Transition struct {
 	// Author For `judged`, who had written the policy; else empty.
 	Author string `json:"author"`
 
-	// By Who made the change; for `expired`, who decided or commented last, for `judged`, policy/ and the policy's name.
+	// By Who made the change; for `expired`, who decided or commented last, for `judged`, policy/ and the policy's name,
+	// for `resolved`, the commit.
 	By string `json:"by"`
 
 	// Comment The comment that came with a decision, the reason of a suppression, or what makes a decision stale; cut
@@ -3228,7 +3238,8 @@ type Transition struct {
 	// To The value after.
 	To string `json:"to"`
 
-	// Type created, updated, triaged, judged, expired, closed, reopened, suppressed, unsuppressed, stale or fresh; more may be added.
+	// Type Of a finding created, updated, triaged, judged, expired, closed, reopened, suppressed, unsuppressed, stale or fresh; of
+	// a review issue opened, resolved, triaged, judged or expired. More may be added.
 	Type string `json:"type"`
 }
 
@@ -4415,6 +4426,12 @@ type UpdateReviewIssueParams struct {
 	// IfMatch The `etag` of the finding or review issue that the decision rests on. If it has another by now,
 	// nothing is written and the answer is 412.
 	IfMatch *IfMatch `json:"if-match,omitempty"`
+}
+
+// GetReviewIssueHistoryParams defines parameters for GetReviewIssueHistory.
+type GetReviewIssueHistoryParams struct {
+	// IfNoneMatch The `etag` of an earlier answer. If the resource still has it, the answer is 304.
+	IfNoneMatch *IfNoneMatch `json:"if-none-match,omitempty"`
 }
 
 // ListRepositoriesParams defines parameters for ListRepositories.

@@ -25,6 +25,9 @@ func (i *Issue) Object() *v1alpha1.ReviewIssue { return i.object }
 // Standing is what was decided about the issue until now.
 func (i *Issue) Standing() findingstate.Standing { return reviewstate.StandingOf(i.object) }
 
+// History renders what happened to the issue.
+func (i *Issue) History() ([]byte, error) { return render.IssueHistoryJSON(i.object) }
+
 // ReviewIssue returns an organization's review issue. It takes no lock.
 func (m *Model) ReviewIssue(organization, id string) (*Issue, bool) {
 	snapshot, err := m.snapshot(organization)

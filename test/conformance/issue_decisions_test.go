@@ -227,6 +227,27 @@ func TestIssueDecisions_EndByThemselves(t *testing.T) {
 	}
 }
 
+func TestIssueHistory_TellsWhatHappenedInOrder(t *testing.T) {
+	o := newOrganization(t)
+	o.reviewed()
+	o.patch(issuePath, `{"user_status":"muted","reason":"duplicate","comments":"See the other."}`).wants(200, "a decision")
+	var got record
+	harness.Eventually(t, func(g Gomega) {
+		got = o.get(issuePath+"/history").wants(200, "a history").object()
+		g.Expect(got.list("transitions")).To(HaveLen(2))
+	})
+	wantsShape(t, "history", got, issueHistoryShape)
+	wantsShapes(t, "transitions", got.list("transitions"), transitionShape)
+	opened, _ := got.list("transitions")[0].(map[string]any)
+	decided, _ := got.list("transitions")[1].(map[string]any)
+	if got["issue_id"] != "ri-1" || opened["type"] != "opened" || opened["to"] != "open" {
+		t.Errorf("first: %v of %v", opened, got["issue_id"])
+	}
+	if decided["type"] != "triaged" || decided["from"] != "open" || decided["to"] != "muted" || decided["by"] != "apikey/conformance" || decided["reason"] != "duplicate" || decided["comment"] != "See the other." {
+		t.Errorf("then: %v", decided)
+	}
+}
+
 // What a policy decides is shown apart, and only as long as no person has decided.
 func TestIssueDecisions_ComeBeforeAPolicys(t *testing.T) {
 	o := newOrganization(t)

@@ -62,6 +62,7 @@ var endpoints = []endpoint{
 	{"GET", "/v2/reviews/none/full-issues", "", v1alpha1.ScopeReviewsRead},
 	{"GET", "/v2/issues/none", "", v1alpha1.ScopeReviewsRead},
 	{"PATCH", "/v2/issues/none", `{"comments":"x"}`, v1alpha1.ScopeFindingsTriage},
+	{"GET", "/v2/issues/none/history", "", v1alpha1.ScopeReviewsRead},
 	{"GET", "/v2/full-issues/none", "", v1alpha1.ScopeReviewsRead},
 	{"GET", "/v2/reviews/none", "", v1alpha1.ScopeReviewsRead},
 	{"GET", "/v2/full-reviews", "", v1alpha1.ScopeReviewsRead},

@@ -64,6 +64,7 @@ var (
 	valueCountShape    = members("string: value", "integer: count")
 	whoAmIShape        = members("string: organization_id key expires_at", "array: scopes", "integer: requests_per_minute")
 	historyShape       = members("string: finding_id", "array: transitions")
+	issueHistoryShape  = members("string: issue_id", "array: transitions")
 	transitionShape    = members("string: at author by comment from imported_by scan_id to type", "string?: expires_at reason", "integer: seq")
 
 	findingV1Shape = members(

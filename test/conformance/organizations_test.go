@@ -102,6 +102,7 @@ func TestOrganizations_AnotherOrganizationsIDIsLikeOneThatDoesNotExist(t *testin
 		{"GET", "/v2/reviews/rv-theirs/full-issues", "/v2/reviews/rv-none/full-issues", ""},
 		{"GET", "/v2/reviews/rv-theirs", "/v2/reviews/rv-none", ""},
 		{"GET", "/v2/issues/ri-theirs", "/v2/issues/ri-none", ""},
+		{"GET", "/v2/issues/ri-theirs/history", "/v2/issues/ri-none/history", ""},
 		{"GET", "/v2/full-issues/ri-theirs", "/v2/full-issues/ri-none", ""},
 		{"PATCH", "/v2/issues/ri-theirs", "/v2/issues/ri-none", `{"user_status":"muted"}`},
 	} {
