@@ -95,7 +95,9 @@ func decide[T stored, I shown[T]](ctx context.Context, request Request, about su
 	}
 	defer done()
 	// Whoever had the turn before has changed it.
-	item, there = tracing.Do(ctx, "read model: "+noun, func() (I, bool) { return about.find(request.Organization, about.id) })
+	item, there = tracing.Do(ctx, "read model: "+noun, func() (I, bool) {
+		return about.find(request.Organization, about.id)
+	})
 	if !there {
 		return none, problem.NotFound(noun)
 	}

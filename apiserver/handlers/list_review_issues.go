@@ -22,7 +22,8 @@ func (b *Backend) ListReviewIssuesFull(ctx context.Context, request Request) (Re
 	return b.listReviewIssues(ctx, "listReviewIssuesFull", request, render.Full)
 }
 
-func (b *Backend) listReviewIssues(ctx context.Context, id string, request Request, shape render.Shape) (Response, error) {
+func (b *Backend) listReviewIssues(ctx context.Context, id string, request Request,
+	shape render.Shape) (Response, error) {
 	review := request.Path.Get("id")
 	list := newList(id, request, "status", "severity", "user_status").of(review)
 	after, err := list.position(b.Cursors)
