@@ -11,13 +11,16 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/cluster"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
@@ -234,6 +237,31 @@ func TestADecisionOnAnOldStateIsMadeAgainOnTheNewOne(t *testing.T) {
 	want := v1alpha1.FindingTriage{UserStatus: "open", Comments: "theirs", By: "apikey/ci"}
 	if diff := cmp.Diff(want, written.Spec.Triage); diff != "" {
 		t.Errorf("spec.triage (-want +got):\n%s", diff)
+	}
+}
+
+// The issue of a review is decided about in the same way, without a basis.
+func TestADecisionAboutAnIssueOnAnOldStateIsMadeAgainOnTheNewOne(t *testing.T) {
+	o := newOrganization(t)
+	issue := builder.ReviewIssue("i-1").In(o.namespace).Build()
+	o.create(issue)
+	old := issue.DeepCopy()
+	theirs := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"triage":{"userStatus":"muted","comments":"theirs"}}}`))
+	if err := env.Client.Patch(t.Context(), issue, theirs); err != nil {
+		t.Fatal(err)
+	}
+	known := cluster.Known[*v1alpha1.ReviewIssue]{Object: old, Standing: reviewstate.StandingOf(old)}
+	whatever := func(cluster.Known[*v1alpha1.ReviewIssue]) error { return nil }
+	for _, status := range []v1alpha1.UserStatus{v1alpha1.UserStatusOpen, v1alpha1.UserStatusActive} { // it was seen open
+		decision := cluster.Decision{Decision: findingstate.Decision{UserStatus: &status}, By: "apikey/ci"}
+		written, err := facadeClient(t).ReviewIssues.Triage(t.Context(), known, whatever, decision)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := v1alpha1.ReviewIssueTriage{UserStatus: status, Comments: "theirs", By: "apikey/ci"}
+		if diff := cmp.Diff(want, written.Spec.Triage); diff != "" {
+			t.Errorf("%s: spec.triage (-want +got):\n%s", status, diff)
+		}
 	}
 }
 
