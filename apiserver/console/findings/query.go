@@ -114,9 +114,6 @@ func (v view) with(pairs ...string) string {
 	return page.Address(listPath, v.values, pairs...)
 }
 
-// chosen reports whether the view is narrowed to that value.
-func (v view) chosen(name, value string) bool { return v.values.Get(name) == value }
-
 // chip is a filter in force, and the address without it.
 type chip struct{ Label, Value, Without string }
 
