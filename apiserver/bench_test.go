@@ -119,7 +119,7 @@ func newBigFacade(tb testing.TB, findings int) *bigFacade {
 		dataStaleness: DefaultDataStaleness,
 		auth:          authenticator, model: model, limiter: limiter, tracer: tracer, pages: newReadyPages(readyBytes), metrics: newMetrics(registry),
 		sessions: &session.Sealer{Keys: cursors.Derive},
-		log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		log:      slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	backend := &handlers.Backend{Model: model, Cursors: cursors}
 	if backend.Cluster, err = cluster.NewClient(config); err != nil {

@@ -47,14 +47,10 @@ var more = []filter{
 	{"updated_since", "Changed since", nil}, {"updated_until", "Changed until", nil},
 }
 
-// named returns a filter by the name of its parameter.
-func named(name string) (filter, bool) {
-	all := slices.Concat(filters, more)
-	at := slices.IndexFunc(all, func(f filter) bool { return f.Name == name })
-	if at < 0 {
-		return filter{}, false
-	}
-	return all[at], true
+// isFilter reports whether a parameter of that name leaves findings out.
+func isFilter(name string) bool {
+	named := func(f filter) bool { return f.Name == name }
+	return slices.ContainsFunc(filters, named) || slices.ContainsFunc(more, named)
 }
 
 // word returns what a value is called.
@@ -89,8 +85,7 @@ var orders = []struct{ Label, Sort, Order string }{
 func newView(given url.Values) view {
 	v := view{url.Values{}}
 	for name, values := range given {
-		_, known := named(name)
-		if (known || name == "sort" || name == "order") && len(values) > 0 && values[0] != "" {
+		if (isFilter(name) || name == "sort" || name == "order") && len(values) > 0 && values[0] != "" {
 			v.values.Set(name, values[0])
 		}
 	}
@@ -101,7 +96,7 @@ func newView(given url.Values) view {
 func (v view) filters() url.Values {
 	only := url.Values{}
 	for name := range v.values {
-		if _, known := named(name); known {
+		if isFilter(name) {
 			only.Set(name, v.values.Get(name))
 		}
 	}

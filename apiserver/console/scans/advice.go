@@ -16,8 +16,8 @@ var unfinished = []string{
 	"If it ends like this again, look at the log of the job, or tell whoever runs the service.",
 }
 
-// advice is what to do about a scan that failed, by words of its message. That is the importer's: it says why, and speaks
-// of the flags of kubectl findings import.
+// advice is what to do about a scan that failed, by words of its message. That is the importer's: it says why, and
+// speaks of the flags of kubectl findings import.
 var advice = []struct {
 	says  string
 	steps []string
