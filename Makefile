@@ -167,6 +167,12 @@ etcdcost: ## Count what each step of a finding's life writes to etcd (3 minutes)
 	$(FIRST) controlplane build
 	@$(TOOL) gotestsum --format=testname $(PASSED) -- -count=1 -timeout=20m ./test/etcdcost -operator $(CURDIR)/bin/findings-operator
 
+.PHONY: pictures
+pictures: ## Take pictures of the console of `make run`: the README's, and all into OUT (OUT=bin/pictures).
+	$(CHECK)
+	@go run ./hack/pictures -readme -out docs/pictures
+	@go run ./hack/pictures -out $(or $(OUT),bin/pictures)
+
 .PHONY: licenses
 licenses: ## List the licences of all that is linked in; fails at one that is not permissive.
 	$(CHECK)
@@ -187,7 +193,7 @@ lint: ## Run the linters (cold: building golangci-lint takes about 2 minutes).
 .PHONY: verify
 verify: ## Check that nothing is stale, untidy or against the rules.
 	$(CHECK)
-	$(FIRST) verify-generated verify-modules verify-licenses verify-scripts verify-openapi verify-used lint
+	$(FIRST) verify-generated verify-modules verify-licenses verify-scripts verify-openapi verify-used verify-console lint
 	@for module in $(OURS); do echo "vet: $$module"; (cd $$module && go vet ./...) || exit 1; done
 	go vet -tags=node ./test/node
 	cd test/faults && go vet -tags=faults .
@@ -206,6 +212,10 @@ verify-modules:
 	go mod verify
 	@for module in $(MODULES); do echo "verify: go.mod of $$module"; (cd "$$module" && go mod tidy -diff) || \
 	  { echo "verify: run \`go mod tidy\` in $$module and commit"; exit 1; }; done
+
+.PHONY: verify-console
+verify-console: ## Check the types of the console's modules, where npm is there.
+	@go test -count=1 -run=TestModules ./apiserver/console
 
 .PHONY: verify-licenses
 verify-licenses: licenses

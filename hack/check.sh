@@ -79,6 +79,7 @@ case "$target" in
     fi
     ;;
   bench) without "the measurements" postgresql ;;
+  pictures) need chromium chromium ;;
   faults) need redis-server redis-server ;;
   plane)
     postgresql || { missing+=(initdb); packages+=(postgresql); }

@@ -83,7 +83,7 @@ func run(t *testing.T, environment []string, name string, arguments ...string) (
 
 // all are the targets that build or run something.
 var all = []string{
-	"attack", "bench", "bench-go", "build", "chart", "e2e", "etcdcost", "faults", "generate", "image", "licenses", "lint", "plane",
+	"attack", "bench", "bench-go", "build", "chart", "e2e", "etcdcost", "faults", "generate", "image", "licenses", "lint", "pictures", "plane",
 	"run", "test", "verify", "vulncheck",
 }
 

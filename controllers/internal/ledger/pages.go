@@ -163,8 +163,8 @@ func newPager(ctx context.Context, mgr ctrl.Manager, kind string) (*Pager, error
 	return p, errors.Join(err, index.Add(ctx, mgr, &v1alpha1.Finding{}, p.owing(), p.indexed))
 }
 
-// owing is the cache index of findings by indexed, coming that of findings that a cause has changed and whose controller
-// has not looked at yet: what they will owe is not known.
+// owing is the cache index of findings by indexed, coming that of findings that a cause has changed and whose
+// controller has not looked at yet: what they will owe is not known.
 func (p *Pager) owing() string  { return "owes-of-" + p.kind }
 func (p *Pager) coming() string { return "coming-of-" + p.kind }
 
