@@ -55,6 +55,9 @@ func TestAWalkRepeatsNothingAndHidesNothingThatStays(t *testing.T) {
 		}
 		settle(t, m)
 		q := drawQuery(t)
+		if rapid.Bool().Draw(t, "all") {
+			q.Filter = FindingFilter{}
+		}
 		stable := func(all []string) []string {
 			return slices.DeleteFunc(slices.Clone(all), func(id string) bool { return !strings.HasPrefix(id, "stable") })
 		}
