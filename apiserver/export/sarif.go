@@ -192,7 +192,7 @@ func (s *sarifWriter) ruleIndex(id string) *int {
 	return &index
 }
 
-var levels = map[openapi.Level]string{"high": "error", "medium": "warning", "low": "note"}
+var levels = map[openapi.Severity]string{"high": "error", "medium": "warning", "low": "note"}
 
 func message(d *openapi.Details) string {
 	if d.Description == "" {
