@@ -38,6 +38,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/ratelimit"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
+	"github.com/appsec-dev/findings-operator/apiserver/slots"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -52,6 +53,8 @@ type bigFacade struct {
 	token string
 	// news is what is heard of findings later.
 	news *watch.FakeWatcher
+	// exports are those that may be under way.
+	exports *slots.Slots
 }
 
 const (
@@ -116,7 +119,7 @@ func newBigFacade(tb testing.TB, findings int) *bigFacade {
 		auth:          authenticator, model: model, limiter: limiter, tracer: tracer, pages: newReadyPages(readyBytes), metrics: newMetrics(registry),
 		log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
-	backend := &handlers.Backend{Model: model, Cursors: cursor.NewRandom()}
+	backend := &handlers.Backend{Model: model, Cursors: cursor.NewRandom(), Exports: handlers.NewExports()}
 	if backend.Cluster, err = cluster.NewClient(config); err != nil {
 		tb.Fatal(err)
 	}
@@ -124,7 +127,7 @@ func newBigFacade(tb testing.TB, findings int) *bigFacade {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &bigFacade{Handler: handler, model: model, token: stub.token, news: news}
+	return &bigFacade{Handler: handler, model: model, token: stub.token, news: news, exports: backend.Exports}
 }
 
 // benchSources are findings of about 3 KB, and 10,000 reviews where there are many findings.

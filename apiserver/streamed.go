@@ -1,0 +1,73 @@
+package apiserver
+
+import (
+	"bufio"
+	"cmp"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/appsec-dev/findings-operator/apiserver/handlers"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+)
+
+// streamedBytes is how much of a body that is made while it is sent waits for a client that reads slowly.
+const streamedBytes = 64 << 10
+
+// sendStreamed sends a body while it is made, compressed if the client accepts that. If it cannot be made or sent to its
+// end the connection is aborted: half an answer must not look like a whole one.
+func sendStreamed(c *gin.Context, body *handlers.Streamed) {
+	defer body.Close()
+	header := c.Writer.Header()
+	header.Set("Content-Type", body.MediaType)
+	header.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": body.FileName}))
+	header["Vary"] = onAcceptedEncoding
+	write := body.Write
+	if acceptsGzip(c.Request.Header.Values("Accept-Encoding")) {
+		header["Content-Encoding"] = gzipEncoding
+		write = func(w io.Writer) error { return compressing(w, body.Write) }
+	}
+	c.Status(http.StatusOK)
+	if c.Request.Method == http.MethodHead {
+		c.Writer.WriteHeaderNow()
+		return
+	}
+	client := &pacedWriter{to: c.Writer, control: http.NewResponseController(c.Writer), patience: writeTimeout}
+	chunk := bufio.NewWriterSize(client, streamedBytes)
+	err := write(chunk)
+	if err == nil {
+		err = chunk.Flush()
+	}
+	if err != nil {
+		cut := problem.Internal("the answer was cut off", err)
+		if cmp.Or(client.err, c.Request.Context().Err()) != nil { // the client is gone, or does not read
+			cut.Status = http.StatusOK
+		}
+		stateOf(c).err = cut
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// pacedWriter gives the client time for each chunk, however long all of them take: one that reads nothing meanwhile is
+// given up. The connection's next request has the server's own deadlines again.
+type pacedWriter struct {
+	to      io.Writer
+	control *http.ResponseController
+	// patience is how long a chunk may take.
+	patience time.Duration
+	// err is why the client got no more.
+	err error
+}
+
+func (w *pacedWriter) Write(chunk []byte) (n int, err error) {
+	now := time.Now()
+	// A writer without deadlines is not a connection's.
+	_ = w.control.SetWriteDeadline(now.Add(w.patience))
+	// net/http reads on, for the client's going away, and would take this deadline for that.
+	_ = w.control.SetReadDeadline(now.Add(w.patience + readTimeout))
+	n, w.err = w.to.Write(chunk)
+	return n, w.err
+}
