@@ -63,11 +63,8 @@ type pacedWriter struct {
 }
 
 func (w *pacedWriter) Write(chunk []byte) (n int, err error) {
-	now := time.Now()
 	// A writer without deadlines is not a connection's.
-	_ = w.control.SetWriteDeadline(now.Add(w.patience))
-	// net/http reads on, for the client's going away, and would take this deadline for that.
-	_ = w.control.SetReadDeadline(now.Add(w.patience + readTimeout))
+	_ = w.control.SetWriteDeadline(time.Now().Add(w.patience))
 	n, w.err = w.to.Write(chunk)
 	return n, w.err
 }
