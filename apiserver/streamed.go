@@ -35,6 +35,8 @@ func sendStreamed(c *gin.Context, body *handlers.Streamed) {
 		c.Writer.WriteHeaderNow()
 		return
 	}
+	// The length is told of no answer, be it short or asked for by HEAD.
+	c.Writer.Flush()
 	client := &pacedWriter{to: c.Writer, control: http.NewResponseController(c.Writer), patience: writeTimeout}
 	chunk := bufio.NewWriterSize(client, streamedBytes)
 	err := write(chunk)

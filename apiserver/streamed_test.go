@@ -215,6 +215,7 @@ type heapOf struct {
 
 func (h *heapOf) Header() http.Header { return h.header }
 func (h *heapOf) WriteHeader(int)     {}
+func (h *heapOf) Flush()              {}
 func (h *heapOf) Write(chunk []byte) (int, error) {
 	h.most = max(h.most, heap())
 	return h.body.Write(chunk)

@@ -45,7 +45,7 @@ func written(t rapid.TB, findings ...*openapi.FindingFull) [][]string {
 }
 
 func TestCSVHasARowForEachFinding(t *testing.T) {
-	score, reason, category, end := float32(7.5), openapi.DecisionReason("false_positive"), openapi.FindingCategory("Package"), march.Add(time.Hour)
+	score, reason, category, end := float32(7.5), openapi.DecisionReason("false-positive"), openapi.FindingCategory("Package"), march.Add(time.Hour)
 	f := &openapi.FindingFull{
 		Id: "f-1", Status: "open_muted", UserStatus: "muted", Reason: &reason, Comments: "seen, \"twice\"\nby two", DecidedBy: "alice",
 		ExpiresAt: &end, CreatedAt: march, UpdatedAt: march.Add(time.Minute),
@@ -64,7 +64,7 @@ func TestCSVHasARowForEachFinding(t *testing.T) {
 		{"id", "title", "severity", "score", "status", "user_status", "reason", "comments", "decided_by", "expires_at", "verdict_policy",
 			"repository", "project", "owner", "tool", "rule", "class", "category", "vulnerability", "package", "version", "fixed_version",
 			"file", "line", "url", "created_at", "updated_at"},
-		{"f-1", "Old lodash", "high", "7.5", "open_muted", "muted", "false_positive", "seen, \"twice\"\nby two", "alice", "2026-03-02T09:30:00Z", "tests",
+		{"f-1", "Old lodash", "high", "7.5", "open_muted", "muted", "false-positive", "seen, \"twice\"\nby two", "alice", "2026-03-02T09:30:00Z", "tests",
 			"shop", "p-1", "team-a", "trivy", "CVE-1", "CWE-1", "Package", "CVE-1", "lodash", "4.0.0", "4.1.0",
 			"web/package.json", "3", "https://code.example/3", "2026-03-02T08:30:00Z", "2026-03-02T08:31:00Z"},
 		{"f-2", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "2026-03-02T08:30:00Z", "2026-03-02T08:30:00Z"},

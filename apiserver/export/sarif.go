@@ -248,7 +248,7 @@ func accepted(kind, justification string) sarifSuppression {
 	return sarifSuppression{Kind: kind, Status: "accepted", Justification: justification}
 }
 
-// why joins what is known of a decision: "false_positive: the path is validated (apikey/ci)".
+// why joins what is known of a decision: "false-positive: the path is validated (apikey/ci)".
 func why(reason, comment, by string) string {
 	var parts []string
 	for _, part := range []string{reason, comment} {

@@ -123,7 +123,7 @@ func TestSARIFIsReadAsItWasWritten(t *testing.T) {
 }
 
 func TestSARIFSaysWhoSuppressesAndWhy(t *testing.T) {
-	reason, inSource, muted := openapi.DecisionReason("false_positive"), openapi.FindingSuppressionKind("inSource"), openapi.FindingVerdictUserStatus("muted")
+	reason, inSource, muted := openapi.DecisionReason("false-positive"), openapi.FindingSuppressionKind("inSource"), openapi.FindingVerdictUserStatus("muted")
 	policy := openapi.FindingVerdict{UserStatus: &muted, Policy: "tests", By: "bob", Comment: "test code", Reason: &reason}
 	for name, test := range map[string]struct {
 		finding openapi.FindingFull
@@ -131,9 +131,9 @@ func TestSARIFSaysWhoSuppressesAndWhy(t *testing.T) {
 	}{
 		"nobody": {openapi.FindingFull{UserStatus: "active"}, []sarifSuppression{}},
 		"a person": {openapi.FindingFull{UserStatus: "muted", Reason: &reason, Comments: "checked", DecidedBy: "alice"},
-			[]sarifSuppression{{"external", "accepted", "false_positive: checked (alice)"}}},
+			[]sarifSuppression{{"external", "accepted", "false-positive: checked (alice)"}}},
 		"somebody":  {openapi.FindingFull{UserStatus: "muted"}, []sarifSuppression{{"external", "accepted", ""}}},
-		"a policy":  {openapi.FindingFull{UserStatus: "open", Verdict: policy}, []sarifSuppression{{"external", "accepted", "false_positive: test code (policy/tests of bob)"}}},
+		"a policy":  {openapi.FindingFull{UserStatus: "open", Verdict: policy}, []sarifSuppression{{"external", "accepted", "false-positive: test code (policy/tests of bob)"}}},
 		"in a pull": {openapi.FindingFull{UserStatus: "open", Verdict: openapi.FindingVerdict{UserStatus: &muted, By: "bob"}}, []sarifSuppression{{"external", "accepted", "(bob)"}}},
 		"the source": {openapi.FindingFull{UserStatus: "open", Facts: openapi.FindingFacts{Suppression: openapi.FindingSuppression{Kind: &inSource, Justification: "generated"}}},
 			[]sarifSuppression{{"inSource", "accepted", "generated"}}},
