@@ -218,6 +218,7 @@ func (s *Server) newHTTPServer(handler http.Handler) *http.Server {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		ConnContext:       withConnection,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 		// OPTIONS * goes the way of every other request: to a 401 or 404.
 		DisableGeneralOptionsHandler: true,

@@ -3,8 +3,11 @@ package apiserver
 import (
 	"bufio"
 	"cmp"
+	"context"
+	"crypto/tls"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"time"
 
@@ -49,7 +52,30 @@ func sendStreamed(c *gin.Context, body *handlers.Streamed) {
 			cut.Status = http.StatusOK
 		}
 		stateOf(c).err = cut
+		if !c.Request.ProtoAtLeast(1, 1) {
+			reset(c.Request)
+		}
 		panic(http.ErrAbortHandler)
+	}
+}
+
+type connectionKey struct{}
+
+// withConnection keeps a connection for reset.
+func withConnection(ctx context.Context, connection net.Conn) context.Context {
+	return context.WithValue(ctx, connectionKey{}, connection)
+}
+
+// reset ends the connection of a request as no answer ends. To HTTP/1.0, which proxies speak, its plain end is that of
+// the body.
+func reset(r *http.Request) {
+	connection, _ := r.Context().Value(connectionKey{}).(net.Conn)
+	if encrypted, is := connection.(*tls.Conn); is {
+		connection = encrypted.NetConn()
+	}
+	if tcp, is := connection.(interface{ SetLinger(seconds int) error }); is {
+		_ = tcp.SetLinger(0)
+		_ = connection.Close()
 	}
 }
 

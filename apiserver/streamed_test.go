@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -31,13 +32,15 @@ func streams(t *testing.T, log *bytes.Buffer, write func(io.Writer) error) (serv
 	t.Helper()
 	var mu sync.Mutex
 	count := 0
-	server = httptest.NewServer(routerWith(log, func(c *gin.Context) {
+	server = httptest.NewUnstartedServer(routerWith(log, func(c *gin.Context) {
 		sendStreamed(c, &handlers.Streamed{MediaType: "text/csv", FileName: "a.csv", Write: write, Close: func() {
 			mu.Lock()
 			defer mu.Unlock()
 			count++
 		}})
 	}))
+	server.Config.ConnContext = withConnection
+	server.Start()
 	t.Cleanup(server.Close)
 	return server, func() int {
 		server.Close() // waits for the requests
@@ -75,6 +78,27 @@ func TestAStreamedBodyThatFailsIsCutOff(t *testing.T) {
 			if !strings.Contains(log.String(), want) || strings.Contains(log.String(), "goroutine") {
 				t.Errorf("%s: the log lacks %q, or holds a stack:\n%s", coding, want, log.String())
 			}
+		}
+	}
+}
+
+// HTTP/1.0, which proxies speak, takes the end of a connection for that of the body.
+func TestAStreamedBodyThatFailsIsCutOffToHTTP10(t *testing.T) {
+	for failure, want := range map[error]error{nil: nil, errors.New("the model is gone"): syscall.ECONNRESET} {
+		server, _ := streams(t, &bytes.Buffer{}, func(w io.Writer) error {
+			_, err := w.Write(chunkOf)
+			return errors.Join(err, failure)
+		})
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close() //nolint:errcheck // the test's own
+		if _, err := io.WriteString(conn, "GET / HTTP/1.0\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, conn); !errors.Is(err, want) {
+			t.Errorf("after %v the connection ended with %v, want %v", failure, err, want)
 		}
 	}
 }
@@ -152,7 +176,7 @@ func TestAClientThatReadsNothingIsGivenUp(t *testing.T) {
 func TestAClientThatReadsSlowlyGetsAll(t *testing.T) {
 	const chunks = 4
 	conn, ended := pacedServer(t, chunks, time.Minute)
-	begun, ticker := time.Now(), time.NewTicker(5 * time.Millisecond)
+	begun, ticker := time.Now(), time.NewTicker(5*time.Millisecond)
 	defer ticker.Stop()
 	piece := make([]byte, streamedBytes)
 	for {
