@@ -528,3 +528,24 @@ func processorTime() (collector, all float64) {
 	runtimemetrics.Read(samples)
 	return samples[0].Value.Float64(), samples[1].Value.Float64()
 }
+
+// BenchmarkExport exports all findings, also by a word that most of them have: each page looks for those in all of them.
+func BenchmarkExport(b *testing.B) {
+	eachSize(b, func(b *testing.B, f *bigFacade, _ int) {
+		for _, query := range []string{"format=csv", "format=sarif", "text=e", "text=e&sort=updated_at"} {
+			b.Run(query, func(b *testing.B) {
+				for b.Loop() {
+					f.ServeHTTP(nobody{http.Header{}}, f.request(http.MethodGet, "/v2/finding-export?"+query, ""))
+				}
+			})
+		}
+	})
+}
+
+// nobody reads an answer.
+type nobody struct{ header http.Header }
+
+func (n nobody) Header() http.Header                 { return n.header }
+func (nobody) WriteHeader(int)                       {}
+func (nobody) Flush()                                {}
+func (nobody) Write(chunk []byte) (n int, err error) { return len(chunk), nil }

@@ -23,7 +23,7 @@ func NewExports() *slots.Slots {
 }
 
 // exportRetryAfter is about how long an export of 100,000 findings takes.
-const exportRetryAfter = 5 * time.Second
+const exportRetryAfter = 10 * time.Second
 
 // errStopping ends an export.
 var errStopping = errors.New("the service is stopping")

@@ -61,8 +61,8 @@ func fire(t *testing.T, attacker, victim *tenant, s shot, allowed ...int) *answe
 // What nobody may learn is in the answers to those whose it is; else the tests here would look
 // for what is never said.
 func TestIsolation_OwnAnswersHoldTheMarkerInEveryText(t *testing.T) {
-	// What is the same for everybody: enumerated values and times.
-	common := regexp.MustCompile(`^([a-z_]{1,14}|github|CWE-\d+|HTTP|GET|Code|webhook\.ping|WebhookEndpoint|\d{4}-\d\d-\d\dT[\d:]+Z|)$`)
+	// What is the same for everybody: enumerated values, scopes and times.
+	common := regexp.MustCompile(`^([a-z_]{1,14}|[a-z]+:[a-z]+|github|CWE-\d+|HTTP|GET|Code|webhook\.ping|WebhookEndpoint|\d{4}-\d\d-\d\dT[\d:]+Z|)$`)
 	o := tenants(t)[0]
 	for _, op := range operations(t) {
 		if op.method != http.MethodGet {

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -15,7 +16,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// texts are all strings of a JSON value, names of members of maps apart, or the cells of a CSV, by where they are.
+// texts are all strings of a JSON value, names of members of maps apart, or the cells of a CSV that are no numbers, by
+// where they are.
 func texts(t *testing.T, a *answer) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -26,7 +28,9 @@ func texts(t *testing.T, a *answer) map[string]string {
 		}
 		for i, row := range rows[1:] {
 			for j, cell := range row {
-				out[fmt.Sprintf("[%d].%s", i, rows[0][j])] = cell
+				if _, err := strconv.ParseFloat(cell, 64); err != nil {
+					out[fmt.Sprintf("[%d].%s", i, rows[0][j])] = cell
+				}
 			}
 		}
 		return out
