@@ -34,6 +34,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/auth"
 	"github.com/appsec-dev/findings-operator/apiserver/cluster"
+	"github.com/appsec-dev/findings-operator/apiserver/console/session"
 	"github.com/appsec-dev/findings-operator/apiserver/cursor"
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/ratelimit"
@@ -55,6 +56,8 @@ type bigFacade struct {
 	news *watch.FakeWatcher
 	// exports are those that may be under way.
 	exports *slots.Slots
+	// sessions are the console's.
+	sessions session.Sealer
 }
 
 const (
@@ -114,12 +117,14 @@ func newBigFacade(tb testing.TB, findings int) *bigFacade {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	cursors := cursor.NewRandom()
 	r := &router{
 		dataStaleness: DefaultDataStaleness,
 		auth:          authenticator, model: model, limiter: limiter, tracer: tracer, pages: newReadyPages(readyBytes), metrics: newMetrics(registry),
+		sessions: &session.Sealer{Keys: cursors.Derive},
 		log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
-	backend := &handlers.Backend{Model: model, Cursors: cursor.NewRandom(), Exports: handlers.NewExports()}
+	backend := &handlers.Backend{Model: model, Cursors: cursors, Exports: handlers.NewExports()}
 	if backend.Cluster, err = cluster.NewClient(config); err != nil {
 		tb.Fatal(err)
 	}
@@ -127,7 +132,7 @@ func newBigFacade(tb testing.TB, findings int) *bigFacade {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &bigFacade{Handler: handler, model: model, token: stub.token, news: news, exports: backend.Exports}
+	return &bigFacade{Handler: handler, model: model, token: stub.token, news: news, exports: backend.Exports, sessions: *r.sessions}
 }
 
 // benchSources are findings of about 3 KB, and 10,000 reviews where there are many findings.

@@ -16,7 +16,6 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
-	"github.com/appsec-dev/findings-operator/client"
 )
 
 // insideKey marks a request that the console makes in this process. It is no part of what a client can send.
@@ -91,7 +90,7 @@ func sendAnswer(c *gin.Context, answer console.Answer) {
 
 // failPage ends a person's request with a page that says what is wrong.
 func failPage(c *gin.Context, shown *console.Console, p *problem.Problem) {
-	failure := &api.Failure{Status: p.Status, Said: client.Error{Detail: p.Detail}}
+	failure := api.Failed(p.Status, p.Detail)
 	if seconds, err := strconv.Atoi(c.Writer.Header().Get("Retry-After")); err == nil {
 		failure.RetryAt = time.Now().Add(time.Duration(seconds) * time.Second)
 	}

@@ -30,7 +30,7 @@ func TestKeySaysWhoSends(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(identity).To(Equal(Identity{
 		Organization: "who", Namespace: namespace, KeyName: "ci", KeyUID: key.UID,
-		Scopes: []v1alpha1.Scope{v1alpha1.ScopeFindingsRead}, RequestsPerMinute: 600,
+		Scopes: []v1alpha1.Scope{v1alpha1.ScopeFindingsRead}, RequestsPerMinute: 600, ExpiresAt: identity.ExpiresAt,
 	}))
 	g.Expect(identity.Allows(v1alpha1.ScopeFindingsRead)).To(BeTrue())
 	g.Expect(identity.Allows(v1alpha1.ScopeFindingsTriage)).To(BeFalse())

@@ -75,11 +75,11 @@ func (c *Console) Serve(route page.Route, request Request) Answer {
 	}
 	response, err := route.Serve(r.Context(), visit)
 	if err != nil {
-		return c.Failed(r, request.RequestID, err)
+		return c.failed(r, visit, request.RequestID, err)
 	}
 	answer, err := c.render(r.Context(), visit, response)
 	if err != nil {
-		return c.Failed(r, request.RequestID, err)
+		return c.failed(r, visit, request.RequestID, err)
 	}
 	return answer
 }
@@ -119,41 +119,42 @@ func (c *Console) checkOrigin(route page.Route, r *http.Request) error {
 		return nil
 	}
 	if err := crossOrigin.Check(r); err != nil {
-		return refused("The request came from another site, so nothing was changed.")
+		return api.Failed(http.StatusForbidden, "The request came from another site, so nothing was changed.")
 	}
 	if err := r.ParseForm(); err != nil {
-		return &api.Failure{Status: http.StatusBadRequest, Said: client.Error{Detail: "The form could not be read."}}
+		return api.Failed(http.StatusBadRequest, "The form could not be read.")
 	}
 	given := r.Header.Get(tokenHeader)
 	if given == "" {
 		given = r.PostForm.Get(tokenField)
 	}
 	if !route.Public && !c.session.Holds(r, given) {
-		return refused("The page is older than your session, so nothing was changed. Load it again.")
+		return api.Failed(http.StatusForbidden, "The page is older than your session, so nothing was changed. Load it again.")
 	}
 	return nil
-}
-
-func refused(why string) error {
-	return &api.Failure{Status: http.StatusForbidden, Said: client.Error{Detail: why}}
 }
 
 func scripted(r *http.Request) bool { return r.Header.Get(scriptHeader) != "" }
 
 // Failed answers with a page that says what is wrong and what to do next. Without a session that is to log in.
 func (c *Console) Failed(r *http.Request, requestID string, err error) Answer {
+	return c.failed(r, &page.Visit{URL: r.URL, Scripted: scripted(r)}, requestID, err)
+}
+
+func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err error) Answer {
 	var failure *api.Failure
 	if !errors.As(err, &failure) {
-		failure = &api.Failure{Status: http.StatusInternalServerError}
+		failure = api.Failed(http.StatusInternalServerError, "")
 	}
-	if failure.Status == http.StatusUnauthorized && !scripted(r) {
+	if failure.Status == http.StatusUnauthorized && !v.Scripted {
 		return redirect(Path + "login?next=" + url.QueryEscape(next(r)))
 	}
-	shown := ui.Problem{Status: failure.Status, Detail: failure.Said.Detail, RetryAt: failure.RetryAt, RequestID: requestID}
-	if scripted(r) {
-		return asJSON(failure.Status, shown.Said())
+	problem := ui.Problem{Status: failure.Status, Detail: failure.Said.Detail, RetryAt: failure.RetryAt, RequestID: requestID}
+	shown := page.Response{Status: failure.Status, Title: problem.Title(), Body: ui.ProblemPage(problem)}
+	if v.Scripted {
+		shown.JSON = problem.Said()
 	}
-	answer, err := html(r.Context(), failure.Status, ui.Bare(c.view(shown.Title()), ui.ProblemPage(shown)))
+	answer, err := c.render(r.Context(), v, shown)
 	if err != nil {
 		return Answer{Status: http.StatusInternalServerError, Header: http.Header{}}
 	}

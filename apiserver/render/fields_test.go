@@ -43,6 +43,7 @@ var documented = []shape{
 	{schema: "TriageOperationFinding", section: "Triage operation, its findings"},
 	{schema: "WebhookDelivery", section: "Webhook delivery"},
 	{schema: "WebhookVerification", section: "Webhook verification"},
+	{schema: "WhoAmI", section: "API key"},
 }
 
 // docs/decisions/fields.md has one row for each member of each shape that the contract

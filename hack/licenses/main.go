@@ -26,6 +26,11 @@ import (
 var permissive = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT", "MPL-2.0", "Unlicense",
 	"Zlib"}
 
+// apart are licences that a module names for a package of it alone. They do not count where that package is not linked in.
+var apart = map[string]struct{ license, of string }{
+	"github.com/alecthomas/chroma/v2": {"OFL-1.1", "github.com/alecthomas/chroma/v2/formatters/svg"}, // a font
+}
+
 // licenseFile is what such files are called at the root of a module.
 var licenseFile = regexp.MustCompile(`(?i)^(licen[sc]e|copying|unlicense)([.-].*)?$`)
 
@@ -36,6 +41,8 @@ type module struct {
 	Path, Version, Dir string
 	Main               bool
 	licenses           []string
+	// packages of the module that are linked in.
+	packages []string
 }
 
 func main() {
@@ -69,6 +76,9 @@ func run(out string, packages []string) error {
 		if m.licenses, err = licensesOf(classify, m.Dir); err != nil {
 			return err
 		}
+		if a, ok := apart[m.Path]; ok && !slices.Contains(m.packages, a.of) {
+			m.licenses = slices.DeleteFunc(m.licenses, func(name string) bool { return name == a.license })
+		}
 		if problem := judge(*m); problem != nil {
 			problems = append(problems, problem)
 		}
@@ -85,7 +95,7 @@ func run(out string, packages []string) error {
 
 // linked are the modules of the packages and of all that they import, but for the main one.
 func linked(packages []string) ([]module, error) {
-	command := exec.Command("go", append([]string{"list", "-deps", "-json=Module"}, packages...)...) //nolint:gosec,noctx // it is what the tool is told to do
+	command := exec.Command("go", append([]string{"list", "-deps", "-json=Module,ImportPath"}, packages...)...) //nolint:gosec,noctx // it is what the tool is told to do
 	command.Stderr = os.Stderr
 	listed, err := command.Output()
 	if err != nil {
@@ -93,17 +103,33 @@ func linked(packages []string) ([]module, error) {
 	}
 	var modules []module
 	for decoder := json.NewDecoder(bytes.NewReader(listed)); ; {
-		var item struct{ Module *module }
+		var item struct {
+			Module     *module
+			ImportPath string
+		}
 		switch err := decoder.Decode(&item); {
 		case errors.Is(err, io.EOF):
 			slices.SortFunc(modules, func(a, b module) int { return cmp.Compare(a.Path, b.Path) })
-			return slices.CompactFunc(modules, func(a, b module) bool { return a.Path == b.Path }), nil
+			return together(modules), nil
 		case err != nil:
 			return nil, err
 		case item.Module != nil && !item.Module.Main:
+			item.Module.packages = []string{item.ImportPath}
 			modules = append(modules, *item.Module)
 		}
 	}
+}
+
+// together makes one of a module's entries, which are beside each other.
+func together(sorted []module) (modules []module) {
+	for _, m := range sorted {
+		if last := len(modules) - 1; last >= 0 && modules[last].Path == m.Path {
+			modules[last].packages = append(modules[last].packages, m.packages...)
+			continue
+		}
+		modules = append(modules, m)
+	}
+	return modules
 }
 
 // licensesOf names the licences in the files at the root of a module, sorted.

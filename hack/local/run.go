@@ -103,12 +103,14 @@ func howToCall(o options, url, key string, took time.Duration) string {
 
   curl -H "Authorization: Bearer %s" "%s/v1/findings?size=2"
 
+Or open the console and log in with the same key: %s/console/
+
 In another terminal:
 
   source %s
   curl -H "Authorization: Bearer $FINDINGS_API_KEY" "$FINDINGS_URL/v1/reviews?size=2"
   export PATH="$PWD/bin:$PWD/bin/k8s:$PATH"
-`, key, url, env)
+`, key, url, url, env)
 	} else {
 		// FINDINGS_NAMESPACE is that of the organization which the first manifest makes.
 		text += fmt.Sprintf(` There is no sample organization.

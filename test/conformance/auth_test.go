@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -203,7 +204,7 @@ func TestAuth_AKeyIsLimitedToItsScopes(t *testing.T) {
 		c := o.key(strings.ReplaceAll(string(scope), ":", "-"), scope)
 		for _, e := range endpoints {
 			a := c.do(e.method, e.path, e.body)
-			if e.scope != scope {
+			if e.scope != scope && e.scope != anyScope {
 				a.wantsError(403, "Forbidden", "a key for "+string(scope)).wantsCode("missing_scope")
 				continue
 			}
@@ -214,11 +215,25 @@ func TestAuth_AKeyIsLimitedToItsScopes(t *testing.T) {
 	}
 }
 
+func TestAuth_AKeyCanAskWhatItMayDo(t *testing.T) {
+	o := newOrganization(t)
+	c := o.key("triage", v1alpha1.ScopeFindingsTriage)
+	who := c.get("/v2/whoami").wants(200, "any key").object()
+	wantsShape(t, "the key", who, whoAmIShape)
+	if who["organization_id"] != o.name || who["key"] != "triage" || fmt.Sprint(who["scopes"]) != "[findings:triage]" {
+		t.Errorf("the key is %v of %s", who, o.name)
+	}
+	if all := o.key("unlimited").get("/v2/whoami").wants(200, "no scope listed").object().list("scopes"); len(all) != 5 {
+		t.Errorf("a key that lists no scope has %v", all)
+	}
+}
+
 // A scope that came later than the key must not be gained by an upgrade.
 func TestAuth_AKeyWithNoScopeListedHasTheDefaultOnes(t *testing.T) {
 	c := newOrganization(t).key("unlimited")
 	inherited := []v1alpha1.Scope{
 		v1alpha1.ScopeFindingsRead, v1alpha1.ScopeFindingsTriage, v1alpha1.ScopeReposRead, v1alpha1.ScopeReviewsRead, v1alpha1.ScopeWebhooksVerify,
+		anyScope,
 	}
 	for _, e := range endpoints {
 		a := c.do(e.method, e.path, e.body)

@@ -34,6 +34,9 @@ var lists = []list{
 	{operationFindingsPath, []string{""}, "", "", 100, v1alpha1.ScopeFindingsRead, triageOperationFindingShape},
 }
 
+// anyScope is for what any key may do.
+const anyScope = v1alpha1.Scope("")
+
 // endpoint is one operation, called in a way that gets an answer of status 200 or 404.
 type endpoint struct {
 	method, path, body string
@@ -67,6 +70,7 @@ var endpoints = []endpoint{
 	{"GET", "/v2/triage-operations/none", "", v1alpha1.ScopeFindingsRead},
 	{"GET", "/v2/triage-operations/none/findings", "", v1alpha1.ScopeFindingsRead},
 	{"POST", "/v2/triage-operations/none/commit", "", v1alpha1.ScopeFindingsTriage},
+	{"GET", "/v2/whoami", "", anyScope},
 	{"POST", "/v2/webhook-deliveries/none/verify", `{"payload":"x","signature":"y"}`, v1alpha1.ScopeWebhooksVerify},
 }
 

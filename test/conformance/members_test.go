@@ -62,6 +62,7 @@ var (
 	findingCountsShape = members("integer: total", "array: fields")
 	fieldCountsShape   = members("string: field", "integer: distinct", "array: values")
 	valueCountShape    = members("string: value", "integer: count")
+	whoAmIShape        = members("string: organization_id key expires_at", "array: scopes", "integer: requests_per_minute")
 	historyShape       = members("string: finding_id", "array: transitions")
 	transitionShape    = members("string: at author by comment from imported_by scan_id to type", "string?: expires_at reason", "integer: seq")
 

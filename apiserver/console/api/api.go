@@ -6,11 +6,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+
 	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
 	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/appsec-dev/findings-operator/client"
 )
@@ -36,6 +39,11 @@ type Failure struct {
 	Said client.Error
 	// RetryAt is when to try again; zero where that would change nothing.
 	RetryAt time.Time
+}
+
+// Failed returns a failure that the console itself found.
+func Failed(status int, detail string) *Failure {
+	return &Failure{Status: status, Said: client.Error{Detail: detail}}
 }
 
 func (f *Failure) Error() string { return fmt.Sprintf("%d: %s", f.Status, f.Said.Detail) }
@@ -76,7 +84,7 @@ func (c *Client) do(request *http.Request, into any) (tag string, err error) {
 	if answer.status >= http.StatusBadRequest {
 		return "", failure(answer)
 	}
-	if err := json.Unmarshal(answer.body.Bytes(), into); err != nil {
+	if err := jsonv2.Unmarshal(answer.body.Bytes(), into); err != nil {
 		return "", fmt.Errorf("read the answer of %s %s: %w", request.Method, request.URL.Path, err)
 	}
 	return answer.header.Get("ETag"), nil

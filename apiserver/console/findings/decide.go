@@ -13,7 +13,6 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
-	"github.com/appsec-dev/findings-operator/client"
 )
 
 // decision is what a person has decided about a finding, as the REST API shows it.
@@ -127,7 +126,7 @@ func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 func overtaken(ctx context.Context, v *page.Visit, now row) (page.Response, error) {
 	conflict := fmt.Sprintf("%s was faster: the finding is %s now. Nothing was changed.", now.DecidedBy, now.standing())
 	if v.Scripted {
-		return page.Response{}, &api.Failure{Status: http.StatusConflict, Said: client.Error{Detail: conflict}}
+		return page.Response{}, api.Failed(http.StatusConflict, conflict)
 	}
 	response, err := showWith(ctx, v, conflict)
 	response.Status = http.StatusConflict

@@ -166,7 +166,9 @@ panel.addEventListener("submit", (event) => {
   if (!(form instanceof HTMLFormElement) || !form.hasAttribute("data-decide")) return;
   event.preventDefault();
   const id = form.closest("article")?.dataset.id ?? "";
-  decide(id, submitted(form)).then((done) => done && open(form.action));
+  decide(id, submitted(form)).then((done) => {
+    if (done) open(form.action);
+  });
 });
 
 // --- Decisions -----------------------------------------------------------------------------------------------------
@@ -175,35 +177,47 @@ panel.addEventListener("submit", (event) => {
 /** @type {{id: string, change: Change, seen: string}[]} What the last decisions are undone by. */
 const undos = [];
 
+/** @type {Promise<unknown>} Decisions are sent one after the other, so that each rests on what the one before has made. */
+let sending = Promise.resolve();
+
 /** Decides about a finding, and shows its row as it then is. The row changes at once, and back where that fails.
- * @param {string} id @param {URLSearchParams} form @param {boolean} [undoing] */
-async function decide(id, form, undoing = false) {
-  const row = document.getElementById(id);
-  const badge = row?.querySelector(".state .badge");
+ * @param {string} id @param {URLSearchParams} form @param {boolean} [undoing] @returns {Promise<boolean>} */
+function decide(id, form, undoing = false) {
+  const badge = document.getElementById(id)?.querySelector(".state .badge");
   const before = badge?.textContent ?? "";
   if (badge) badge.textContent = { muted: "muted", active: "confirmed", open: "open" }[form.get("user_status") ?? ""] ?? before;
-  try {
-    const answer = await (await ask(`/console/findings/${encodeURIComponent(id)}`, { form })).json();
-    if (row) {
-      const fresh = /** @type {HTMLElement} */ (fragment(answer.row).firstElementChild);
-      const wasAt = row === at;
-      row.replaceWith(fresh);
-      if (wasAt) {
-        stand(fresh);
-        /** @type {HTMLElement | null} */ (fresh.querySelector("[data-panel]"))?.focus({ preventScroll: true });
-      }
-    }
-    if (undoing) message("Undone.");
-    else {
-      undos.push({ id, change: answer.undo, seen: answer.seen });
-      message("Decided.", { action: "Undo (u)", run: undo });
-    }
-    return true;
-  } catch (error) {
+  const sent = sending.then(() => send(id, form, undoing)).catch((error) => {
     if (badge) badge.textContent = before;
     report(error);
     return false;
+  });
+  sending = sent;
+  return sent;
+}
+
+/** @param {string} id @param {URLSearchParams} form @param {boolean} undoing */
+async function send(id, form, undoing) {
+  const row = document.getElementById(id);
+  if (row?.dataset.seen && !form.has("seen")) form.set("seen", row.dataset.seen);
+  const answer = await (await ask(`/console/findings/${encodeURIComponent(id)}`, { form })).json();
+  if (row) replaceRow(row, answer.row);
+  if (undoing) {
+    message("Undone.");
+    return true;
   }
+  undos.push({ id, change: answer.undo, seen: answer.seen });
+  message("Decided.", { action: "Undo (u)", run: undo });
+  return true;
+}
+
+/** @param {HTMLElement} row @param {string} html */
+function replaceRow(row, html) {
+  const fresh = /** @type {HTMLElement} */ (fragment(html).firstElementChild);
+  const wasAt = row === at;
+  row.replaceWith(fresh);
+  if (!wasAt) return;
+  stand(fresh);
+  /** @type {HTMLElement | null} */ (fresh.querySelector("[data-panel]"))?.focus({ preventScroll: true });
 }
 
 function undo() {
@@ -231,9 +245,8 @@ function decideBy(status) {
   if (!at) walk(1);
   if (!at) return;
   const { id } = at;
-  const seen = at.dataset.seen ?? "";
   if (status !== "muted") {
-    decide(id, new URLSearchParams({ user_status: status, seen }));
+    decide(id, new URLSearchParams({ user_status: status }));
     return;
   }
   const dialog = find("#decision", HTMLDialogElement);
@@ -244,7 +257,6 @@ function decideBy(status) {
   dialog.addEventListener("close", () => {
     if (dialog.returnValue !== "decide") return;
     const fields = submitted(form);
-    fields.set("seen", seen);
     // A comment that was there stays, unless another is written.
     if (!fields.get("comments")) fields.delete("comments");
     decide(id, fields);

@@ -4,7 +4,8 @@ const token = document.querySelector('meta[name="console-token"]')?.getAttribute
 
 /** The one place where text becomes HTML. What comes here was made by the console's own templates.
  * @type {{ createHTML: (html: string) => any }} */
-const policy = window.trustedTypes?.createPolicy("console", { createHTML: (html) => html }) ?? { createHTML: (html) => html };
+const own = { createHTML: (html) => html };
+const policy = /** @type {any} */ (window).trustedTypes?.createPolicy("console", own) ?? own;
 
 /** Returns the elements of HTML that the console has sent.
  * @param {string} html

@@ -1,0 +1,58 @@
+package apiserver
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+)
+
+// next is what the console's list asks for the second page with.
+func (f *bigFacade) next(tb testing.TB) string {
+	tb.Helper()
+	var page struct {
+		Next string `json:"next_cursor"`
+	}
+	if err := json.Unmarshal(f.body(tb, "/v2/full-findings?size=100"), &page); err != nil {
+		tb.Fatal(err)
+	}
+	return url.Values{"cursor": {page.Next}}.Encode()
+}
+
+// BenchmarkConsole reports how near the console's list comes to the JSON of the same rows, built anew, in turn.
+func BenchmarkConsole(b *testing.B) {
+	eachSize(b, func(b *testing.B, f *bigFacade, _ int) {
+		for _, c := range []struct {
+			name, target string
+			fragment     bool
+		}{
+			{"rows", "/console/findings?" + f.next(b), true},
+			{"list", "/console/findings", false},
+		} {
+			b.Run(c.name, func(b *testing.B) {
+				page := f.request(http.MethodGet, c.target, "")
+				page.Header.Del("Authorization")
+				page.AddCookie(f.sessions.Cookie(f.token, false, time.Now()))
+				if c.fragment {
+					page.Header.Set("X-Console-Fragment", "1")
+				}
+				var html, data []time.Duration
+				answer := &discarded{header: http.Header{}}
+				serve := func(request *http.Request) func() error {
+					return func() error {
+						clear(answer.header)
+						f.ServeHTTP(answer, request)
+						return nil
+					}
+				}
+				for b.Loop() {
+					html = append(html, clocked(b, serve(page)))
+					data = append(data, clocked(b, serve(f.anew("/v2/full-findings?size=100", 1)[0])))
+				}
+				b.ReportMetric(float64(median(data))/float64(median(html)), "of-json")
+				b.ReportMetric(float64(median(html).Nanoseconds()), "ns/page")
+			})
+		}
+	})
+}

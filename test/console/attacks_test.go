@@ -1,0 +1,211 @@
+package console_test
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+var tokenOfPage = regexp.MustCompile(`name="console-token" content="([^"]+)"`)
+
+// token is what the visitor's pages tell forms to send back.
+func (v *visitor) token() string {
+	v.Helper()
+	found := tokenOfPage.FindStringSubmatch(v.body("/console/findings"))
+	if found == nil {
+		v.Fatal("the page has no token")
+	}
+	return found[1]
+}
+
+func (v *visitor) body(path string) string {
+	v.Helper()
+	content, err := io.ReadAll(v.asks(path, nil).Body)
+	if err != nil {
+		v.Fatal(err)
+	}
+	return string(content)
+}
+
+// mute is the form of a decision.
+func mute(token string) url.Values {
+	return url.Values{"user_status": {"muted"}, "token": {token}}
+}
+
+func TestNoOtherSiteDecidesWithAPersonsSession(t *testing.T) {
+	o := newOrganization(t)
+	o.has(some(1)...)
+	v := newVisitor(t)
+	v.logsIn(o.key("ada"))
+	token := v.token()
+	other := newVisitor(t)
+	other.logsIn(o.key("eve"))
+	for name, attack := range map[string]struct {
+		form    url.Values
+		headers []string
+	}{
+		"no token":               {url.Values{"user_status": {"muted"}}, nil},
+		"another person's token": {mute(other.token()), nil},
+		"a token cut short":      {mute(token[:len(token)-1]), nil},
+		"another site":           {mute(token), []string{"Sec-Fetch-Site", "cross-site"}},
+		"a neighbour":            {mute(token), []string{"Sec-Fetch-Site", "same-site"}},
+		"another origin":         {mute(token), []string{"Origin", "https://evil.example"}},
+		"no origin":              {mute(token), []string{"Origin", "null"}},
+	} {
+		if answer := v.asks("/console/findings/f-0000", attack.form, attack.headers...); answer.StatusCode != http.StatusForbidden {
+			t.Errorf("%s: %s", name, answer.Status)
+		}
+	}
+	if got := o.finding("f-0000").Spec.Triage.UserStatus; got == v1alpha1.UserStatusMuted {
+		t.Error("an attack has decided")
+	}
+	if answer := v.asks("/console/login", url.Values{"key": {o.key("fixed")}}, "Sec-Fetch-Site", "cross-site"); len(answer.Cookies()) > 0 {
+		t.Error("another site logs people in")
+	}
+	if answer := v.asks("/console/findings/f-0000", mute(token), "Sec-Fetch-Site", "same-origin"); answer.StatusCode != http.StatusSeeOther {
+		t.Errorf("the page's own form gets %s", answer.Status)
+	}
+}
+
+func TestASessionIsMadeFromAKeyAloneAndEndsWithIt(t *testing.T) {
+	o := newOrganization(t)
+	key := o.key("ada")
+	v := newVisitor(t)
+	for _, path := range []string{"/console/", "/console/findings", "/console/findings?key=" + key, "/console/findings/f-0000"} {
+		answer := v.asks(path, nil, "Authorization", "Bearer "+key)
+		if answer.StatusCode != http.StatusSeeOther || !strings.HasPrefix(answer.Header.Get("Location"), "/console/login?next=") {
+			t.Errorf("%s without a session: %s to %s", path, answer.Status, answer.Header.Get("Location"))
+		}
+	}
+	for _, given := range []string{"made-up", key, strings.Repeat("A", 600), ""} {
+		if answer := v.asks("/console/", nil, "Cookie", "findings_console="+given); answer.StatusCode != http.StatusSeeOther {
+			t.Errorf("a session of %.20q: %s", given, answer.Status)
+		}
+	}
+	answer := v.asks("/console/login", url.Values{"key": {key}, "next": {"//evil.example/"}})
+	if got := answer.Header.Get("Location"); got != "/console/" {
+		t.Errorf("the login leads to %q", got)
+	}
+	cookies := answer.Cookies()
+	if len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteLaxMode || cookies[0].Path != "/console/" ||
+		strings.Contains(cookies[0].Value, key[:20]) {
+		t.Errorf("the cookie is %v", cookies)
+	}
+	if answer := v.asks("/v2/findings", nil); answer.StatusCode != http.StatusUnauthorized {
+		t.Errorf("the REST API takes the cookie: %s", answer.Status)
+	}
+	if answer := v.asks("/console/findings", nil); answer.StatusCode != http.StatusOK {
+		t.Fatalf("the session gets %s", answer.Status)
+	}
+	stored := builder.APIKey("ada").In(o.namespace).Build()
+	if err := env.Client.Patch(t.Context(), stored, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"disabled":true}}`))); err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(v.asks("/console/findings", nil).StatusCode).To(Equal(http.StatusSeeOther), "the session must end with its key")
+	})
+}
+
+func TestASessionSeesNoOtherOrganization(t *testing.T) {
+	mine, theirs := newOrganization(t), newOrganization(t)
+	mine.has(some(1)...)
+	theirs.has(builder.Finding("f-theirs").Title("Theirs alone"))
+	v := newVisitor(t)
+	v.logsIn(mine.key("ada"))
+	token := v.token()
+	foreign := v.asks("/console/findings/f-theirs", nil)
+	absent := v.asks("/console/findings/f-nobodys", nil)
+	if foreign.StatusCode != http.StatusNotFound || absent.StatusCode != http.StatusNotFound {
+		t.Errorf("another's finding gets %s, and none at all %s", foreign.Status, absent.Status)
+	}
+	for _, query := range []string{"", "?organization_id=" + theirs.name, "?text=theirs", "?repo_id=shop"} {
+		if strings.Contains(v.body("/console/findings"+query), "Theirs alone") {
+			t.Errorf("%q shows another's finding", query)
+		}
+	}
+	if answer := v.asks("/console/findings/f-theirs", mute(token)); answer.StatusCode != http.StatusNotFound {
+		t.Errorf("to decide about another's finding gets %s", answer.Status)
+	}
+	operation := v.asks("/console/operations", url.Values{"token": {token}, "user_status": {"muted"}, "id": {"f-theirs"}})
+	if operation.StatusCode == http.StatusSeeOther {
+		harness.Eventually(t, func(g Gomega) {
+			g.Expect(v.body(operation.Header.Get("Location"))).To(ContainSubstring("nothing is decided yet"))
+		})
+		v.asks(operation.Header.Get("Location")+"/commit", url.Values{"token": {token}})
+		harness.Eventually(t, func(g Gomega) {
+			g.Expect(v.body(operation.Header.Get("Location"))).To(Or(ContainSubstring("What came of it"), ContainSubstring("failed")))
+		})
+	}
+	if got := theirs.finding("f-theirs").Spec.Triage.UserStatus; got == v1alpha1.UserStatusMuted {
+		t.Error("another's finding was decided about")
+	}
+}
+
+func TestNoPageMayBeFramedOrRunWhatItHolds(t *testing.T) {
+	o := newOrganization(t)
+	v := newVisitor(t)
+	v.logsIn(o.key("ada"))
+	for _, path := range []string{"/console/", "/console/login", "/console/findings", "/console/none", "/console/operations"} {
+		header := v.asks(path, nil).Header
+		policy := header.Get("Content-Security-Policy")
+		for _, wanted := range []string{"default-src 'none'", "script-src 'self';", "style-src 'self';", "frame-ancestors 'none'", "base-uri 'none'",
+			"form-action 'self'"} {
+			if !strings.Contains(policy, wanted) {
+				t.Errorf("%s: the policy lacks %s: %q", path, wanted, policy)
+			}
+		}
+		if strings.Contains(policy, "unsafe") || header.Get("X-Frame-Options") != "DENY" || header.Get("X-Content-Type-Options") != "nosniff" ||
+			header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %v", path, header)
+		}
+		if body := v.body(path); strings.Contains(body, " style=") || strings.Contains(body, "<style") || strings.Contains(body, "<script>") {
+			t.Errorf("%s has a style or script of its own", path)
+		}
+	}
+}
+
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+func TestPagesCountAgainstTheKeysLimitAndWhatTheyAskForDoesNot(t *testing.T) {
+	o := newOrganization(t)
+	key := o.key("ada")
+	stored := builder.APIKey("ada").In(o.namespace).Build()
+	if err := env.Client.Patch(t.Context(), stored, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"rateLimit":{"requestsPerMinute":1000}}}`))); err != nil {
+		t.Fatal(err)
+	}
+	v := newVisitor(t)
+	v.logsIn(key)
+	remaining := func() (left string) { return v.asks("/console/findings", nil).Header.Get("X-Ratelimit-Remaining") }
+	harness.Eventually(t, func(g Gomega) {
+		first, second := remaining(), remaining()
+		g.Expect(v.asks("/console/findings", nil).Header.Get("X-Ratelimit-Limit")).To(Equal("1000"))
+		g.Expect(number(first)-number(second)).To(Equal(1), "a page counts once, whatever it shows")
+	})
+	if err := env.Client.Patch(t.Context(), stored, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"rateLimit":{"requestsPerMinute":1}}}`))); err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, func(g Gomega) {
+		answer := v.asks("/console/findings", nil)
+		g.Expect(answer.StatusCode).To(Equal(http.StatusTooManyRequests))
+		content, err := io.ReadAll(answer.Body)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(string(content)).To(And(ContainSubstring("Too many requests"), ContainSubstring("Try again at"), ContainSubstring("<time")))
+	})
+}

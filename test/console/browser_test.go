@@ -1,0 +1,190 @@
+package console_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"github.com/appsec-dev/findings-operator/test/needs"
+)
+
+// patience bounds what a person waits for in the browser, on a machine that does other things too.
+const patience = time.Minute
+
+// browser is one for all tests; each person has a window of their own, with cookies of its own.
+var browser = sync.OnceValues(func() (context.Context, error) {
+	program := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if found, err := exec.LookPath(name); err == nil {
+			program = found
+			break
+		}
+	}
+	if program == "" {
+		return nil, nil
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.ExecPath(program),
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"), chromedp.Flag("no-proxy-server", true))
+	allocator, _ := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, _ := chromedp.NewContext(allocator)
+	return ctx, chromedp.Do(ctx)
+})
+
+// person sits before the browser.
+type person struct {
+	*testing.T
+	window context.Context
+}
+
+// newPerson opens a window of somebody who has not logged in.
+func newPerson(t *testing.T) *person {
+	t.Helper()
+	started, err := browser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if started == nil {
+		needs.Program(t, "chromium", "chromium")
+	}
+	window, closeWindow := chromedp.NewContext(started, chromedp.WithNewBrowserContext())
+	window, cancel := context.WithTimeout(window, 4*patience)
+	t.Cleanup(func() {
+		cancel()
+		closeWindow()
+	})
+	// The window lives as long as the context that it is first used with.
+	if err := chromedp.Do(window); err != nil {
+		t.Fatal(err)
+	}
+	p := &person{t, window}
+	p.do(chromedp.EmulateViewport(1280, 900))
+	return p
+}
+
+// loggedIn opens a window of somebody who has pasted the key.
+func loggedIn(t *testing.T, key string) *person {
+	t.Helper()
+	p := newPerson(t)
+	p.goes("/console/login")
+	p.do(chromedp.SendKeys("#key", key), chromedp.Submit("#key"), chromedp.WaitVisible(".account"))
+	return p
+}
+
+func (p *person) do(steps ...chromedp.Action[chromedp.Void]) {
+	p.Helper()
+	ctx, cancel := context.WithTimeout(p.window, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		p.Fatalf("%v; the page shows:\n%s", err, p.shown())
+	}
+}
+
+// shown is the text of the page, for who reads a failure.
+func (p *person) shown() string {
+	ctx, cancel := context.WithTimeout(p.window, patience)
+	defer cancel()
+	text, err := chromedp.Run(ctx, chromedp.Evaluate[string]("location.href + '\\n' + document.body.innerText"))
+	if err != nil {
+		return err.Error()
+	}
+	return text
+}
+
+func (p *person) goes(path string) {
+	p.Helper()
+	p.do(chromedp.Navigate(base+path), chromedp.WaitReady("main"))
+}
+
+// presses keys, one after the other.
+func (p *person) presses(keys ...string) {
+	p.Helper()
+	for _, key := range keys {
+		p.do(chromedp.KeyEvent(key))
+		// Keys are acted on with the next frame.
+		p.evaluates("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))", nil)
+	}
+}
+
+func (p *person) clicks(selector string) {
+	p.Helper()
+	p.do(chromedp.Click(selector, chromedp.NodeVisible))
+}
+
+// sees waits until the expression is true in the page, whichever page that is by then.
+func (p *person) sees(expression string) {
+	p.Helper()
+	ctx, cancel := context.WithTimeout(p.window, patience)
+	defer cancel()
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		// A page that is about to go has no answer.
+		if holds, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+expression+")")); err == nil && holds {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			p.Fatalf("never true: %s; the page shows:\n%s", expression, p.shown())
+		case <-ticker.C:
+		}
+	}
+}
+
+// reads waits until the element's text holds all of the words.
+func (p *person) reads(selector string, words ...string) {
+	p.Helper()
+	for _, word := range words {
+		p.sees(fmt.Sprintf("document.querySelector(%s)?.innerText.includes(%s)", quoted(selector), quoted(word)))
+	}
+}
+
+// evaluates puts what the expression gives into the value.
+func (p *person) evaluates(expression string, into any) {
+	p.Helper()
+	ctx, cancel := context.WithTimeout(p.window, patience)
+	defer cancel()
+	text, err := chromedp.Run(ctx, chromedp.Evaluate[string]("Promise.resolve("+expression+").then((x) => JSON.stringify(x) ?? 'null')",
+		chromedp.EvalAwaitPromise))
+	if err != nil {
+		p.Fatalf("%s: %v", expression, err)
+	}
+	if into == nil {
+		return
+	}
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		p.Fatalf("%s gives %s: %v", expression, text, err)
+	}
+}
+
+// prefers sets the colours that the person's system asks for.
+func (p *person) prefers(scheme string) {
+	p.Helper()
+	_, err := chromedp.Call(p.window, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+	})
+	if err != nil {
+		p.Fatal(err)
+	}
+}
+
+func quoted(text string) string {
+	content, err := json.Marshal(text)
+	if err != nil {
+		panic(err) // a string
+	}
+	return string(content)
+}
+
+// at returns the page's path and query.
+func (p *person) at() (at string) {
+	p.Helper()
+	p.evaluates("location.pathname + location.search", &at)
+	return at
+}

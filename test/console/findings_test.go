@@ -1,0 +1,209 @@
+package console_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	. "github.com/onsi/gomega"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// found is when the first finding was found; each later one an hour after the one before.
+var found = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+
+// some are n findings of high, medium and low severity by turns, by two tools.
+func some(n int) []*builder.FindingBuilder {
+	severities := []v1alpha1.Level{v1alpha1.LevelHigh, v1alpha1.LevelMedium, v1alpha1.LevelLow}
+	findings := make([]*builder.FindingBuilder, n)
+	for i := range findings {
+		findings[i] = builder.Finding(fmt.Sprintf("f-%04d", i)).Title(fmt.Sprintf("Finding number %d", i)).
+			Severity(severities[i%3]).Tool([]string{"gosec", "semgrep"}[i%2], v1alpha1.CategoryCode).
+			DetectedAt(found.Add(time.Duration(i) * time.Hour))
+	}
+	return findings
+}
+
+const rowTitles = "[...document.querySelectorAll('.row .what a')].map((a) => a.textContent)"
+
+func TestFacetsSearchAndOrderNarrowTheListAndStayInTheAddress(t *testing.T) {
+	o := newOrganization(t)
+	o.has(some(6)...)
+	p := loggedIn(t, o.key("ada"))
+	p.goes("/console/findings")
+	p.reads(".total", "6 findings")
+	p.clicks(`.facet a[href="/console/findings?severity=high"]`)
+	p.reads(".total", "2 findings")
+	p.reads(".chips", "Severity: high")
+	p.sees("location.search === '?severity=high'")
+	p.do(chromedp.SendKeys("#text", "number 3"))
+	p.reads(".total", "1 finding")
+	p.sees("location.search === '?severity=high&text=number+3'")
+	p.do(chromedp.Reload(), chromedp.WaitReady("main"))
+	p.reads(".total", "1 finding")
+	p.clicks(".chips .clear")
+	p.reads(".total", "6 findings")
+	p.do(chromedp.NavigateBack())
+	p.reads(".total", "1 finding")
+	p.goes("/console/findings?sort=created_at&order=asc&tool=gosec")
+	var titles []string
+	p.evaluates(rowTitles, &titles)
+	if want := []string{"Finding number 0", "Finding number 2", "Finding number 4"}; !slices.Equal(titles, want) {
+		t.Errorf("the list shows %q, want %q", titles, want)
+	}
+}
+
+func TestTheListScrollsThroughAllRowsWithNoneTwice(t *testing.T) {
+	const n = 450
+	o := newOrganization(t)
+	o.has(some(n)...)
+	p := loggedIn(t, o.key("ada"))
+	p.goes("/console/findings")
+	p.sees(fmt.Sprintf("(window.scrollTo(0, document.body.scrollHeight), document.querySelectorAll('.row').length === %d)", n))
+	p.sees("!document.querySelector('[data-next]')")
+	var ids []string
+	p.evaluates("[...document.querySelectorAll('.row')].map((row) => row.id)", &ids)
+	slices.Sort(ids)
+	if ids = slices.Compact(ids); len(ids) != n {
+		t.Errorf("%d rows are different, want %d", len(ids), n)
+	}
+}
+
+func TestAFindingIsDecidedByKeysAndTheDecisionUndone(t *testing.T) {
+	o := newOrganization(t)
+	o.has(some(3)...)
+	o.has(builder.Finding("f-decided").Title("Decided already").DetectedAt(found.Add(24*time.Hour)).
+		Triage(v1alpha1.UserStatusActive, "Looked at it."))
+	p := loggedIn(t, o.key("ada"))
+	p.goes("/console/findings")
+	p.presses("j", "m")
+	p.sees("document.querySelector('#decision').open")
+	p.do(chromedp.SetValue("#one-reason", "used-in-tests"), chromedp.SendKeys("#one-comments", "A fixture."), chromedp.KeyEvent(kb.Enter))
+	p.reads("#f-decided .state", "muted", "apikey/ada")
+	if got := o.finding("f-decided").Spec.Triage; got.Reason != v1alpha1.DecisionUsedInTests || got.Comments != "A fixture." || got.By != "apikey/ada" {
+		t.Errorf("the decision is %+v", got)
+	}
+	p.presses("u")
+	p.reads("#messages", "Undone")
+	p.reads("#f-decided .state", "confirmed")
+	if got := o.finding("f-decided").Spec.Triage; got.UserStatus != v1alpha1.UserStatusActive || got.Comments != "Looked at it." || got.Reason != "" {
+		t.Errorf("undone, the decision is %+v", got)
+	}
+	p.presses("j", "c")
+	p.reads("#f-0002 .state", "confirmed")
+	p.presses("o")
+	p.reads("#f-0002 .state", "open")
+}
+
+func TestWhoWasFasterIsShownAndNothingChanged(t *testing.T) {
+	o := newOrganization(t)
+	o.has(some(1)...)
+	p, faster := loggedIn(t, o.key("ada")), loggedIn(t, o.key("bob"))
+	p.goes("/console/findings")
+	faster.goes("/console/findings")
+	faster.presses("j", "c")
+	faster.reads("#f-0000 .state", "confirmed")
+	p.presses("j", "o")
+	p.reads("#messages", "Somebody was faster", "apikey/bob")
+	if got := o.finding("f-0000").Spec.Triage; got.UserStatus != v1alpha1.UserStatusActive || got.By != "apikey/bob" {
+		t.Errorf("the decision is %+v", got)
+	}
+}
+
+func TestAFindingIsShownBesideTheListAndOnItsOwnPage(t *testing.T) {
+	o := newOrganization(t)
+	o.has(builder.Finding("f-shown").Title("SQL injection").Mutate(func(f *v1alpha1.Finding) {
+		f.Spec.Details.Description = "A **strong** word, and `code`."
+		f.Spec.Details.Location = &v1alpha1.FileLocation{FilePath: "orders/list.go", LineNumber: 14}
+		f.Spec.Details.Code = "return db.Query(\"select \" + name)"
+		f.Spec.Details.Remediation = "Use a parameter."
+	}))
+	p := loggedIn(t, o.key("ada"))
+	p.goes("/console/findings")
+	p.presses("j", kb.Enter)
+	p.reads("#panel", "SQL injection", "orders/list.go:14", "Use a parameter.", "What happened", "created")
+	p.sees("document.querySelector('#panel .prose strong').textContent === 'strong'")
+	p.sees("document.querySelector('#panel .chroma .k').textContent === 'return'")
+	p.presses(kb.Escape)
+	p.sees("document.querySelector('#panel').hidden")
+	p.goes("/console/findings/f-shown")
+	p.reads("h1", "SQL injection")
+	p.clicks(".decide summary")
+	p.do(chromedp.SetValue("#this-status", "muted"), chromedp.SetValue("#this-until", "2099-05-04"), chromedp.Submit("#this-status"))
+	p.reads(".decision", "Muted", "apikey/ada", "Until")
+	if got := o.finding("f-shown").Spec.Triage.ExpiresAt; got == nil || !got.Time.Equal(time.Date(2099, 5, 4, 23, 59, 59, 0, time.UTC)) {
+		t.Errorf("the decision ends %v", got)
+	}
+}
+
+func TestAllThatMatchAreMutedAfterAPreviewAndUndone(t *testing.T) {
+	o := newOrganization(t)
+	o.has(some(6)...)
+	p := loggedIn(t, o.key("ada"))
+	p.goes("/console/findings?tool=gosec")
+	p.presses("j", "x")
+	p.reads("#selected", "1 selected")
+	p.clicks(`input[name="all"]`)
+	p.do(chromedp.SetValue("#many-reason", "used-in-tests"), chromedp.Submit("#many-reason"))
+	p.reads(".operation", "Preview: nothing is decided yet", "Carry it out about 3 findings")
+	p.clicks(".operation form .primary")
+	p.reads(".operation", "What came of it", "Preview the undo")
+	muted := func() (names []string) {
+		for i := range 6 {
+			if f := o.finding(fmt.Sprintf("f-%04d", i)); f.Spec.Triage.UserStatus == v1alpha1.UserStatusMuted {
+				names = append(names, f.Name)
+			}
+		}
+		return names
+	}
+	if got := strings.Join(muted(), " "); got != "f-0000 f-0002 f-0004" {
+		t.Errorf("muted are %s", got)
+	}
+	p.clicks(".operation form button")
+	p.reads(".operation", "Undo op-", "Preview: nothing is decided yet")
+	p.clicks(".operation form .primary")
+	p.reads(".operation", "What came of it")
+	harness.Eventually(t, func(g Gomega) { g.Expect(muted()).To(BeEmpty()) })
+	p.goes("/console/operations")
+	p.reads("tbody", "Undo op-", "Mute, used in tests", "completed", "apikey/ada")
+}
+
+func TestAKeyThatMayNotDecideIsToldSo(t *testing.T) {
+	o := newOrganization(t)
+	o.has(some(1)...)
+	p := loggedIn(t, o.key("reader", v1alpha1.ScopeFindingsRead))
+	p.goes("/console/findings")
+	p.sees("!document.querySelector('.row input')")
+	p.presses("j", "m")
+	p.reads("#messages", "findings:triage")
+	p.goes("/console/findings/f-0000")
+	p.reads(".decision", "lacks the scope findings:triage")
+	q := loggedIn(t, o.key("reviewer", v1alpha1.ScopeReviewsRead))
+	q.goes("/console/findings")
+	q.reads(".problem", "Not allowed", "findings:read", "Log in with another key")
+}
+
+func TestTheOverviewsNumbersLeadToTheFindingsThatTheyCount(t *testing.T) {
+	o := newOrganization(t)
+	o.has(some(5)...)
+	o.has(builder.Finding("f-closed").Closed(found.Add(48*time.Hour), "s-1"))
+	p := loggedIn(t, o.key("ada"))
+	p.goes("/console/")
+	var links []string
+	p.evaluates("[...document.querySelectorAll('main a')].map((a) => a.closest('div, tr').querySelector('dd, td.number').textContent + ' ' + a.getAttribute('href'))", &links)
+	if len(links) < 8 {
+		t.Fatalf("the overview has only %q", links)
+	}
+	for _, link := range links {
+		count, at, _ := strings.Cut(link, " ")
+		p.goes(at)
+		p.sees(fmt.Sprintf("document.querySelector('.total').innerText.startsWith(%s)", quoted(count+" ")))
+	}
+}

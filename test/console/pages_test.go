@@ -1,0 +1,194 @@
+package console_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/needs"
+)
+
+// axe is the text of axe-core, or what keeps npm from fetching it.
+var axe = sync.OnceValues(func() (string, error) {
+	folder, err := os.MkdirTemp("", "console-axe-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	for _, name := range []string{"package.json", "package-lock.json"} {
+		content, err := os.ReadFile(filepath.Join(harness.Root(), "test", "console", name))
+		if err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
+			return "", err
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, "npm", "ci", "--no-audit", "--no-fund")
+	command.Dir = folder
+	if output, err := command.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, output)
+	}
+	content, err := os.ReadFile(filepath.Join(folder, "node_modules", "axe-core", "axe.min.js"))
+	return string(content), err
+})
+
+// barriers wants axe-core to find nothing that keeps anybody from the page.
+func (p *person) barriers(what string) {
+	p.Helper()
+	script, err := axe()
+	if err != nil {
+		needs.Missing(p.T, "npm cannot fetch axe-core: %v", err)
+	}
+	p.evaluates("(() => {"+script+"; return true; })()", nil)
+	var found struct {
+		Violations []struct {
+			ID    string `json:"id"`
+			Help  string `json:"help"`
+			Nodes []struct {
+				HTML    string `json:"html"`
+				Summary string `json:"failureSummary"`
+			} `json:"nodes"`
+		} `json:"violations"`
+		Passed int `json:"passed"`
+	}
+	p.evaluates("axe.run(document).then((found) => ({ violations: found.violations, passed: found.passes.length }))", &found)
+	if found.Passed < 10 {
+		p.Errorf("%s: only %d of the rules were looked at", what, found.Passed)
+	}
+	for _, v := range found.Violations {
+		for _, node := range v.Nodes {
+			p.Errorf("%s: %s: %s\n%s\n%s", what, v.ID, v.Help, node.HTML, node.Summary)
+		}
+	}
+}
+
+// pages are the console's, of an organization with the findings below.
+var pages = []string{
+	"/console/", "/console/findings", "/console/findings?severity=high&facet=rule", "/console/findings?text=nothing",
+	"/console/findings/f-0000", "/console/findings/f-none", "/console/operations",
+}
+
+func TestNoPageHasBarriersInLightOrDarkWideOrNarrow(t *testing.T) {
+	o := newOrganization(t)
+	o.has(some(4)...)
+	o.has(builder.Finding("f-muted").Triage(v1alpha1.UserStatusMuted, "A fixture."))
+	p := loggedIn(t, o.key("ada"))
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int64{390, 1280} {
+			p.prefers(scheme)
+			p.do(chromedp.EmulateViewport(width, 900))
+			for _, page := range pages {
+				p.goes(page)
+				p.barriers(fmt.Sprintf("%s, %s, %d pixels", page, scheme, width))
+				p.fits(page)
+			}
+		}
+		p.do(chromedp.EmulateViewport(1280, 900))
+		p.goes("/console/findings")
+		p.presses("j", "x", kb.Enter)
+		p.reads("#panel", "What happened")
+		p.barriers("the panel and the selection, " + scheme)
+		p.presses(kb.Escape, "?")
+		p.sees("document.querySelector('#help').open")
+		p.barriers("the keys, " + scheme)
+		q := newPerson(t)
+		q.prefers(scheme)
+		q.goes("/console/login")
+		q.barriers("the login, " + scheme)
+	}
+}
+
+// fits wants nothing to be wider than the window.
+func (p *person) fits(page string) {
+	p.Helper()
+	var over int
+	p.evaluates("document.documentElement.scrollWidth - document.documentElement.clientWidth", &over)
+	if over > 0 {
+		p.Errorf("%s is %d pixels wider than the window", page, over)
+	}
+}
+
+func TestOneCanFilterReadAndDecideWithoutScripts(t *testing.T) {
+	o := newOrganization(t)
+	o.has(some(4)...)
+	p := newPerson(t)
+	if _, err := chromedp.Call(p.window, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
+		t.Fatal(err)
+	}
+	text := func(selector string) string {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(p.window, patience)
+		defer cancel()
+		text, err := chromedp.Run(ctx, chromedp.Text(selector))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	p.do(chromedp.Navigate(base+"/console/login"), chromedp.SendKeys("#key", o.key("ada")), chromedp.SendKeys("#key", kb.Enter),
+		chromedp.WaitVisible(".account"))
+	p.do(chromedp.Navigate(base+"/console/findings"), chromedp.Click(`.facet a[href="/console/findings?severity=high"]`),
+		chromedp.WaitVisible(".chips"))
+	if got := text(".total"); got != "2 findings" {
+		t.Errorf("the list has %q", got)
+	}
+	p.do(chromedp.Click(".row .what a"), chromedp.WaitVisible(".finding"), chromedp.Click(".decide summary"),
+		chromedp.SendKeys("#this-comments", "Seen."), chromedp.Click(".decide button"), chromedp.WaitVisible(".decision blockquote"))
+	if got := o.finding("f-0003").Spec.Triage; got.UserStatus != v1alpha1.UserStatusMuted || got.Comments != "Seen." {
+		t.Errorf("the decision is %+v", got)
+	}
+}
+
+// hostile texts want to be more than text.
+var hostile = []string{
+	`<script>window.owned = true</script>`, `"><img src=x onerror="window.owned = true">`,
+	`[go](javascript:window.owned=true) ![x](x" onerror="window.owned=true)`, `<a href="javascript:window.owned=true">x</a>`,
+	"</title></textarea></style></script><svg onload=window.owned=true>", "<base href=//127.0.0.1:1/><form action=//127.0.0.1:1>",
+	"<style>*{display:none}</style>", `{{constructor.constructor('window.owned=true')()}}`, "' onfocus=window.owned=true autofocus x='",
+}
+
+func TestHostileTextStaysText(t *testing.T) {
+	o := newOrganization(t)
+	all := strings.Join(hostile, "\n\n")
+	for i, text := range hostile {
+		o.has(builder.Finding(fmt.Sprintf("f-%d", i)).Title(text).Triage(v1alpha1.UserStatusMuted, all).Mutate(func(f *v1alpha1.Finding) {
+			d := &f.Spec.Details
+			d.Description, d.Remediation, d.ExploitWalkthrough = all, all, all
+			d.Code, d.FixedCode = text, text
+			d.Location = &v1alpha1.FileLocation{FilePath: text, MethodName: text, LineNumber: 1}
+			d.SupportingFiles = []v1alpha1.FileLocation{{FilePath: text, MethodName: text, ClassName: text}}
+		}))
+	}
+	p := loggedIn(t, o.key("ada"))
+	for i := range hostile {
+		for _, page := range []string{"/console/", "/console/findings", fmt.Sprintf("/console/findings/f-%d", i)} {
+			p.goes(page)
+			var owned bool
+			p.evaluates("window.owned === true || document.querySelector('main script, main base, main style, main [onerror], main [onload], "+
+				"main [onfocus], main a[href^=\"javascript\"], main form[action*=\"//\"]') !== null", &owned)
+			if owned {
+				t.Errorf("%s: %q became more than text", page, hostile[i])
+			}
+		}
+		p.goes("/console/findings")
+		p.presses("j", kb.Enter)
+		p.reads("#panel", "What happened")
+		p.sees("window.owned === undefined")
+	}
+}

@@ -1,0 +1,223 @@
+// Package console_test walks through the console as people do: in a real browser, on the real service.
+package console_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+var (
+	env *testenv.Environment
+	// base is where the service is, without a path.
+	base string
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) (code int) {
+	ctrl.SetLogger(logr.Discard())
+	stop, err := start()
+	defer func() {
+		if err := stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "console:", err)
+			code = 1
+		}
+	}()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "console:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+// start runs the service with the console.
+func start() (stop func() error, err error) {
+	var stops []func() error
+	stop = func() (err error) {
+		for i := len(stops) - 1; i >= 0; i-- {
+			err = errors.Join(err, stops[i]())
+		}
+		return err
+	}
+	ctx := context.Background()
+	programs, err := harness.Build(ctx)
+	if err != nil {
+		return stop, err
+	}
+	folder, err := os.MkdirTemp("", "console-")
+	if err != nil {
+		return stop, err
+	}
+	stops = append(stops, func() error { return os.RemoveAll(folder) })
+	if env, err = testenv.Start(); err != nil {
+		return stop, err
+	}
+	stops = append(stops, env.Stop)
+	operator := harness.Operator{
+		Binary: filepath.Join(programs, "findings-operator"), Folder: folder, Namespace: testenv.SystemNamespace,
+	}
+	keys, err := operator.CursorKeys()
+	if err != nil {
+		return stop, err
+	}
+	controller, facade, err := env.Operator(ctx, operator, "--console", keys)
+	if err != nil {
+		return stop, err
+	}
+	for _, component := range []*harness.Component{controller, facade} {
+		stops = append(stops, component.Stop)
+		if err := component.StartReady(ctx); err != nil {
+			return stop, err
+		}
+	}
+	base = "http://" + facade.Address
+	return stop, nil
+}
+
+// organization is one for a test alone.
+type organization struct {
+	*testing.T
+	name, namespace string
+}
+
+var made atomic.Int32
+
+func newOrganization(t *testing.T) *organization {
+	t.Helper()
+	name := fmt.Sprintf("console-%d", made.Add(1))
+	org := builder.Organization(name).Build()
+	env.Create(t, org)
+	o := &organization{T: t, name: name}
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(org), org)).To(Succeed())
+		g.Expect(v1alpha1.IsConditionTrue(org.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
+		o.namespace = org.Status.Namespace
+	})
+	env.Create(t, builder.Repository("shop").In(o.namespace).Build(), builder.Project("web").Repository("shop").In(o.namespace).Build())
+	return o
+}
+
+// key makes an API key and returns its token.
+func (o *organization) key(name string, scopes ...v1alpha1.Scope) (token string) {
+	o.Helper()
+	key := builder.APIKey(name).Scopes(scopes...).In(o.namespace).Build()
+	env.Create(o.T, key)
+	harness.Eventually(o.T, func(g Gomega) {
+		g.Expect(env.Client.Get(o.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
+		g.Expect(v1alpha1.IsConditionTrue(key.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
+		secret := &corev1.Secret{}
+		name := client.ObjectKey{Namespace: key.Namespace, Name: string(key.Status.SecretRef.Name)}
+		g.Expect(env.Client.Get(o.Context(), name, secret)).To(Succeed())
+		token = string(secret.Data[v1alpha1.APIKeyTokenKey])
+	})
+	harness.Eventually(o.T, func(g Gomega) {
+		request, err := http.NewRequestWithContext(o.Context(), http.MethodGet, base+"/v2/whoami", http.NoBody)
+		g.Expect(err).NotTo(HaveOccurred())
+		request.Header.Set("Authorization", "Bearer "+token)
+		answer, err := http.DefaultClient.Do(request)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(answer.Body.Close()).To(Succeed())
+		g.Expect(answer.StatusCode).To(Equal(http.StatusOK))
+	})
+	return token
+}
+
+// has makes findings of the organization's project, and waits until their states are there.
+func (o *organization) has(findings ...*builder.FindingBuilder) {
+	o.Helper()
+	var group errgroup.Group
+	group.SetLimit(16)
+	for _, f := range findings {
+		group.Go(func() error { return env.Client.Create(o.Context(), f.Project("shop", "web").In(o.namespace).Build()) })
+	}
+	if err := group.Wait(); err != nil {
+		o.Fatal(err)
+	}
+	harness.Eventually(o.T, func(g Gomega) {
+		for _, f := range findings {
+			finding := f.Build()
+			g.Expect(env.Client.Get(o.Context(), client.ObjectKeyFromObject(finding), finding)).To(Succeed())
+			g.Expect(finding.Status.ObservedGeneration).To(BeNumerically(">", 0))
+		}
+	})
+}
+
+func (o *organization) finding(name string) *v1alpha1.Finding {
+	o.Helper()
+	f := &v1alpha1.Finding{}
+	if err := env.Client.Get(o.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, f); err != nil {
+		o.Fatal(err)
+	}
+	return f
+}
+
+// visitor asks for pages without a browser, as an attacker's program may.
+type visitor struct {
+	*testing.T
+	http.Client
+}
+
+func newVisitor(t *testing.T) *visitor {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &visitor{t, http.Client{Jar: jar, Timeout: time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}}
+}
+
+// asks sends a request with those headers, given as names and values. A form makes it a POST.
+func (v *visitor) asks(path string, form url.Values, headers ...string) *http.Response {
+	v.Helper()
+	method, body := http.MethodGet, ""
+	if form != nil {
+		method, body = http.MethodPost, form.Encode()
+	}
+	request, err := http.NewRequestWithContext(v.Context(), method, base+path, strings.NewReader(body))
+	if err != nil {
+		v.Fatal(err)
+	}
+	if form != nil {
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	answer, err := v.Do(request)
+	if err != nil {
+		v.Fatal(err)
+	}
+	v.Cleanup(func() { _ = answer.Body.Close() })
+	return answer
+}
+
+func (v *visitor) logsIn(key string) {
+	v.Helper()
+	if answer := v.asks("/console/login", url.Values{"key": {key}}); answer.StatusCode != http.StatusSeeOther {
+		v.Fatalf("the login answered with %s", answer.Status)
+	}
+}
