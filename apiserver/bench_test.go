@@ -122,7 +122,7 @@ func newBigFacade(tb testing.TB, findings int) *bigFacade {
 		dataStaleness: DefaultDataStaleness,
 		auth:          authenticator, model: model, limiter: limiter, tracer: tracer, pages: newReadyPages(readyBytes), metrics: newMetrics(registry),
 		sessions: &session.Sealer{Keys: cursors.Derive},
-		log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		log:      slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	backend := &handlers.Backend{Model: model, Cursors: cursors, Exports: handlers.NewExports()}
 	if backend.Cluster, err = cluster.NewClient(config); err != nil {

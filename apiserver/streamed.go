@@ -20,8 +20,8 @@ import (
 // streamedBytes is how much of a body that is made while it is sent waits for a client that reads slowly.
 const streamedBytes = 64 << 10
 
-// sendStreamed sends a body while it is made, compressed if the client accepts that. If it cannot be made or sent to its
-// end the connection is aborted: half an answer must not look like a whole one.
+// sendStreamed sends a body while it is made, compressed if the client accepts that. If it cannot be made or sent to
+// its end the connection is aborted: half an answer must not look like a whole one.
 func sendStreamed(c *gin.Context, body *handlers.Streamed) {
 	defer body.Close()
 	header := c.Writer.Header()
@@ -66,8 +66,8 @@ func withConnection(ctx context.Context, connection net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, connection)
 }
 
-// reset ends the connection of a request as no answer ends. To HTTP/1.0, which proxies speak, its plain end is that of
-// the body.
+// reset ends the connection of a request as no answer ends. To HTTP/1.0, which proxies speak, its plain end is that
+// of the body.
 func reset(r *http.Request) {
 	connection, _ := r.Context().Value(connectionKey{}).(net.Conn)
 	if encrypted, is := connection.(*tls.Conn); is {
@@ -79,8 +79,8 @@ func reset(r *http.Request) {
 	}
 }
 
-// pacedWriter gives the client time for each chunk, however long all of them take: one that reads nothing meanwhile is
-// given up. The connection's next request has the server's own deadlines again.
+// pacedWriter gives the client time for each chunk, however long all of them take: one that reads nothing meanwhile
+// is given up. The connection's next request has the server's own deadlines again.
 type pacedWriter struct {
 	to      io.Writer
 	control *http.ResponseController

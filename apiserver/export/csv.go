@@ -72,8 +72,8 @@ func timestamp(t *time.Time) string {
 	return render.Timestamp(*t)
 }
 
-// CSV writes a header and a row for each finding, by RFC 4180, in UTF-8 without a byte order mark. No cell is one that a
-// spreadsheet takes for a formula.
+// CSV writes a header and a row for each finding, by RFC 4180, in UTF-8 without a byte order mark. No cell is one
+// that a spreadsheet takes for a formula.
 func CSV(w io.Writer, findings Findings) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
@@ -99,10 +99,10 @@ func CSV(w io.Writer, findings Findings) error {
 	return out.Error()
 }
 
-// literal puts an apostrophe before what a spreadsheet would take for a formula: what begins with one of its signs, also
-// behind blanks and marks that do not show, and what begins with a tab or a return, which some programs drop. A program
-// that separates cells otherwise, as Excel does by semicolons in many countries, sees a cell begin behind each semicolon,
-// tab and line break of a text, so there it does the same.
+// literal puts an apostrophe before what a spreadsheet would take for a formula: what begins with one of its signs,
+// also behind blanks and marks that do not show, and what begins with a tab or a return, which some programs drop. A
+// program that separates cells otherwise, as Excel does by semicolons in many countries, sees a cell begin behind
+// each semicolon, tab and line break of a text, so there it does the same.
 func literal(cell string) string {
 	if !strings.ContainsAny(cell, signs+"\t\r") {
 		return cell

@@ -13,8 +13,8 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
-// mostRules is how many rules of a run are described, each by its id. What is held of them is all that grows with a run;
-// the results of further rules name them, and SARIF asks for no more.
+// mostRules is how many rules of a run are described, each by its id. What is held of them is all that grows with a
+// run; the results of further rules name them, and SARIF asks for no more.
 const mostRules = 10_000
 
 // unknownTool stands where findings name no tool: SARIF has no run without one.
@@ -64,8 +64,8 @@ func (s *sarifWriter) value(value any) {
 	s.put(strings.TrimSuffix(encoded.String(), "\n"))
 }
 
-// run writes a run, unless it would have no results. Its rules are known once all results are written, so the tool comes
-// behind them.
+// run writes a run, unless it would have no results. Its rules are known once all results are written, so the tool
+// comes behind them.
 func (s *sarifWriter) run(tool string, findings Findings, follows bool) (wrote bool, err error) {
 	clear(s.rules)
 	s.order = []sarifRule{}
@@ -220,8 +220,8 @@ func uri(path string) string {
 	return (&url.URL{Path: path}).String()
 }
 
-// suppressions are why a finding is not to be acted on: by its source, by a person, else by who or what decided in their
-// place. An empty list says that there are none.
+// suppressions are why a finding is not to be acted on: by its source, by a person, else by who or what decided in
+// their place. An empty list says that there are none.
 func suppressions(f *openapi.FindingFull) []sarifSuppression {
 	out := []sarifSuppression{}
 	if own := f.Facts.Suppression; own.Kind != nil {

@@ -52,7 +52,9 @@ func (b *Backend) ExportFindings(ctx context.Context, request Request) (Response
 		return Response{Streamed: &Streamed{
 			MediaType: openapi.SARIFMediaType, FileName: "findings.sarif", Close: free,
 			Write: func(w io.Writer) error {
-				return export.SARIF(w, tools, func(tool string) export.Findings { return b.findingsOf(ctx, request.Organization, query, tool) })
+				return export.SARIF(w, tools, func(tool string) export.Findings {
+					return b.findingsOf(ctx, request.Organization, query, tool)
+				})
 			},
 		}}, nil
 	}
@@ -63,7 +65,8 @@ func (b *Backend) ExportFindings(ctx context.Context, request Request) (Response
 }
 
 // findingsOf are those findings of a query that a tool reports.
-func (b *Backend) findingsOf(ctx context.Context, organization string, q readmodel.FindingQuery, tool string) export.Findings {
+func (b *Backend) findingsOf(ctx context.Context, organization string, q readmodel.FindingQuery,
+	tool string) export.Findings {
 	if asked := q.Filter.Tool; asked != nil && *asked != tool {
 		return func(func(*openapi.FindingFull, error) bool) {}
 	}

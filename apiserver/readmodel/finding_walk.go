@@ -8,17 +8,17 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 )
 
-// walkPage is how many findings a walk holds at a time. Of words, and of several conditions, each page is a look at every
-// finding that meets the rarest of them, so that smaller pages would cost more.
+// walkPage is how many findings a walk holds at a time. Of words, and of several conditions, each page is a look at
+// every finding that meets the rarest of them, so that smaller pages would cost more.
 const walkPage = 2000
 
-// WalkFindings yields all findings that match a query, in its order, whatever its Limit, Shape and After. A finding that
-// does not change while they are read is yielded exactly once, and none is yielded twice. The error, which is
+// WalkFindings yields all findings that match a query, in its order, whatever its Limit, Shape and After. A finding
+// that does not change while they are read is yielded exactly once, and none is yielded twice. The error, which is
 // ErrNoOrganization, is the last that is yielded.
 //
-// It reads page by page, each from the snapshot that is the latest then: however slow its reader is, nothing of an older
-// one is held but a page. A finding that is written meanwhile and sorted by updated_at moves to where it may have been
-// read from already, so it is left out.
+// It reads page by page, each from the snapshot that is the latest then: however slow its reader is, nothing of an
+// older one is held but a page. A finding that is written meanwhile and sorted by updated_at moves to where it may
+// have been read from already, so it is left out.
 func (m *Model) WalkFindings(organization string, q FindingQuery) iter.Seq2[*Item, error] {
 	return m.walkFindings(organization, q, walkPage)
 }
@@ -69,8 +69,8 @@ func writtenAfter(version string) func(*Item) bool {
 	}
 }
 
-// FindingTools returns the tools that report the organization's findings, in order; "" is the one of findings without a
-// tool. The error is ErrNoOrganization.
+// FindingTools returns the tools that report the organization's findings, in order; "" is the one of findings without
+// a tool. The error is ErrNoOrganization.
 func (m *Model) FindingTools(organization string) ([]string, error) {
 	snapshot, err := m.snapshot(organization)
 	if err != nil {

@@ -97,7 +97,10 @@ func TestAWalkEndsWithItsOrganizationAndWithItsReader(t *testing.T) {
 	}
 	settle(t, m)
 	read := 0
-	for range m.walkFindings(acme, FindingQuery{}, 2) {
+	for _, err := range m.walkFindings(acme, FindingQuery{}, 2) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		if read++; read == 3 {
 			break
 		}

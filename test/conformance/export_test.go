@@ -51,7 +51,7 @@ func (a answer) sarifResults() map[string][]any {
 	results := map[string][]any{}
 	for _, run := range a.wants(200, "an export").object().list("runs") {
 		r := record(run.(map[string]any))
-		driver := record(r.object("tool")).object("driver")
+		driver := r.object("tool").object("driver")
 		results[driver["name"].(string)] = r.list("results")
 	}
 	return results
