@@ -37,8 +37,8 @@ type router struct {
 	// sessions are the console's; nil where there is no console. The console itself is made with the routes.
 	sessions *session.Sealer
 	console  *console.Console
-	metrics *metrics
-	log     *slog.Logger
+	metrics  *metrics
+	log      *slog.Logger
 	// dataStaleness is how long a kind may be silent before answers that depend on it are refused.
 	dataStaleness time.Duration
 	// trustedProxies are the proxies whose X-Forwarded-For is trusted.

@@ -1,21 +1,24 @@
 // Package cluster reads and writes single objects at the Kubernetes API where the read model may be behind: it
-// stores what people decide about findings, and returns webhook deliveries and triage operations as they are stored.
+// stores what people decide, and returns webhook deliveries and triage operations as they are stored.
 package cluster
 
 import (
-	"time"
-
 	"k8s.io/client-go/rest"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/kube"
+	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
 
 // Client is a client of one API server. It is safe for concurrent use. Its errors are problems.
 type Client struct {
+	// Findings and ReviewIssues are what people decide about.
+	Findings     *Triager[*v1alpha1.Finding]
+	ReviewIssues *Triager[*v1alpha1.ReviewIssue]
+
 	rest   rest.Interface
 	reader *kube.Reader
-	lines  *lines
-	pace   pace
 }
 
 // NewClient returns a client of the API server that config names.
@@ -28,7 +31,9 @@ func NewClient(config *rest.Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{rest: client, reader: reader}
-	c.lines = newLines(func() time.Duration { return c.pace.between(shortestPause, longestPause) })
-	return c, nil
+	return &Client{
+		Findings:     newTriager(client, "finding", findingstate.StandingOf),
+		ReviewIssues: newTriager(client, "review issue", reviewstate.StandingOf),
+		rest:         client, reader: reader,
+	}, nil
 }

@@ -54,7 +54,7 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var explained *problem.Problem
-			if !errors.As(explain(test.err), &explained) {
+			if !errors.As(explain("finding", test.err), &explained) {
 				t.Fatal("no problem")
 			}
 			if (explained.RetryAfter > 0) != test.again {

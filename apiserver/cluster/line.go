@@ -11,23 +11,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxWaiting bounds the writers that wait for one finding. A write takes some 20 ms, so whoever came
+// maxWaiting bounds the writers that wait for one object. A write takes some 20 ms, so whoever came
 // behind more would not have a turn within Patience.
 const maxWaiting = 1000
 
 // errLongLine is returned to whoever would be one too many.
-var errLongLine = errors.New("too many writers wait for the finding")
+var errLongLine = errors.New("too many writers wait for the object")
 
-// lines let the writers of one finding have it one at a time, in the order in which they came. Writers
-// of different findings know nothing of one another.
+// lines let the writers of one object have it one at a time, in the order in which they came. Writers
+// of different objects know nothing of one another.
 type lines struct {
 	mu  sync.Mutex
 	all map[types.NamespacedName]*line
-	// pause is how long this replica leaves a finding to others.
+	// pause is how long this replica leaves an object to others.
 	pause func() time.Duration
 }
 
-// line is one finding's: somebody has it, or it is left to other replicas.
+// line is one object's: somebody has it, or it is left to other replicas.
 type line struct {
 	waiting []*waiter
 	// round is how many more of the writers have it before it is left to other replicas. A round is as
@@ -41,11 +41,11 @@ func newLines(pause func() time.Duration) *lines {
 	return &lines{all: map[types.NamespacedName]*line{}, pause: pause}
 }
 
-// enter waits for the finding. The caller calls leave once, when it needs it no more. The error is
+// enter waits for the object. The caller calls leave once, when it needs it no more. The error is
 // errLongLine or the context's.
-func (l *lines) enter(ctx context.Context, finding types.NamespacedName) (leave func(), err error) {
-	leave = func() { l.leave(finding) }
-	mine, err := l.join(finding)
+func (l *lines) enter(ctx context.Context, object types.NamespacedName) (leave func(), err error) {
+	leave = func() { l.leave(object) }
+	mine, err := l.join(object)
 	if err != nil || mine == nil {
 		return leave, err
 	}
@@ -53,20 +53,20 @@ func (l *lines) enter(ctx context.Context, finding types.NamespacedName) (leave 
 	case <-mine.turn:
 		return leave, nil
 	case <-ctx.Done():
-		if !l.quit(finding, mine) {
+		if !l.quit(object, mine) {
 			leave() // it had just become ours
 		}
 		return nil, context.Cause(ctx)
 	}
 }
 
-// join returns nil where nobody has the finding: then the caller does.
-func (l *lines) join(finding types.NamespacedName) (*waiter, error) {
+// join returns nil where nobody has the object: then the caller does.
+func (l *lines) join(object types.NamespacedName) (*waiter, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	its := l.all[finding]
+	its := l.all[object]
 	if its == nil {
-		l.all[finding] = &line{round: 1}
+		l.all[object] = &line{round: 1}
 		return nil, nil
 	}
 	if len(its.waiting) >= maxWaiting {
@@ -77,11 +77,11 @@ func (l *lines) join(finding types.NamespacedName) (*waiter, error) {
 	return mine, nil
 }
 
-// quit takes a waiter out of the line. It reports false for one that has the finding.
-func (l *lines) quit(finding types.NamespacedName, gone *waiter) bool {
+// quit takes a waiter out of the line. It reports false for one that has the object.
+func (l *lines) quit(object types.NamespacedName, gone *waiter) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	its := l.all[finding]
+	its := l.all[object]
 	at := slices.Index(its.waiting, gone)
 	if at < 0 {
 		return false
@@ -90,29 +90,29 @@ func (l *lines) quit(finding types.NamespacedName, gone *waiter) bool {
 	return true
 }
 
-func (l *lines) leave(finding types.NamespacedName) {
+func (l *lines) leave(object types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	its := l.all[finding]
+	its := l.all[object]
 	its.round--
 	if its.round > 0 || len(its.waiting) == 0 {
-		l.next(finding)
+		l.next(object)
 		return
 	}
 	time.AfterFunc(l.pause(), func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		its.round = len(its.waiting)
-		l.next(finding)
+		l.next(object)
 	})
 }
 
-// next gives the finding to whoever has waited longest; nobody waits: the line is forgotten. The caller
+// next gives the object to whoever has waited longest; nobody waits: the line is forgotten. The caller
 // holds the mutex.
-func (l *lines) next(finding types.NamespacedName) {
-	its := l.all[finding]
+func (l *lines) next(object types.NamespacedName) {
+	its := l.all[object]
 	if len(its.waiting) == 0 {
-		delete(l.all, finding)
+		delete(l.all, object)
 		return
 	}
 	first := its.waiting[0]

@@ -182,9 +182,9 @@ func explainOperation(err error) error {
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
 		return problem.Refused(errQuota)
 	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), reasonsPolicy):
-		return reasonRequired("set.reason")
+		return reasonRequired("finding", "set.reason")
 	default:
-		return explain(fmt.Errorf("store the triage operation: %w", err))
+		return explain("triage operation", fmt.Errorf("store the triage operation: %w", err))
 	}
 }
 

@@ -8,11 +8,14 @@ import (
 	"net/http"
 	"path"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console/deliveries"
 	"github.com/appsec-dev/findings-operator/apiserver/console/findings"
 	"github.com/appsec-dev/findings-operator/apiserver/console/login"
 	"github.com/appsec-dev/findings-operator/apiserver/console/operations"
 	"github.com/appsec-dev/findings-operator/apiserver/console/overview"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/apiserver/console/reviews"
+	"github.com/appsec-dev/findings-operator/apiserver/console/scans"
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 )
 
@@ -26,7 +29,10 @@ var folders = []struct {
 	{"login", nil, login.Routes},
 	{"overview", overview.Files, overview.Routes},
 	{"findings", findings.Files, findings.Routes},
+	{"reviews", reviews.Files, reviews.Routes},
+	{"scans", scans.Files, scans.Routes},
 	{"operations", operations.Files, operations.Routes},
+	{"deliveries", nil, deliveries.Routes},
 }
 
 // Routes returns all pages.

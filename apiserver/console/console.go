@@ -1,5 +1,5 @@
-// Package console serves the web pages that people triage in. It is a client of the REST API in the same process: what a
-// page shows or does is an operation of openapi.yaml, called with the person's API key.
+// Package console serves the web pages that people triage in. It is a client of the REST API in the same process: what
+// a page shows or does is an operation of openapi.yaml, called with the person's API key.
 package console
 
 import (
@@ -149,7 +149,9 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 	if failure.Status == http.StatusUnauthorized && !v.Scripted {
 		return redirect(Path + "login?next=" + url.QueryEscape(next(r)))
 	}
-	problem := ui.Problem{Status: failure.Status, Detail: failure.Said.Detail, RetryAt: failure.RetryAt, RequestID: requestID}
+	problem := ui.Problem{
+		Status: failure.Status, Detail: failure.Said.Detail, RetryAt: failure.RetryAt, RequestID: requestID,
+	}
 	shown := page.Response{Status: failure.Status, Title: problem.Title(), Body: ui.ProblemPage(problem)}
 	if v.Scripted {
 		shown.JSON = problem.Said()

@@ -35,8 +35,16 @@ type Contract interface {
 	GetFindingHistory(ctx context.Context, request Request) (Response, error)
 	// ListFindingsFull answers GET /v2/full-findings: Get findings with all that is known of them.
 	ListFindingsFull(ctx context.Context, request Request) (Response, error)
+	// GetReviewIssueFull answers GET /v2/full-issues/{id}: Get a review issue with what was decided about it.
+	GetReviewIssueFull(ctx context.Context, request Request) (Response, error)
+	// ListReviewsFull answers GET /v2/full-reviews: Get pull-request reviews with what was decided about their issues.
+	ListReviewsFull(ctx context.Context, request Request) (Response, error)
 	// GetReviewIssue answers GET /v2/issues/{id}: Get review issue (v2).
 	GetReviewIssue(ctx context.Context, request Request) (Response, error)
+	// UpdateReviewIssue answers PATCH /v2/issues/{id}: Decide about a review issue.
+	UpdateReviewIssue(ctx context.Context, request Request) (Response, error)
+	// GetReviewIssueHistory answers GET /v2/issues/{id}/history: Get the history of a review issue.
+	GetReviewIssueHistory(ctx context.Context, request Request) (Response, error)
 	// ListRepositories answers GET /v2/repos: Get repositories (v2).
 	ListRepositories(ctx context.Context, request Request) (Response, error)
 	// GetRepository answers GET /v2/repos/{id}: Get a repository.
@@ -47,6 +55,10 @@ type Contract interface {
 	UploadScan(ctx context.Context, request Request) (Response, error)
 	// GetFindingV2 answers GET /v2/repos/{repo_id}/projects/{project_id}/findings/{finding_id}: Get finding (v2).
 	GetFindingV2(ctx context.Context, request Request) (Response, error)
+	// GetReview answers GET /v2/reviews/{id}: Get a pull-request review.
+	GetReview(ctx context.Context, request Request) (Response, error)
+	// ListReviewIssuesFull answers GET /v2/reviews/{id}/full-issues: Get the issues of a review with what was decided about them.
+	ListReviewIssuesFull(ctx context.Context, request Request) (Response, error)
 	// ListReviewIssues answers GET /v2/reviews/{id}/issues: Get the issues of a review.
 	ListReviewIssues(ctx context.Context, request Request) (Response, error)
 	// ListScans answers GET /v2/scans: Get scans.
@@ -92,12 +104,18 @@ func operationsOf(contract Contract) map[string]Handle {
 		"updateFindingV2":             contract.UpdateFindingV2,
 		"getFindingHistory":           contract.GetFindingHistory,
 		"listFindingsFull":            contract.ListFindingsFull,
+		"getReviewIssueFull":          contract.GetReviewIssueFull,
+		"listReviewsFull":             contract.ListReviewsFull,
 		"getReviewIssue":              contract.GetReviewIssue,
+		"updateReviewIssue":           contract.UpdateReviewIssue,
+		"getReviewIssueHistory":       contract.GetReviewIssueHistory,
 		"listRepositories":            contract.ListRepositories,
 		"getRepository":               contract.GetRepository,
 		"getProject":                  contract.GetProject,
 		"uploadScan":                  contract.UploadScan,
 		"getFindingV2":                contract.GetFindingV2,
+		"getReview":                   contract.GetReview,
+		"listReviewIssuesFull":        contract.ListReviewIssuesFull,
 		"listReviewIssues":            contract.ListReviewIssues,
 		"listScans":                   contract.ListScans,
 		"getScan":                     contract.GetScan,

@@ -14,7 +14,7 @@ func (b *Backend) GetFinding(ctx context.Context, request Request) (Response, er
 	if err != nil {
 		return Response{}, err
 	}
-	return findingResponse(item, item.Full()), nil
+	return tagged(item, item.Full()), nil
 }
 
 // GetFindingHistory is an operation of the contract.
@@ -49,5 +49,5 @@ func (b *Backend) GetFindingV2(ctx context.Context, request Request) (Response, 
 	if !there {
 		return Response{}, problem.NotFound("finding")
 	}
-	return findingResponse(item, item.V2()), nil
+	return tagged(item, item.V2()), nil
 }

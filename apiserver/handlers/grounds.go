@@ -18,22 +18,25 @@ const (
 // noGrounds as a value of one of them takes away what was there.
 const noGrounds = "none"
 
-// addGrounds reads why the decision is made and when it ends.
-func addGrounds(decision *findingstate.Decision, reason *openapi.GivenReason, end *openapi.GivenEnd) error {
-	decision.Reason = (*v1alpha1.DecisionReason)(reason)
+// givenDecision reads what is decided, why, and when it ends.
+func givenDecision(status *openapi.UserStatus, comments *string, reason *openapi.GivenReason,
+	end *openapi.GivenEnd) (findingstate.Decision, error) {
+	decision := findingstate.Decision{
+		UserStatus: (*v1alpha1.UserStatus)(status), Comments: comments, Reason: (*v1alpha1.DecisionReason)(reason),
+	}
 	if reason != nil && *reason == noGrounds {
 		decision.Reason = new(v1alpha1.DecisionReason)
 	}
 	if end == nil {
-		return nil
+		return decision, nil
 	}
 	decision.ExpiresAt = &v1alpha1.Time{}
 	if *end == noGrounds {
-		return nil
+		return decision, nil
 	}
 	at, err := endOf(*end)
 	*decision.ExpiresAt = at
-	return err
+	return decision, err
 }
 
 // endOf reads when a decision ends.
@@ -49,9 +52,8 @@ func endOf(text string) (v1alpha1.Time, error) {
 	return at, nil
 }
 
-// checkGrounds refuses reasons and ends for a finding that nobody has decided about.
-func checkGrounds(decision findingstate.Decision, finding *v1alpha1.Finding) error {
-	status := findingstate.UserStatus(finding)
+// checkGrounds refuses reasons and ends where nobody has decided. status is the decision in force until now.
+func checkGrounds(decision findingstate.Decision, status v1alpha1.UserStatus) error {
 	if decision.UserStatus != nil {
 		status = *decision.UserStatus
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 )
 
@@ -17,18 +18,27 @@ var reviewFilters = []string{"start_time", "end_time", "status", "custom"}
 
 // ListReviews is an operation of the contract.
 func (b *Backend) ListReviews(ctx context.Context, request Request) (Response, error) {
+	return b.listReviews(ctx, "listReviews", request, render.Documented)
+}
+
+// ListReviewsFull is an operation of the contract.
+func (b *Backend) ListReviewsFull(ctx context.Context, request Request) (Response, error) {
+	return b.listReviews(ctx, "listReviewsFull", request, render.Full)
+}
+
+func (b *Backend) listReviews(ctx context.Context, id string, request Request, shape render.Shape) (Response, error) {
 	filter, err := reviewFilter(request.Query)
 	if err != nil {
 		return Response{}, err
 	}
-	list := newList("listReviews", request, reviewFilters...)
+	list := newList(id, request, reviewFilters...)
 	after, err := list.position(b.Cursors)
 	if err != nil {
 		return Response{}, err
 	}
 	page, err := tracing.Do(ctx, "read model: list reviews", func() (index.Page[content.Part], error) {
 		return b.Model.ListReviews(request.Organization, readmodel.ReviewQuery{
-			Sort: list.sort(), Order: list.order(), Limit: list.limit, After: after, Filter: filter,
+			Sort: list.sort(), Order: list.order(), Limit: list.limit, After: after, Filter: filter, Shape: shape,
 		})
 	})
 	if err != nil {

@@ -38,7 +38,7 @@ func single(shown []byte) Response {
 	return Response{Body: []content.Part{content.Of(shown)}, Tag: readmodel.TagOf(shown)}
 }
 
-// findingResponse answers with one of a finding's shapes.
-func findingResponse(item *readmodel.Item, shape content.Part) Response {
+// tagged answers with one of the shapes of an item, whose tag they have in common.
+func tagged(item interface{ Tag() string }, shape content.Part) Response {
 	return Response{Body: []content.Part{shape}, Tag: item.Tag()}
 }

@@ -3,9 +3,7 @@ package handlers
 import (
 	"context"
 
-	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
-	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
 // UpdateFindingV2 is an operation of the contract.
@@ -14,18 +12,15 @@ func (b *Backend) UpdateFindingV2(ctx context.Context, request Request) (Respons
 	if err := request.Body.Into(&update); err != nil {
 		return Response{}, err
 	}
-	decision := findingstate.Decision{
-		UserStatus: (*v1alpha1.UserStatus)(update.UserStatus),
-		Comments:   update.Comments,
-	}
-	if err := addGrounds(&decision, update.Reason, update.ExpiresAt); err != nil {
-		return Response{}, err
-	}
-	item, err := b.decide(ctx, request, selectFinding(request.Path, request.Query, update), decision)
+	decision, err := givenDecision(update.UserStatus, update.Comments, update.Reason, update.ExpiresAt)
 	if err != nil {
 		return Response{}, err
 	}
-	return findingResponse(item, item.V2()), nil
+	item, err := decide(ctx, request, b.finding(selectFinding(request.Path, request.Query, update)), decision)
+	if err != nil {
+		return Response{}, err
+	}
+	return tagged(item, item.V2()), nil
 }
 
 // selectFinding reads the contract's three identifiers. The path's is the finding's, unless

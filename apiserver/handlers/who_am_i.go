@@ -12,7 +12,8 @@ import (
 func (b *Backend) WhoAmI(_ context.Context, request Request) (Response, error) {
 	key := request.Key
 	who := openapi.WhoAmI{
-		OrganizationId: key.Organization, Key: key.KeyName, RequestsPerMinute: key.RequestsPerMinute, ExpiresAt: key.ExpiresAt,
+		OrganizationId: key.Organization, Key: key.KeyName, ExpiresAt: key.ExpiresAt,
+		RequestsPerMinute: key.RequestsPerMinute,
 	}
 	for _, scope := range key.Allowed() {
 		who.Scopes = append(who.Scopes, string(scope))

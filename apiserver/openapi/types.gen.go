@@ -1186,6 +1186,81 @@ func (e ListFindingsFullParamsOrder) Valid() bool {
 	}
 }
 
+// Defines values for ListReviewsFullParamsSort.
+const (
+	ListReviewsFullParamsSortOpenIssueCount ListReviewsFullParamsSort = "open_issue_count"
+	ListReviewsFullParamsSortPrAuthor       ListReviewsFullParamsSort = "pr_author"
+	ListReviewsFullParamsSortPrNumber       ListReviewsFullParamsSort = "pr_number"
+	ListReviewsFullParamsSortPrStatus       ListReviewsFullParamsSort = "pr_status"
+	ListReviewsFullParamsSortPrTitle        ListReviewsFullParamsSort = "pr_title"
+	ListReviewsFullParamsSortRepoName       ListReviewsFullParamsSort = "repo_name"
+	ListReviewsFullParamsSortUpdatedAt      ListReviewsFullParamsSort = "updated_at"
+)
+
+// Valid indicates whether the value is a known member of the ListReviewsFullParamsSort enum.
+func (e ListReviewsFullParamsSort) Valid() bool {
+	switch e {
+	case ListReviewsFullParamsSortOpenIssueCount:
+		return true
+	case ListReviewsFullParamsSortPrAuthor:
+		return true
+	case ListReviewsFullParamsSortPrNumber:
+		return true
+	case ListReviewsFullParamsSortPrStatus:
+		return true
+	case ListReviewsFullParamsSortPrTitle:
+		return true
+	case ListReviewsFullParamsSortRepoName:
+		return true
+	case ListReviewsFullParamsSortUpdatedAt:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListReviewsFullParamsOrder.
+const (
+	ListReviewsFullParamsOrderAsc  ListReviewsFullParamsOrder = "asc"
+	ListReviewsFullParamsOrderDesc ListReviewsFullParamsOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the ListReviewsFullParamsOrder enum.
+func (e ListReviewsFullParamsOrder) Valid() bool {
+	switch e {
+	case ListReviewsFullParamsOrderAsc:
+		return true
+	case ListReviewsFullParamsOrderDesc:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListReviewsFullParamsCustom.
+const (
+	ListReviewsFullParamsCustomMergedWithIssues ListReviewsFullParamsCustom = "merged_with_issues"
+	ListReviewsFullParamsCustomNotReviewed      ListReviewsFullParamsCustom = "not_reviewed"
+	ListReviewsFullParamsCustomOpenWithIssues   ListReviewsFullParamsCustom = "open_with_issues"
+	ListReviewsFullParamsCustomReviewed         ListReviewsFullParamsCustom = "reviewed"
+)
+
+// Valid indicates whether the value is a known member of the ListReviewsFullParamsCustom enum.
+func (e ListReviewsFullParamsCustom) Valid() bool {
+	switch e {
+	case ListReviewsFullParamsCustomMergedWithIssues:
+		return true
+	case ListReviewsFullParamsCustomNotReviewed:
+		return true
+	case ListReviewsFullParamsCustomOpenWithIssues:
+		return true
+	case ListReviewsFullParamsCustomReviewed:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListRepositoriesParamsSort.
 const (
 	ListRepositoriesParamsSortCreatedAt       ListRepositoriesParamsSort = "created_at"
@@ -1240,6 +1315,60 @@ func (e UploadScanParamsFailOn) Valid() bool {
 	case UploadScanParamsFailOnMedium:
 		return true
 	case UploadScanParamsFailOnNew:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListReviewIssuesFullParamsSort.
+const (
+	ListReviewIssuesFullParamsSortCreatedAt ListReviewIssuesFullParamsSort = "created_at"
+	ListReviewIssuesFullParamsSortUpdatedAt ListReviewIssuesFullParamsSort = "updated_at"
+)
+
+// Valid indicates whether the value is a known member of the ListReviewIssuesFullParamsSort enum.
+func (e ListReviewIssuesFullParamsSort) Valid() bool {
+	switch e {
+	case ListReviewIssuesFullParamsSortCreatedAt:
+		return true
+	case ListReviewIssuesFullParamsSortUpdatedAt:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListReviewIssuesFullParamsOrder.
+const (
+	ListReviewIssuesFullParamsOrderAsc  ListReviewIssuesFullParamsOrder = "asc"
+	ListReviewIssuesFullParamsOrderDesc ListReviewIssuesFullParamsOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the ListReviewIssuesFullParamsOrder enum.
+func (e ListReviewIssuesFullParamsOrder) Valid() bool {
+	switch e {
+	case ListReviewIssuesFullParamsOrderAsc:
+		return true
+	case ListReviewIssuesFullParamsOrderDesc:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListReviewIssuesFullParamsStatus.
+const (
+	ListReviewIssuesFullParamsStatusOpen     ListReviewIssuesFullParamsStatus = "open"
+	ListReviewIssuesFullParamsStatusResolved ListReviewIssuesFullParamsStatus = "resolved"
+)
+
+// Valid indicates whether the value is a known member of the ListReviewIssuesFullParamsStatus enum.
+func (e ListReviewIssuesFullParamsStatus) Valid() bool {
+	switch e {
+	case ListReviewIssuesFullParamsStatusOpen:
+		return true
+	case ListReviewIssuesFullParamsStatusResolved:
 		return true
 	default:
 		return false
@@ -1489,7 +1618,7 @@ type Agent struct {
 // BusinessCriticality How much the business depends on a project.
 type BusinessCriticality string
 
-// DecisionReason Why the finding was decided about so; null where nobody said.
+// DecisionReason Why it was decided so; null where nobody said.
 type DecisionReason string
 
 // Details What is wrong, where, and what to do.
@@ -1709,7 +1838,7 @@ type FindingFull struct {
 	// Project The project that the finding is in.
 	Project FindingProject `json:"project"`
 
-	// Reason Why the finding was decided about so; null where nobody said.
+	// Reason Why it was decided so; null where nobody said.
 	Reason *DecisionReason `json:"reason"`
 
 	// Repo The repository that the finding is in.
@@ -1731,7 +1860,8 @@ type FindingFull struct {
 
 	// Verdict What a person decided about the same result in a pull request, else a TriagePolicy, as long as no person has
 	// decided about the finding and the scanner reports it. Where it is muted, `status` is open_muted; `user_status` of
-	// the finding stays open.
+	// the finding stays open. Of a review issue: what a TriagePolicy decided, as long as no person has; `status` and
+	// `user_status` of the issue stay as they are.
 	Verdict FindingVerdict `json:"verdict"`
 }
 
@@ -1849,12 +1979,13 @@ type FindingRest struct {
 	// Fingerprints The values by which the scanner knows the finding again.
 	Fingerprints []Fingerprint `json:"fingerprints"`
 
-	// Reason Why the finding was decided about so; null where nobody said.
+	// Reason Why it was decided so; null where nobody said.
 	Reason *DecisionReason `json:"reason"`
 
 	// Verdict What a person decided about the same result in a pull request, else a TriagePolicy, as long as no person has
 	// decided about the finding and the scanner reports it. Where it is muted, `status` is open_muted; `user_status` of
-	// the finding stays open.
+	// the finding stays open. Of a review issue: what a TriagePolicy decided, as long as no person has; `status` and
+	// `user_status` of the issue stay as they are.
 	Verdict FindingVerdict `json:"verdict"`
 }
 
@@ -2021,7 +2152,7 @@ type FindingV1Update struct {
 	// away. Another `user_status` comes without the end of the one before.
 	ExpiresAt *GivenEnd `json:"expires_at,omitempty"`
 
-	// Reason Why the finding is decided about so; `none` takes the reason away. Another `user_status` comes without the reason of the one
+	// Reason Why it is decided so; `none` takes the reason away. Another `user_status` comes without the reason of the one
 	// before. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
 	Reason *GivenReason `json:"reason,omitempty"`
 
@@ -2097,7 +2228,7 @@ type FindingV2Update struct {
 	// ProjectId A resource's id, at most 253 bytes of UTF-8 without control characters.
 	ProjectId *ID `json:"project_id,omitempty"`
 
-	// Reason Why the finding is decided about so; `none` takes the reason away. Another `user_status` comes without the reason of the one
+	// Reason Why it is decided so; `none` takes the reason away. Another `user_status` comes without the reason of the one
 	// before. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
 	Reason *GivenReason `json:"reason,omitempty"`
 
@@ -2110,7 +2241,8 @@ type FindingV2Update struct {
 
 // FindingVerdict What a person decided about the same result in a pull request, else a TriagePolicy, as long as no person has
 // decided about the finding and the scanner reports it. Where it is muted, `status` is open_muted; `user_status` of
-// the finding stays open.
+// the finding stays open. Of a review issue: what a TriagePolicy decided, as long as no person has; `status` and
+// `user_status` of the issue stay as they are.
 type FindingVerdict struct {
 	// By Who decided in the pull request, or had written the policy when it decided.
 	By string `json:"by"`
@@ -2121,7 +2253,7 @@ type FindingVerdict struct {
 	// Policy The policy's name; empty where none decides.
 	Policy string `json:"policy"`
 
-	// Reason Why the finding was decided about so; null where nobody said.
+	// Reason Why it was decided so; null where nobody said.
 	Reason *DecisionReason `json:"reason"`
 
 	// ReviewIssue The id of the review issue that a person decided about; empty where none did.
@@ -2162,7 +2294,7 @@ type GateVerdict string
 // away. Another `user_status` comes without the end of the one before.
 type GivenEnd = string
 
-// GivenReason Why the finding is decided about so; `none` takes the reason away. Another `user_status` comes without the reason of the one
+// GivenReason Why it is decided so; `none` takes the reason away. Another `user_status` comes without the reason of the one
 // before. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
 type GivenReason string
 
@@ -2584,6 +2716,81 @@ type Review struct {
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
+// ReviewFull A review with what was decided about its issues, the documented members among them.
+type ReviewFull struct {
+	// ClosedIssueCount How many of its issues are resolved.
+	ClosedIssueCount int32 `json:"closed_issue_count"`
+
+	// CreatedAt When the review was created.
+	CreatedAt time.Time `json:"created_at"`
+
+	// Id The review's id.
+	Id string `json:"id"`
+
+	// LastReviewAt When a commit was last reviewed.
+	LastReviewAt *time.Time `json:"last_review_at"`
+
+	// OpenConfirmedCount How many open issues are confirmed.
+	OpenConfirmedCount int32 `json:"open_confirmed_count"`
+
+	// OpenHighCount How many open issues are of high severity.
+	OpenHighCount int32 `json:"open_high_count"`
+
+	// OpenIssueCount How many of its issues are open.
+	OpenIssueCount int32 `json:"open_issue_count"`
+
+	// OpenLowCount How many open issues are of low severity.
+	OpenLowCount int32 `json:"open_low_count"`
+
+	// OpenMediumCount How many open issues are of medium severity.
+	OpenMediumCount int32 `json:"open_medium_count"`
+
+	// OpenMutedCount How many open issues are muted.
+	OpenMutedCount int32 `json:"open_muted_count"`
+
+	// PrAuthor Who opened the pull request.
+	PrAuthor string `json:"pr_author"`
+
+	// PrNumber The pull request's number.
+	PrNumber int32 `json:"pr_number"`
+
+	// PrStatus Where a pull request is in its life.
+	PrStatus PullRequestStatus `json:"pr_status"`
+
+	// PrTitle The pull request's title.
+	PrTitle string `json:"pr_title"`
+
+	// Provider Who hosts the pull request.
+	Provider string `json:"provider"`
+
+	// RepoId The repository's id.
+	RepoId string `json:"repo_id"`
+
+	// RepoName The repository's name.
+	RepoName string `json:"repo_name"`
+
+	// RepoOwner The repository's owner.
+	RepoOwner string `json:"repo_owner"`
+
+	// UpdatedAt When the review or one of its counters last changed.
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// ReviewFullList A page of reviews.
+type ReviewFullList struct {
+	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	HasMore bool `json:"has_more"`
+
+	// Items The page's reviews.
+	Items []ReviewFull `json:"items"`
+
+	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	NextCursor string `json:"next_cursor"`
+
+	// Total How many reviews match in all.
+	Total int64 `json:"total"`
+}
+
 // ReviewIssue An issue that the review of a pull request raised.
 type ReviewIssue struct {
 	// CommitLink That commit's page.
@@ -2656,6 +2863,123 @@ type ReviewIssue struct {
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
+// ReviewIssueFull A review issue with what was decided about it, the documented members among them.
+type ReviewIssueFull struct {
+	// Comments Triage comments.
+	Comments string `json:"comments"`
+
+	// CommitLink That commit's page.
+	CommitLink string `json:"commit_link"`
+
+	// CommitSha The commit that first showed the issue.
+	CommitSha string `json:"commit_sha"`
+
+	// CreatedAt When the issue was created.
+	CreatedAt time.Time `json:"created_at"`
+
+	// DecidedBy Who set `user_status`, `reason`, `expires_at` or `comments` last.
+	DecidedBy string `json:"decided_by"`
+
+	// Description What is wrong.
+	Description string `json:"description"`
+
+	// ExpiresAt When the decision ends, or has ended; then `user_status` is open. Null where it has no end.
+	ExpiresAt *time.Time `json:"expires_at"`
+
+	// FileLocationLink The place at the provider.
+	FileLocationLink string `json:"file_location_link"`
+
+	// FilePath The file's path from the repository's root.
+	FilePath string `json:"file_path"`
+
+	// FirstSeenAt When the first commit that shows the issue was reviewed.
+	FirstSeenAt *time.Time `json:"first_seen_at"`
+
+	// Id The issue's id.
+	Id string `json:"id"`
+
+	// LastSeenAt When the last commit that shows the issue was reviewed.
+	LastSeenAt *time.Time `json:"last_seen_at"`
+
+	// LineNumber The line, from 1; 0 where it is not known.
+	LineNumber int32 `json:"line_number"`
+
+	// PrNumber The pull request's number.
+	PrNumber int32 `json:"pr_number"`
+
+	// Provider Who hosts the pull request.
+	Provider string `json:"provider"`
+
+	// Reason Why it was decided so; null where nobody said.
+	Reason *DecisionReason `json:"reason"`
+
+	// RepoId The repository's id.
+	RepoId string `json:"repo_id"`
+
+	// RepoName The repository's name.
+	RepoName string `json:"repo_name"`
+
+	// RepoOwner The repository's owner.
+	RepoOwner string `json:"repo_owner"`
+
+	// ResolvedAt When the commit was reviewed that resolved the issue.
+	ResolvedAt *time.Time `json:"resolved_at"`
+
+	// ResolvedBy The first reviewed commit after the last that showed the issue; empty while it is open.
+	ResolvedBy string `json:"resolved_by"`
+
+	// ReviewId The id of the review that raised it.
+	ReviewId string `json:"review_id"`
+
+	// SeenInCommits The commits that showed the issue.
+	SeenInCommits []string `json:"seen_in_commits"`
+
+	// Severity How bad it is.
+	Severity Severity `json:"severity"`
+
+	// Status resolved once a later reviewed commit no longer shows the issue, else open.
+	Status ReviewIssueStatus `json:"status"`
+
+	// Title The title.
+	Title string `json:"title"`
+
+	// UpdatedAt When the issue last changed.
+	UpdatedAt time.Time `json:"updated_at"`
+
+	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
+	UserStatus UserStatus `json:"user_status"`
+
+	// Verdict What a person decided about the same result in a pull request, else a TriagePolicy, as long as no person has
+	// decided about the finding and the scanner reports it. Where it is muted, `status` is open_muted; `user_status` of
+	// the finding stays open. Of a review issue: what a TriagePolicy decided, as long as no person has; `status` and
+	// `user_status` of the issue stay as they are.
+	Verdict FindingVerdict `json:"verdict"`
+}
+
+// ReviewIssueFullList A page of issues.
+type ReviewIssueFullList struct {
+	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	HasMore bool `json:"has_more"`
+
+	// Items The page's issues.
+	Items []ReviewIssueFull `json:"items"`
+
+	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	NextCursor string `json:"next_cursor"`
+
+	// Total How many issues match in all.
+	Total int64 `json:"total"`
+}
+
+// ReviewIssueHistory What happened to a review issue.
+type ReviewIssueHistory struct {
+	// IssueId The issue's id.
+	IssueId string `json:"issue_id"`
+
+	// Transitions The changes, the oldest first.
+	Transitions []Transition `json:"transitions"`
+}
+
 // ReviewIssueList A page of issues.
 type ReviewIssueList struct {
 	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
@@ -2671,8 +2995,49 @@ type ReviewIssueList struct {
 	Total int64 `json:"total"`
 }
 
+// ReviewIssueRest What people and policies decided about a review issue.
+type ReviewIssueRest struct {
+	// Comments Triage comments.
+	Comments string `json:"comments"`
+
+	// DecidedBy Who set `user_status`, `reason`, `expires_at` or `comments` last.
+	DecidedBy string `json:"decided_by"`
+
+	// ExpiresAt When the decision ends, or has ended; then `user_status` is open. Null where it has no end.
+	ExpiresAt *time.Time `json:"expires_at"`
+
+	// Reason Why it was decided so; null where nobody said.
+	Reason *DecisionReason `json:"reason"`
+
+	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
+	UserStatus UserStatus `json:"user_status"`
+
+	// Verdict What a person decided about the same result in a pull request, else a TriagePolicy, as long as no person has
+	// decided about the finding and the scanner reports it. Where it is muted, `status` is open_muted; `user_status` of
+	// the finding stays open. Of a review issue: what a TriagePolicy decided, as long as no person has; `status` and
+	// `user_status` of the issue stay as they are.
+	Verdict FindingVerdict `json:"verdict"`
+}
+
 // ReviewIssueStatus resolved once a later reviewed commit no longer shows the issue, else open.
 type ReviewIssueStatus string
+
+// ReviewIssueUpdate A decision about a review issue. Members that are not described are ignored.
+type ReviewIssueUpdate struct {
+	// Comments Triage comments; they replace those that were there.
+	Comments *string `json:"comments,omitempty"`
+
+	// ExpiresAt When the decision ends, in RFC 3339 and in the future; then `user_status` is open again. `none` takes the end
+	// away. Another `user_status` comes without the end of the one before.
+	ExpiresAt *GivenEnd `json:"expires_at,omitempty"`
+
+	// Reason Why it is decided so; `none` takes the reason away. Another `user_status` comes without the reason of the one
+	// before. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
+	Reason *GivenReason `json:"reason,omitempty"`
+
+	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
+	UserStatus *UserStatus `json:"user_status,omitempty"`
+}
 
 // ReviewList A page of reviews.
 type ReviewList struct {
@@ -2687,6 +3052,16 @@ type ReviewList struct {
 
 	// Total How many reviews match in all.
 	Total int64 `json:"total"`
+}
+
+// ReviewRest What was decided about a review's open issues, by a person or else by a policy. They count in
+// `open_issue_count` too.
+type ReviewRest struct {
+	// OpenConfirmedCount How many open issues are confirmed.
+	OpenConfirmedCount int32 `json:"open_confirmed_count"`
+
+	// OpenMutedCount How many open issues are muted.
+	OpenMutedCount int32 `json:"open_muted_count"`
 }
 
 // SarifError The body of every answer that is an error to a client of GitHub's API.
@@ -2894,7 +3269,7 @@ type ScanStatus string
 // Severity How bad it is.
 type Severity string
 
-// Transition A change of a finding.
+// Transition A change of a finding or a review issue.
 type Transition struct {
 	// At When the change was made, as far as is known.
 	At time.Time `json:"at"`
@@ -2902,7 +3277,8 @@ type Transition struct {
 	// Author For `judged`, who had written the policy; else empty.
 	Author string `json:"author"`
 
-	// By Who made the change; for `expired`, who decided or commented last, for `judged`, policy/ and the policy's name.
+	// By Who made the change; for `expired`, who decided or commented last, for `judged`, policy/ and the policy's name,
+	// for `resolved`, the commit.
 	By string `json:"by"`
 
 	// Comment The comment that came with a decision, the reason of a suppression, or what makes a decision stale; cut
@@ -2919,7 +3295,7 @@ type Transition struct {
 	// ImportedBy The API key that uploaded that scan, such as apikey/ci; empty if it was not uploaded over REST or is no longer kept.
 	ImportedBy string `json:"imported_by"`
 
-	// Reason Why the finding was decided about so; null where nobody said.
+	// Reason Why it was decided so; null where nobody said.
 	Reason *DecisionReason `json:"reason"`
 
 	// ScanId The scan that made the change; empty where none did.
@@ -2931,7 +3307,8 @@ type Transition struct {
 	// To The value after.
 	To string `json:"to"`
 
-	// Type created, updated, triaged, judged, expired, closed, reopened, suppressed, unsuppressed, stale or fresh; more may be added.
+	// Type Of a finding created, updated, triaged, judged, expired, closed, reopened, suppressed, unsuppressed, stale or fresh; of
+	// a review issue opened, resolved, triaged, judged or expired. More may be added.
 	Type string `json:"type"`
 }
 
@@ -3026,7 +3403,7 @@ type TriageOperationDecision struct {
 	// ExpiresAt When the decision ends; null where it does not.
 	ExpiresAt *time.Time `json:"expires_at"`
 
-	// Reason Why the finding was decided about so; null where nobody said.
+	// Reason Why it was decided so; null where nobody said.
 	Reason *DecisionReason `json:"reason"`
 
 	// UserStatus What they become; null where that stays.
@@ -3530,6 +3907,9 @@ type IfNoneMatch = string
 // IssueSeverityFilter How bad it is.
 type IssueSeverityFilter = Severity
 
+// IssueUserStatusFilter What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
+type IssueUserStatusFilter = UserStatus
+
 // MinScoreFilter defines model for MinScoreFilter.
 type MinScoreFilter = float32
 
@@ -3722,7 +4102,7 @@ type ListFindingsV1ParamsOrder string
 
 // UpdateFindingV1Params defines parameters for UpdateFindingV1.
 type UpdateFindingV1Params struct {
-	// IfMatch The `etag` of the finding that the decision rests on. If the finding has another by now,
+	// IfMatch The `etag` of the finding or review issue that the decision rests on. If it has another by now,
 	// nothing is written and the answer is 412.
 	IfMatch *IfMatch `json:"if-match,omitempty"`
 }
@@ -4047,7 +4427,7 @@ type UpdateFindingV2Params struct {
 	// RepoId The id of the finding's repository.
 	RepoId *ID `form:"repo_id,omitempty" json:"repo_id,omitempty"`
 
-	// IfMatch The `etag` of the finding that the decision rests on. If the finding has another by now,
+	// IfMatch The `etag` of the finding or review issue that the decision rests on. If it has another by now,
 	// nothing is written and the answer is 412.
 	IfMatch *IfMatch `json:"if-match,omitempty"`
 }
@@ -4147,8 +4527,69 @@ type ListFindingsFullParamsSort string
 // ListFindingsFullParamsOrder defines parameters for ListFindingsFull.
 type ListFindingsFullParamsOrder string
 
+// GetReviewIssueFullParams defines parameters for GetReviewIssueFull.
+type GetReviewIssueFullParams struct {
+	// IfNoneMatch The `etag` of an earlier answer. If the resource still has it, the answer is 304.
+	IfNoneMatch *IfNoneMatch `json:"if-none-match,omitempty"`
+}
+
+// ListReviewsFullParams defines parameters for ListReviewsFull.
+type ListReviewsFullParams struct {
+	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
+	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Sort What to sort by, numbers as numbers. Rows of one value are sorted by id.
+	Sort *ListReviewsFullParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
+	// Order The direction to sort in.
+	Order *ListReviewsFullParamsOrder `form:"order,omitempty" json:"order,omitempty"`
+
+	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
+	// `has_more` true; it holds one item at least.
+	Size *ReviewSize `form:"size,omitempty" json:"size,omitempty"`
+
+	// StartTime Only reviews whose `updated_at` is this time or later: a date-time of RFC 3339, T and Z in
+	// upper or lower case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
+	StartTime *StartTime `form:"start_time,omitempty" json:"start_time,omitempty"`
+
+	// EndTime Only reviews whose `updated_at` is earlier than this; written as `start_time`, and not
+	// before it.
+	EndTime *EndTime `form:"end_time,omitempty" json:"end_time,omitempty"`
+
+	// Status Only reviews of pull requests of this status.
+	Status *PullRequestStatusFilter `form:"status,omitempty" json:"status,omitempty"`
+
+	// Custom A list with a name. open_with_issues: open pull requests with open issues;
+	// merged_with_issues: merged ones with open issues; not_reviewed: no commit was reviewed;
+	// reviewed: a commit was reviewed.
+	Custom *ListReviewsFullParamsCustom `form:"custom,omitempty" json:"custom,omitempty"`
+}
+
+// ListReviewsFullParamsSort defines parameters for ListReviewsFull.
+type ListReviewsFullParamsSort string
+
+// ListReviewsFullParamsOrder defines parameters for ListReviewsFull.
+type ListReviewsFullParamsOrder string
+
+// ListReviewsFullParamsCustom defines parameters for ListReviewsFull.
+type ListReviewsFullParamsCustom string
+
 // GetReviewIssueParams defines parameters for GetReviewIssue.
 type GetReviewIssueParams struct {
+	// IfNoneMatch The `etag` of an earlier answer. If the resource still has it, the answer is 304.
+	IfNoneMatch *IfNoneMatch `json:"if-none-match,omitempty"`
+}
+
+// UpdateReviewIssueParams defines parameters for UpdateReviewIssue.
+type UpdateReviewIssueParams struct {
+	// IfMatch The `etag` of the finding or review issue that the decision rests on. If it has another by now,
+	// nothing is written and the answer is 412.
+	IfMatch *IfMatch `json:"if-match,omitempty"`
+}
+
+// GetReviewIssueHistoryParams defines parameters for GetReviewIssueHistory.
+type GetReviewIssueHistoryParams struct {
 	// IfNoneMatch The `etag` of an earlier answer. If the resource still has it, the answer is 304.
 	IfNoneMatch *IfNoneMatch `json:"if-none-match,omitempty"`
 }
@@ -4253,6 +4694,47 @@ type GetFindingV2Params struct {
 	IfNoneMatch *IfNoneMatch `json:"if-none-match,omitempty"`
 }
 
+// GetReviewParams defines parameters for GetReview.
+type GetReviewParams struct {
+	// IfNoneMatch The `etag` of an earlier answer. If the resource still has it, the answer is 304.
+	IfNoneMatch *IfNoneMatch `json:"if-none-match,omitempty"`
+}
+
+// ListReviewIssuesFullParams defines parameters for ListReviewIssuesFull.
+type ListReviewIssuesFullParams struct {
+	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
+	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Sort What to sort by. Rows of one time are sorted by id.
+	Sort *ListReviewIssuesFullParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
+	// Order The direction to sort in.
+	Order *ListReviewIssuesFullParamsOrder `form:"order,omitempty" json:"order,omitempty"`
+
+	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
+	// `has_more` true; it holds one item at least.
+	Size *Size `form:"size,omitempty" json:"size,omitempty"`
+
+	// Status Only issues of this status.
+	Status *ListReviewIssuesFullParamsStatus `form:"status,omitempty" json:"status,omitempty"`
+
+	// Severity Only issues of this severity.
+	Severity *IssueSeverityFilter `form:"severity,omitempty" json:"severity,omitempty"`
+
+	// UserStatus Only issues of this user status.
+	UserStatus *IssueUserStatusFilter `form:"user_status,omitempty" json:"user_status,omitempty"`
+}
+
+// ListReviewIssuesFullParamsSort defines parameters for ListReviewIssuesFull.
+type ListReviewIssuesFullParamsSort string
+
+// ListReviewIssuesFullParamsOrder defines parameters for ListReviewIssuesFull.
+type ListReviewIssuesFullParamsOrder string
+
+// ListReviewIssuesFullParamsStatus defines parameters for ListReviewIssuesFull.
+type ListReviewIssuesFullParamsStatus string
+
 // ListReviewIssuesParams defines parameters for ListReviewIssues.
 type ListReviewIssuesParams struct {
 	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
@@ -4274,6 +4756,9 @@ type ListReviewIssuesParams struct {
 
 	// Severity Only issues of this severity.
 	Severity *IssueSeverityFilter `form:"severity,omitempty" json:"severity,omitempty"`
+
+	// UserStatus Only issues of this user status.
+	UserStatus *IssueUserStatusFilter `form:"user_status,omitempty" json:"user_status,omitempty"`
 }
 
 // ListReviewIssuesParamsSort defines parameters for ListReviewIssues.
@@ -4406,6 +4891,9 @@ type UpdateFindingV1JSONRequestBody = FindingV1Update
 
 // UpdateFindingV2JSONRequestBody defines body for UpdateFindingV2 for application/json ContentType.
 type UpdateFindingV2JSONRequestBody = FindingV2Update
+
+// UpdateReviewIssueJSONRequestBody defines body for UpdateReviewIssue for application/json ContentType.
+type UpdateReviewIssueJSONRequestBody = ReviewIssueUpdate
 
 // UploadScanApplicationSarifPlusJSONRequestBody defines body for UploadScan for application/sarif+json ContentType.
 type UploadScanApplicationSarifPlusJSONRequestBody = UploadScanApplicationSarifPlusJSONBody

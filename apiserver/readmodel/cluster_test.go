@@ -145,7 +145,7 @@ func TestRelatedKindsShowUp(t *testing.T) {
 	g.Expect(ok).To(gomega.BeTrue(), "ready, and the delivery is not there")
 	g.Expect(held.Spec.Payload).To(gomega.Equal(delivery.Spec.Payload))
 	shown, _ := model.ReviewIssue("related", "i-1")
-	g.Expect(string(shown)).To(gomega.And(
+	g.Expect(string(shown.JSON())).To(gomega.And(
 		gomega.ContainSubstring(`"status":"open"`), gomega.ContainSubstring(`"pr_number":7`), gomega.ContainSubstring(`"repo_name":""`)))
 
 	env.Create(t, builder.Repository("repo").In(namespace).Build())
@@ -154,7 +154,7 @@ func TestRelatedKindsShowUp(t *testing.T) {
 	g.Expect(env.Client.Patch(t.Context(), review, next)).To(gomega.Succeed())
 	g.Eventually(func(g gomega.Gomega) {
 		shown, _ := model.ReviewIssue("related", "i-1")
-		g.Expect(string(shown)).To(gomega.And(
+		g.Expect(string(shown.JSON())).To(gomega.And(
 			gomega.ContainSubstring(`"resolved_by":"c2"`), gomega.ContainSubstring(`"repo_owner":"acme"`)))
 		page, err := model.ListReviews("related", readmodel.ReviewQuery{Limit: index.Limit{Size: 10}})
 		g.Expect(err).NotTo(gomega.HaveOccurred())

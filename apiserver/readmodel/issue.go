@@ -1,34 +1,82 @@
 package readmodel
 
 import (
+	"fmt"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
 
-// issueItem is a review issue as it is shown.
-type issueItem struct {
-	review string
+// Issue is a review issue as it is shown. It never changes, and neither may its users change it.
+type Issue struct {
+	record
+	object *v1alpha1.ReviewIssue
 	// counts of this one issue.
 	counts reviewstate.Counts
 
-	createdAt, updatedAt, status, severity string
-
-	json content.Bytes
+	review, createdAt, updatedAt, status, severity, userStatus string
 }
 
-// ReviewIssue returns the JSON of an organization's review issue. It takes no lock.
-func (m *Model) ReviewIssue(organization, id string) ([]byte, bool) {
+// Object is the resource, without what a decision about it does not need. It must not be changed.
+func (i *Issue) Object() *v1alpha1.ReviewIssue { return i.object }
+
+// Standing is what was decided about the issue until now.
+func (i *Issue) Standing() findingstate.Standing { return reviewstate.StandingOf(i.object) }
+
+// History renders what happened to the issue.
+func (i *Issue) History() ([]byte, error) { return render.IssueHistoryJSON(i.object) }
+
+// ReviewIssue returns an organization's review issue. It takes no lock.
+func (m *Model) ReviewIssue(organization, id string) (*Issue, bool) {
 	snapshot, err := m.snapshot(organization)
 	if err != nil {
 		return nil, false
 	}
-	item, ok := snapshot.issues.Get(id)
-	if !ok {
-		return nil, false
+	return snapshot.issues.Get(id)
+}
+
+// ApplyIssue takes a review issue that the Kubernetes API has returned for a patch, as Apply takes a finding. The
+// counts of its review follow at once.
+func (m *Model) ApplyIssue(object *v1alpha1.ReviewIssue) (*Issue, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.write(change{kind: reviewIssues, object: object}); err != nil {
+		return nil, err
 	}
-	return item.json, true
+	p := m.partitions[object.Namespace]
+	if p == nil || p.view == nil {
+		return nil, fmt.Errorf("%w: none owns the namespace %s", ErrNoOrganization, object.Namespace)
+	}
+	item, err := m.appliedIssue(p, object)
+	if p.dirty() {
+		p.publish()
+	}
+	return item, err
+}
+
+// appliedIssue is the item of a state that was written, and shows it. Where a newer one is held already, that does
+// not show an earlier time than the item returned.
+func (m *Model) appliedIssue(p *partition, object *v1alpha1.ReviewIssue) (*Issue, error) {
+	name, applied := object.Name, m.heldIssue(object)
+	if held := p.issues[name]; held != nil {
+		if held.object.ResourceVersion == object.ResourceVersion {
+			applied = held
+		} else {
+			p.issues[name] = &heldIssue{held.object, held.updatedAt.after(applied.updatedAt)}
+		}
+		for _, row := range []rejoin{
+			{rows: reviewIssues, name: name},
+			{rows: reviews, name: string(held.object.Spec.ReviewRef.Name)},
+		} {
+			if err := m.showNow(p, row); err != nil {
+				return nil, err
+			}
+		}
+	}
+	item, draw := p.issueOf(applied)
+	return item, draw()
 }
 
 func (m *Model) takeIssue(p *partition, object *v1alpha1.ReviewIssue, name string) {
@@ -42,23 +90,42 @@ func (m *Model) takeIssue(p *partition, object *v1alpha1.ReviewIssue, name strin
 		m.hideIssue(p, name)
 		return
 	}
-	p.issues[name] = &heldIssue{
-		object: &v1alpha1.ReviewIssue{
-			ObjectMeta: trimmed(&object.ObjectMeta), Spec: object.Spec, Status: object.Status,
-		},
-		updatedAt: m.stamp(object, object.Status.ObservedGeneration, object.Status.UpdatedAt).after(before),
-	}
+	held := m.heldIssue(object)
+	held.updatedAt = held.updatedAt.after(before)
+	p.issues[name] = held
 	p.issuesOf.add(object.Spec.ReviewRef.Name, name)
 	m.enqueue(rejoin{namespace: p.namespace, rows: reviewIssues, by: byName, name: name})
 }
 
-// issueWork renders an issue in the state that follows from its spec and its review's, as the
-// controller will record it. Where the review is not there, what status says stands.
+func (m *Model) heldIssue(object *v1alpha1.ReviewIssue) *heldIssue {
+	return &heldIssue{
+		object: &v1alpha1.ReviewIssue{
+			ObjectMeta: trimmed(&object.ObjectMeta), Spec: object.Spec, Status: object.Status,
+		},
+		updatedAt: m.stamp(object, object.Status.ObservedGeneration, object.Status.UpdatedAt),
+	}
+}
+
 func (m *Model) issueWork(p *partition, name string) (work, bool) {
 	held := p.issues[name]
 	if held == nil {
 		return work{}, false
 	}
+	item, draw := p.issueOf(held)
+	return work{
+		render: draw,
+		show: func() {
+			if p.issues[name] == held { // else a newer one is shown, or will be
+				m.showIssue(p, name, item)
+			}
+		},
+		hide: func() { m.hideIssue(p, name) },
+	}, true
+}
+
+// issueOf returns an issue and what renders it, in the state that follows from its spec and its review's, as the
+// controller will record it. Where the review is not there, what status says stands.
+func (p *partition) issueOf(held *heldIssue) (item *Issue, draw func() error) {
 	var (
 		review     *v1alpha1.Review
 		reviewSpec *v1alpha1.ReviewSpec
@@ -68,33 +135,27 @@ func (m *Model) issueWork(p *partition, name string) (work, bool) {
 		review, reviewSpec = of.object, &of.object.Spec
 		repository = p.repository(string(reviewSpec.RepositoryRef.Name))
 	}
-	item := &issueItem{
-		review:    string(held.object.Spec.ReviewRef.Name),
-		createdAt: render.Timestamp(held.object.CreationTimestamp.Time),
-		updatedAt: render.Timestamp(held.updatedAt.at),
-		severity:  string(held.object.Spec.Severity),
+	item = &Issue{
+		object:     held.object,
+		review:     string(held.object.Spec.ReviewRef.Name),
+		createdAt:  render.Timestamp(held.object.CreationTimestamp.Time),
+		updatedAt:  render.Timestamp(held.updatedAt.at),
+		severity:   string(held.object.Spec.Severity),
+		userStatus: string(reviewstate.UserStatus(held.object)),
 	}
-	return work{
-		render: func() (err error) {
-			status := reviewstate.IssueStatus(held.object, reviewSpec, held.updatedAt.at)
-			item.status = string(status.State)
-			if review != nil {
-				item.counts.AddIssue(held.object, reviewSpec.ReviewedCommits)
-			}
-			item.json, err = render.ReviewIssueJSON(held.object, &status, held.updatedAt.at, review, repository)
-			return err
-		},
-		show: func() {
-			if p.issues[name] != nil {
-				m.showIssue(p, name, item)
-			}
-		},
-		hide: func() { m.hideIssue(p, name) },
-	}, true
+	return item, func() (err error) {
+		status := reviewstate.IssueStatus(held.object, reviewSpec, held.updatedAt.at)
+		item.status = string(status.State)
+		if review != nil {
+			item.counts.AddIssue(held.object, reviewSpec.ReviewedCommits)
+		}
+		item.Record, err = render.NewReviewIssue(held.object, &status, held.updatedAt.at, review, repository)
+		return err
+	}
 }
 
 // showIssue puts an issue into the index and counts it.
-func (m *Model) showIssue(p *partition, name string, item *issueItem) {
+func (m *Model) showIssue(p *partition, name string, item *Issue) {
 	before, ok := p.indexes.issues.Get(name)
 	p.indexes.issues.Put(name, item)
 	if ok && before.review == item.review && before.counts == item.counts {

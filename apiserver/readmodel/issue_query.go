@@ -6,20 +6,22 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
 
 // ErrNoReview is returned for a review that does not exist.
 var ErrNoReview = errors.New("there is no such review")
 
-// reviewField keeps issues apart by their review, in facets of status and severity.
+// reviewField keeps issues apart by their review, in facets of status, severity and user status.
 const reviewField = index.Everything + 1
 
 // issueLayout is how review issues are listed.
-var issueLayout = &index.Layout[*issueItem]{
+var issueLayout = &index.Layout[*Issue]{
 	Sorts:  []index.Sort{SortCreatedAt, SortUpdatedAt},
-	Values: func(i *issueItem) []string { return []string{i.createdAt, i.updatedAt} },
-	Keys: func(i *issueItem) []index.Key {
-		return []index.Key{{Field: reviewField, Value: i.review, Facet: unique.Make(index.Facet{i.status, i.severity})}}
+	Values: func(i *Issue) []string { return []string{i.createdAt, i.updatedAt} },
+	Keys: func(i *Issue) []index.Key {
+		facet := unique.Make(index.Facet{i.status, i.severity, i.userStatus})
+		return []index.Key{{Field: reviewField, Value: i.review, Facet: facet}}
 	},
 }
 
@@ -35,8 +37,10 @@ type IssueQuery struct {
 	Limit index.Limit
 	// After is where the page before ended; nil for the first page.
 	After *index.Position
-	// Status is open or resolved, Severity high, medium or low; nil matches all.
-	Status, Severity *string
+	// Status is open or resolved, Severity high, medium or low, UserStatus open, active or muted; nil matches all.
+	Status, Severity, UserStatus *string
+	// Shape is the shape of the items.
+	Shape render.Shape
 }
 
 // ListReviewIssues answers a query from the organization's snapshot, at the cost of the page; an item is the issue's
@@ -50,9 +54,10 @@ func (m *Model) ListReviewIssues(organization string, q IssueQuery) (index.Page[
 		return index.Page[content.Part]{}, ErrNoReview
 	}
 	x := snapshot.issues
-	selected := x.Pick(reviewField, q.Review,
-		func(has index.Facet) bool { return matches(q.Status, has[0]) && matches(q.Severity, has[1]) })
+	selected := x.Pick(reviewField, q.Review, func(has index.Facet) bool {
+		return matches(q.Status, has[0]) && matches(q.Severity, has[1]) && matches(q.UserStatus, has[2])
+	})
 	page := x.List(issueLayout.Query(q.Sort, q.Order, q.Limit, q.After), selected,
-		func(i *issueItem) int { return i.json.Len() })
-	return ready(page, func(i *issueItem) content.Part { return &i.json }), nil
+		func(i *Issue) int { return i.In(q.Shape).Len() })
+	return ready(page, func(i *Issue) content.Part { return i.In(q.Shape) }), nil
 }

@@ -103,6 +103,13 @@ func (i *Item) Object() *v1alpha1.Finding {
 	return object
 }
 
+// Standing is what was decided about the finding until now.
+func (i *Item) Standing() findingstate.Standing {
+	return findingstate.Standing{
+		UserStatus: v1alpha1.UserStatus(i.UserStatus), Triage: i.Object().Spec.Triage, Stale: i.Stale, Facts: i.Basis,
+	}
+}
+
 // V1 is the finding's JSON in shape v1.
 func (i *Item) V1() content.Part { return (*itemV1)(i) }
 
@@ -152,6 +159,13 @@ func (i *Item) Tag() string {
 	i.tag.Store(&tag)
 	return tag
 }
+
+// record is a resource that is shown in two shapes.
+type record struct{ render.Record }
+
+// Tag names the state that is shown. It is the same for both shapes, so that whoever read the documented one may
+// make a change conditional on it.
+func (r *record) Tag() string { return TagOf(r.JSON()) }
 
 // tagBytes is how much of the digest makes a tag: 128 bits.
 const tagBytes = 16

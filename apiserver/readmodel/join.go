@@ -255,6 +255,19 @@ func (m *Model) prepare(rows []rejoin) []work {
 	return batch
 }
 
+// showNow renders a row at once. The caller holds the mutex, and an organization owns the partition.
+func (m *Model) showNow(p *partition, r rejoin) error {
+	w, ok := m.workFor(p, r)
+	if !ok {
+		return nil
+	}
+	if err := w.render(); err != nil {
+		return err
+	}
+	w.show()
+	return nil
+}
+
 func (m *Model) workFor(p *partition, r rejoin) (work, bool) {
 	switch r.rows {
 	case repositories:

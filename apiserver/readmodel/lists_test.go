@@ -224,7 +224,9 @@ func (s *reference) json(t fatal, object metav1.Object) []byte {
 				counts.AddIssue(issue, o.Spec.ReviewedCommits)
 			}
 		}
-		content, err = render.ReviewJSON(o, shownAt(o), counts, s.repositoryOf(o.Spec.RepositoryRef.Name))
+		var record render.Record
+		record, err = render.NewReview(o, shownAt(o), counts, s.repositoryOf(o.Spec.RepositoryRef.Name))
+		content = jsonOf(record.In(render.Documented))
 	case *v1alpha1.ReviewIssue:
 		review := s.review(o.Spec.ReviewRef.Name)
 		var reviewSpec *v1alpha1.ReviewSpec
@@ -233,7 +235,9 @@ func (s *reference) json(t fatal, object metav1.Object) []byte {
 			reviewSpec, repository = &review.Spec, s.repositoryOf(review.Spec.RepositoryRef.Name)
 		}
 		status := reviewstate.IssueStatus(o, reviewSpec, epoch)
-		content, err = render.ReviewIssueJSON(o, &status, shownAt(o), review, repository)
+		var record render.Record
+		record, err = render.NewReviewIssue(o, &status, shownAt(o), review, repository)
+		content = record.JSON()
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -380,8 +384,8 @@ func checkSingles(t *rapid.T, m *Model, want *reference) {
 		}
 	}
 	for name, object := range want.objects[reviewIssues] {
-		if got, _ := m.ReviewIssue(acme, name); string(got) != string(want.json(t, object)) {
-			t.Fatalf("issue %s:\ngot  %s\nwant %s", name, got, want.json(t, object))
+		if got, _ := m.ReviewIssue(acme, name); string(got.JSON()) != string(want.json(t, object)) {
+			t.Fatalf("issue %s:\ngot  %s\nwant %s", name, got.JSON(), want.json(t, object))
 		}
 	}
 	x := (*m.visible.Load())[acme].snapshot.Load()

@@ -124,8 +124,8 @@ type indexes struct {
 	findings     *index.Index[*Item]
 	repositories *index.Index[*repositoryItem]
 	projects     *index.Index[*projectItem]
-	reviews      *index.Index[*reviewItem]
-	issues       *index.Index[*issueItem]
+	reviews      *index.Index[*Review]
+	issues       *index.Index[*Issue]
 	deliveries   *index.Index[*deliveryItem]
 	scans        *index.Index[*scanItem]
 }

@@ -1,10 +1,12 @@
 package readmodel
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
@@ -24,11 +26,11 @@ func newReviewModel(t *testing.T) *Model {
 
 func shownIssue(t *testing.T, m *Model, id string) shownRow {
 	t.Helper()
-	content, ok := m.ReviewIssue(acme, id)
+	issue, ok := m.ReviewIssue(acme, id)
 	if !ok {
 		t.Fatalf("issue %s is not there", id)
 	}
-	return decode(t, content)
+	return decode(t, issue.JSON())
 }
 
 func shownReview(t *testing.T, m *Model) shownRow {
@@ -110,6 +112,69 @@ func TestCountersFollowIssuesThatComeAndGo(t *testing.T) {
 		"open_issue_count": 1.0, "open_low_count": 0.0})
 	if _, ok := m.ReviewIssue(acme, "i-1"); ok {
 		t.Error("a deleted issue is shown")
+	}
+}
+
+// decidedIssue is i-1 as the API server returns it for a patch of its triage.
+func decidedIssue(rv int, status v1alpha1.UserStatus) *v1alpha1.ReviewIssue {
+	decided := issue("i-1", rv)
+	decided.Generation, decided.Spec.Triage.UserStatus = 2, status
+	return decided
+}
+
+// Whoever took the answer to a patch reads it from then on, in the issue and in its review, whatever was being rendered.
+func TestAPatchedIssueIsShownAtOnce(t *testing.T) {
+	m := newReviewModel(t)
+	m.mu.Lock()
+	m.enqueue(rejoin{namespace: acmeNamespace, rows: reviewIssues, by: byName, name: "i-1"})
+	m.enqueue(rejoin{namespace: acmeNamespace, rows: reviews, by: byName, name: "r-1"})
+	m.mu.Unlock()
+	rows, _ := m.dequeue()
+	old := m.prepare(rows)
+	for i := range old {
+		if err := old[i].render(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer, err := m.ApplyIssue(decidedIssue(6, v1alpha1.UserStatusMuted))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect := func(reason string) {
+		t.Helper()
+		expectMembers(t, reason, shownIssue(t, m, "i-1"), map[string]any{"user_status": "muted", "status": "open"})
+		review, _ := m.Review(acme, "r-1")
+		expectMembers(t, reason, decode(t, review.JSON()), map[string]any{"open_muted_count": 1.0, "open_issue_count": 2.0})
+	}
+	expect("at once")
+	m.finish(old)
+	m.publishAll()
+	expect("once what was being rendered is done")
+	settle(t, m)
+	expect("in the end")
+	if held, _ := m.ReviewIssue(acme, "i-1"); held.Tag() != answer.Tag() {
+		t.Error("the answer has another tag")
+	}
+}
+
+// The result of a patch may come after what others wrote since: it is answered as it was, and what is held stays.
+func TestALateResultOfAPatchOfAnIssue(t *testing.T) {
+	m := newReviewModel(t)
+	feed(t, m, reviewIssues, decidedIssue(7, v1alpha1.UserStatusActive)) // it does not tell when that was
+	settle(t, m)
+	patched := decidedIssue(6, v1alpha1.UserStatusMuted)
+	patched.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "findings-api", Time: new(metav1.NewTime(epoch.Add(time.Second)))}}
+	answer, err := m.ApplyIssue(patched)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const at = "2026-03-01T12:00:01Z"
+	expectMembers(t, "the answer", decode(t, answer.JSON()), map[string]any{"user_status": "muted", "updated_at": at})
+	expectMembers(t, "what is held", shownIssue(t, m, "i-1"), map[string]any{"user_status": "active", "updated_at": at})
+	stranger := decidedIssue(8, v1alpha1.UserStatusMuted)
+	stranger.Namespace = "org-nobodys"
+	if _, err := m.ApplyIssue(stranger); !errors.Is(err, ErrNoOrganization) {
+		t.Errorf("an issue of nobody's: %v", err)
 	}
 }
 

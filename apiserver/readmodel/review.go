@@ -5,6 +5,15 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
 
+// Review returns an organization's review. It takes no lock.
+func (m *Model) Review(organization, id string) (*Review, bool) {
+	snapshot, err := m.snapshot(organization)
+	if err != nil {
+		return nil, false
+	}
+	return snapshot.reviews.Get(id)
+}
+
 func (m *Model) takeReview(p *partition, object *v1alpha1.Review, name string) {
 	var before stamp
 	if held := p.reviews[name]; held != nil {
@@ -41,7 +50,7 @@ func (p *partition) reviewWork(name string) (work, bool) {
 	x, counts := p.indexes.reviews, p.counts[name]
 	repository := p.repository(string(held.object.Spec.RepositoryRef.Name))
 	spec := &held.object.Spec
-	item := &reviewItem{
+	item := &Review{
 		updatedAt:      render.Timestamp(held.updatedAt.at),
 		repoName:       repository.Name(),
 		prTitle:        spec.PRTitle,
@@ -53,11 +62,11 @@ func (p *partition) reviewWork(name string) (work, bool) {
 	}
 	return work{
 		render: func() (err error) {
-			item.json, err = render.ReviewJSON(held.object, held.updatedAt.at, counts, repository)
+			item.Record, err = render.NewReview(held.object, held.updatedAt.at, counts, repository)
 			return err
 		},
 		show: func() {
-			if p.reviews[name] != nil {
+			if p.reviews[name] == held && p.counts[name] == counts { // else a newer one is shown, or will be
 				x.Put(name, item)
 			}
 		},

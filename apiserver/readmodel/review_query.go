@@ -7,18 +7,17 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
 
-// reviewItem is a review as it is shown.
-type reviewItem struct {
+// Review is a review as it is shown. It never changes.
+type Review struct {
+	record
 	updatedAt, repoName         string
 	prTitle, prAuthor, prStatus string
 	prNumber, openIssueCount    int32
 	reviewed                    bool
-	json                        content.Bytes
 }
-
-func (i *reviewItem) length() int { return i.json.Len() }
 
 // What the second and third value of a review's facet are, beside "".
 const (
@@ -27,16 +26,16 @@ const (
 )
 
 // reviewLayout is how reviews are listed.
-var reviewLayout = &index.Layout[*reviewItem]{
+var reviewLayout = &index.Layout[*Review]{
 	Sorts: []index.Sort{
 		SortUpdatedAt, SortPRTitle, SortPRNumber, SortPRStatus, SortPRAuthor, SortRepoName, SortOpenIssueCount,
 	},
-	Values: func(i *reviewItem) []string {
+	Values: func(i *Review) []string {
 		return []string{
 			i.updatedAt, i.prTitle, number(i.prNumber), i.prStatus, i.prAuthor, i.repoName, number(i.openIssueCount),
 		}
 	},
-	Keys: func(i *reviewItem) []index.Key {
+	Keys: func(i *Review) []index.Key {
 		facet := index.Facet{i.prStatus}
 		if i.openIssueCount > 0 {
 			facet[1] = withIssues
@@ -84,6 +83,8 @@ type ReviewQuery struct {
 	After *index.Position
 	// Filter leaves out reviews that do not match.
 	Filter ReviewFilter
+	// Shape is the shape of the items.
+	Shape render.Shape
 }
 
 // ReviewFilter matches reviews that have everything asked for. The zero value matches all.
@@ -108,8 +109,9 @@ func (m *Model) ListReviews(organization string, q ReviewQuery) (index.Page[cont
 		return index.Page[content.Part]{}, err
 	}
 	x := snapshot.reviews
-	page := x.List(reviewLayout.Query(q.Sort, q.Order, q.Limit, q.After), q.Filter.choose(x), (*reviewItem).length)
-	return ready(page, func(i *reviewItem) content.Part { return &i.json }), nil
+	page := x.List(reviewLayout.Query(q.Sort, q.Order, q.Limit, q.After), q.Filter.choose(x),
+		func(i *Review) int { return i.In(q.Shape).Len() })
+	return ready(page, func(i *Review) content.Part { return i.In(q.Shape) }), nil
 }
 
 func (f ReviewFilter) matchesFacet(has index.Facet) bool {
@@ -133,8 +135,8 @@ func (f ReviewFilter) matchesFacet(has index.Facet) bool {
 }
 
 // choose picks the buckets and the span that hold what a filter matches.
-func (f ReviewFilter) choose(x *index.Index[*reviewItem]) index.Selection[*reviewItem] {
-	var s index.Selection[*reviewItem]
+func (f ReviewFilter) choose(x *index.Index[*Review]) index.Selection[*Review] {
+	var s index.Selection[*Review]
 	if f.Status == nil && f.Custom == "" {
 		s = x.Pick(index.Everything, "", index.AnyFacet)
 	} else {

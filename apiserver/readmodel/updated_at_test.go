@@ -249,9 +249,15 @@ func (r *replica) get(t *rapid.T, s *server, n int) {
 	r.clock.SetTime(s.now.Add(r.offset))
 	object := resource(s.states[n].DeepCopyDated())
 	how := rapid.SampledFrom([]string{"watch", "list", "patch"}).Draw(t, "by")
-	switch finding, ok := object.(*v1alpha1.Finding); {
-	case how == "patch" && ok:
+	finding, isFinding := object.(*v1alpha1.Finding)
+	issue, isIssue := object.(*v1alpha1.ReviewIssue)
+	switch {
+	case how == "patch" && isFinding:
 		if _, err := r.model.Apply(finding); err != nil {
+			t.Fatal(err)
+		}
+	case how == "patch" && isIssue:
+		if _, err := r.model.ApplyIssue(issue); err != nil {
 			t.Fatal(err)
 		}
 	case how == "list":
@@ -322,7 +328,8 @@ func (r *replica) shown(t *rapid.T, k kind) string {
 		}
 		content = jsonOf(page.Items[0])
 	case reviewIssues:
-		content, _ = r.model.ReviewIssue(acme, "x")
+		issue, _ := r.model.ReviewIssue(acme, "x")
+		content = issue.JSON()
 	}
 	if err := json.Unmarshal(content, &row); err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 )
 
-// Moment is a transition of a finding in little room: what changes of many findings have in common is kept once. It
+// Moment is a transition in little room: what changes of many findings have in common is kept once. It
 // never changes.
 type Moment struct {
 	at, seq int64
@@ -46,7 +46,17 @@ func NewHistory(transitions []v1alpha1.Transition) []Moment {
 // HistoryJSON renders the history of the finding with that id. importedBy returns the key that a scan came with, "" if
 // none is known.
 func HistoryJSON(id string, history []Moment, importedBy func(scan string) string) ([]byte, error) {
-	transitions := convert(history, func(m Moment) openapi.Transition {
+	return encode(openapi.FindingHistory{FindingId: id, Transitions: transitions(history, importedBy)})
+}
+
+// IssueHistoryJSON renders the history of a review issue, of which scans are no part.
+func IssueHistoryJSON(i *v1alpha1.ReviewIssue) ([]byte, error) {
+	history := transitions(NewHistory(i.Status.Transitions), func(string) string { return "" })
+	return encode(openapi.ReviewIssueHistory{IssueId: i.Name, Transitions: history})
+}
+
+func transitions(history []Moment, importedBy func(scan string) string) []openapi.Transition {
+	return convert(history, func(m Moment) openapi.Transition {
 		what := m.what.Value()
 		var end *time.Time
 		if what.end != 0 {
@@ -60,5 +70,4 @@ func HistoryJSON(id string, history []Moment, importedBy func(scan string) strin
 			ImportedBy: importedBy(what.scan), To: what.to, Type: what.kind,
 		}
 	})
-	return encode(openapi.FindingHistory{FindingId: id, Transitions: transitions})
 }

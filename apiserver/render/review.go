@@ -10,16 +10,16 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
 
-// ReviewJSON renders a review. counts are those of its issues, and repository is what is shown
+// NewReview renders a review. counts are those of its issues, and repository is what is shown
 // of the repository that it is of; nil where that is not there.
 //
 // updatedAt is the time to show; see Finding. The same arguments always give the same bytes.
-func ReviewJSON(r *v1alpha1.Review, updatedAt time.Time, counts reviewstate.Counts,
-	repository *Repository) ([]byte, error) {
+func NewReview(r *v1alpha1.Review, updatedAt time.Time, counts reviewstate.Counts,
+	repository *Repository) (Record, error) {
 	if repository == nil {
 		repository = noRepository
 	}
-	content, err := encode(&openapi.Review{
+	record, err := newRecord(&openapi.Review{
 		Id:               r.Name,
 		Provider:         cmp.Or(r.Spec.Provider, repository.provider),
 		RepoId:           string(r.Spec.RepositoryRef.Name),
@@ -37,11 +37,14 @@ func ReviewJSON(r *v1alpha1.Review, updatedAt time.Time, counts reviewstate.Coun
 		LastReviewAt:     lastReviewAt(r.Spec.ReviewedCommits),
 		CreatedAt:        second(r.CreationTimestamp.Time),
 		UpdatedAt:        second(updatedAt),
+	}, func(w *writer) {
+		w.number("open_confirmed_count", counts.OpenConfirmed)
+		w.number("open_muted_count", counts.OpenMuted)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("encode review %s: %w", r.Name, err)
+		return Record{}, fmt.Errorf("encode review %s: %w", r.Name, err)
 	}
-	return content, nil
+	return record, nil
 }
 
 func lastReviewAt(reviewed []v1alpha1.ReviewedCommit) *time.Time {
@@ -51,18 +54,18 @@ func lastReviewAt(reviewed []v1alpha1.ReviewedCommit) *time.Time {
 	return optionalSecond(&reviewed[len(reviewed)-1].ReviewedAt)
 }
 
-// ReviewIssueJSON renders an issue in the state that its status says. review is that which
+// NewReviewIssue renders an issue in the state that the status says. review is that which
 // raised it, and repository what is shown of the repository of that; nil where they are not
 // there.
 //
 // updatedAt is the time to show; see Finding. The same arguments always give the same bytes.
-func ReviewIssueJSON(i *v1alpha1.ReviewIssue, status *v1alpha1.ReviewIssueStatus, updatedAt time.Time,
-	review *v1alpha1.Review, repository *Repository) ([]byte, error) {
+func NewReviewIssue(i *v1alpha1.ReviewIssue, status *v1alpha1.ReviewIssueStatus, updatedAt time.Time,
+	review *v1alpha1.Review, repository *Repository) (Record, error) {
 	if repository == nil {
 		repository = noRepository
 	}
 	of := valueOf(review)
-	content, err := encode(&openapi.ReviewIssue{
+	record, err := newRecord(&openapi.ReviewIssue{
 		Id:               i.Name,
 		ReviewId:         string(i.Spec.ReviewRef.Name),
 		Title:            i.Spec.Title,
@@ -86,9 +89,20 @@ func ReviewIssueJSON(i *v1alpha1.ReviewIssue, status *v1alpha1.ReviewIssueStatus
 		ResolvedBy:       status.ResolvedBy,
 		CreatedAt:        second(i.CreationTimestamp.Time),
 		UpdatedAt:        second(updatedAt),
-	})
+	}, func(w *writer) { w.issueDecision(i) })
 	if err != nil {
-		return nil, fmt.Errorf("encode review issue %s: %w", i.Name, err)
+		return Record{}, fmt.Errorf("encode review issue %s: %w", i.Name, err)
 	}
-	return content, nil
+	return record, nil
+}
+
+// issueDecision writes what was decided about an issue.
+func (w *writer) issueDecision(i *v1alpha1.ReviewIssue) {
+	triage := &i.Spec.Triage
+	w.text("comments", triage.Comments)
+	w.text("decided_by", triage.By)
+	w.time("expires_at", triage.ExpiresAt)
+	w.word("reason", string(triage.Reason))
+	w.text("user_status", string(reviewstate.UserStatus(i)))
+	w.object("verdict", func() { w.verdict(valueOf(reviewstate.Judged(i))) })
 }

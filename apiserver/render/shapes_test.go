@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,7 +68,16 @@ func wholeIssue() *v1alpha1.ReviewIssue {
 			ReviewRef: v1alpha1.ReviewReference{Name: "r-1"}, Title: "SQL injection", Description: "A value <…> reaches a query.",
 			Severity: v1alpha1.LevelHigh, File: "search.go", Line: 42, CommitSHA: "c1", SeenInCommits: []v1alpha1.CommitSHA{"c1"},
 			Links: v1alpha1.ReviewIssueLinks{Commit: "https://code.example/c1", FileLocation: "https://code.example/c1/search.go#L42"},
+			Triage: v1alpha1.ReviewIssueTriage{
+				UserStatus: v1alpha1.UserStatusMuted, Reason: v1alpha1.DecisionAcceptedRisk, ExpiresAt: at(16),
+				Comments: "The value <…> is a constant.", By: "apikey/ci",
+			},
 		},
+		// The decision has ended, so that the verdict counts. No policy gives one that names an issue.
+		Status: v1alpha1.ReviewIssueStatus{EndedAt: new(v1alpha1.NewTime(at(16).Truncate(time.Second))), Verdict: &v1alpha1.FindingVerdict{
+			Policy: "tests", ReviewIssue: "none", UserStatus: "muted", Reason: v1alpha1.DecisionUsedInTests, Comment: "Tests.",
+			By: "rosa", Since: *at(17),
+		}},
 	}
 }
 
@@ -91,10 +101,10 @@ func shapes(t *testing.T) map[string][]byte {
 		return content
 	}
 	repository, updatedAt := render.NewRepository(wholeRepository()), at(14).Time
-	counts := reviewstate.Counts{Closed: 1, Open: 9, OpenHigh: 2, OpenMedium: 3, OpenLow: 4}
+	counts := reviewstate.Counts{Closed: 1, Open: 9, OpenHigh: 2, OpenMedium: 3, OpenLow: 4, OpenMuted: 5, OpenConfirmed: 6}
 	bareProject := &v1alpha1.Project{ObjectMeta: named("api"), Spec: v1alpha1.ProjectSpec{
 		RepositoryRef: v1alpha1.RepositoryReference{Name: "shop"}}}
-	return map[string][]byte{
+	all := map[string][]byte{
 		"repository.full.json": must(render.RepositoryJSON("acme", wholeRepository(), updatedAt,
 			[]render.DatedProject{{Project: wholeProject(), UpdatedAt: at(15).Time}})),
 		"repository.empty.json": must(render.RepositoryJSON("acme", &v1alpha1.Repository{ObjectMeta: named("shop")}, updatedAt, nil)),
@@ -102,14 +112,23 @@ func shapes(t *testing.T) map[string][]byte {
 			[]render.DatedProject{{Project: bareProject, UpdatedAt: updatedAt}})),
 		"project.full.json":     must(render.ProjectJSON("acme", wholeProject(), updatedAt, repository)),
 		"project.unjoined.json": must(render.ProjectJSON("acme", bareProject, updatedAt, nil)),
-		"review.full.json":      must(render.ReviewJSON(wholeReview(), updatedAt, counts, repository)),
-		"review.unjoined.json": must(render.ReviewJSON(&v1alpha1.Review{ObjectMeta: named("r-1"), Spec: v1alpha1.ReviewSpec{
-			RepositoryRef: v1alpha1.RepositoryReference{Name: "shop"}, PRNumber: 1, PRStatus: "open"}}, updatedAt, reviewstate.Counts{}, nil)),
-		"reviewissue.full.json": must(render.ReviewIssueJSON(wholeIssue(), &wholeIssueStatus, updatedAt, wholeReview(), repository)),
-		"reviewissue.unjoined.json": must(render.ReviewIssueJSON(&v1alpha1.ReviewIssue{ObjectMeta: named("i-1"), Spec: v1alpha1.ReviewIssueSpec{
-			ReviewRef: v1alpha1.ReviewReference{Name: "r-1"}, Title: "t", Severity: "low"}},
-			&v1alpha1.ReviewIssueStatus{State: v1alpha1.ReviewIssueOpen}, updatedAt, nil, nil)),
 	}
+	for suffix, shape := range map[string]render.Shape{"": render.Documented, "full": render.Full} {
+		record := func(name string) func(render.Record, error) {
+			return func(record render.Record, err error) {
+				t.Helper()
+				all[strings.Replace(name, ".", suffix+".", 1)] = must(record.In(shape).AppendTo(nil), err)
+			}
+		}
+		record("review.full.json")(render.NewReview(wholeReview(), updatedAt, counts, repository))
+		record("review.unjoined.json")(render.NewReview(&v1alpha1.Review{ObjectMeta: named("r-1"), Spec: v1alpha1.ReviewSpec{
+			RepositoryRef: v1alpha1.RepositoryReference{Name: "shop"}, PRNumber: 1, PRStatus: "open"}}, updatedAt, reviewstate.Counts{}, nil))
+		record("reviewissue.full.json")(render.NewReviewIssue(wholeIssue(), &wholeIssueStatus, updatedAt, wholeReview(), repository))
+		record("reviewissue.unjoined.json")(render.NewReviewIssue(&v1alpha1.ReviewIssue{ObjectMeta: named("i-1"), Spec: v1alpha1.ReviewIssueSpec{
+			ReviewRef: v1alpha1.ReviewReference{Name: "r-1"}, Title: "t", Severity: "low"}},
+			&v1alpha1.ReviewIssueStatus{State: v1alpha1.ReviewIssueOpen}, updatedAt, nil, nil))
+	}
+	return all
 }
 
 func TestGoldenShapes(t *testing.T) {
@@ -140,6 +159,7 @@ func TestShapesAreThoseOfTheContract(t *testing.T) {
 	spec := loadSpec(t)
 	schemas := map[string]string{
 		"repository": "Repository", "project": "Project", "review": "Review", "reviewissue": "ReviewIssue",
+		"reviewfull": "ReviewFull", "reviewissuefull": "ReviewIssueFull",
 	}
 	for name, content := range shapes(t) {
 		shape, _, _ := strings.Cut(name, ".")
@@ -151,8 +171,12 @@ func TestShapesAreThoseOfTheContract(t *testing.T) {
 		if err := schema.VisitJSON(value, openapi3.EnableFormatValidation(), openapi3.MultiErrors()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if len(value) != len(schema.Properties) {
-			t.Errorf("%s has %d members of %d", name, len(value), len(schema.Properties))
+		members := len(schema.Properties)
+		for _, part := range schema.AllOf {
+			members += len(part.Value.Properties)
+		}
+		if len(value) != members {
+			t.Errorf("%s has %d members of %d", name, len(value), members)
 		}
 	}
 }
@@ -193,7 +217,7 @@ func TestOwnerAndNameComeFromTheFullName(t *testing.T) {
 	}
 	for _, c := range cases {
 		r := &v1alpha1.Repository{ObjectMeta: named("repo-id"), Spec: v1alpha1.RepositorySpec{FullName: c.fullName}}
-		content, err := render.ReviewJSON(wholeReview(), at(1).Time, reviewstate.Counts{}, render.NewRepository(r))
+		review, err := render.NewReview(wholeReview(), at(1).Time, reviewstate.Counts{}, render.NewRepository(r))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +225,7 @@ func TestOwnerAndNameComeFromTheFullName(t *testing.T) {
 			Owner string `json:"repo_owner"`
 			Name  string `json:"repo_name"`
 		}
-		if err := json.Unmarshal(content, &shown); err != nil {
+		if err := json.Unmarshal(review.JSON(), &shown); err != nil {
 			t.Fatal(err)
 		}
 		if shown.Owner != c.owner || shown.Name != c.name {
@@ -220,15 +244,15 @@ func TestProviderOfAReview(t *testing.T) {
 		review := wholeReview()
 		review.Spec.Provider = c.own
 		r := render.NewRepository(&v1alpha1.Repository{Spec: v1alpha1.RepositorySpec{Provider: c.repositorys}})
-		reviewJSON, err := render.ReviewJSON(review, at(1).Time, reviewstate.Counts{}, r)
+		shownReview, err := render.NewReview(review, at(1).Time, reviewstate.Counts{}, r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		issueJSON, err := render.ReviewIssueJSON(wholeIssue(), &wholeIssueStatus, at(1).Time, review, r)
+		issue, err := render.NewReviewIssue(wholeIssue(), &wholeIssueStatus, at(1).Time, review, r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, content := range [][]byte{reviewJSON, issueJSON} {
+		for _, content := range [][]byte{shownReview.JSON(), issue.JSON()} {
 			var shown struct{ Provider string }
 			if err := json.Unmarshal(content, &shown); err != nil {
 				t.Fatal(err)

@@ -44,7 +44,8 @@ func newOperationsCommand(kubeconfig *connectionFlags, streams genericiooptions.
 
 func listOperations(ctx context.Context, kubeconfig *connectionFlags, streams genericiooptions.IOStreams,
 	output *output) error {
-	session, items, err := output.read(ctx, kubeconfig, need{what: "list triage operations", role: roleViewer, kind: kindOperation})
+	session, items, err := output.read(ctx, kubeconfig,
+		need{what: "list triage operations", role: roleViewer, kind: kindOperation})
 	if err != nil {
 		return err
 	}

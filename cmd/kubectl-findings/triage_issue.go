@@ -90,7 +90,7 @@ func decideAboutIssue(ctx context.Context, s *session, d decision, name string) 
 		if err := s.get(ctx, name, issue); err != nil {
 			return err
 		}
-		changes := reviewstate.Changes(issue, d.Decision)
+		changes := d.Changes(reviewstate.StandingOf(issue))
 		if changed = len(changes) > 0; !changed {
 			return nil
 		}

@@ -2,7 +2,7 @@ package findingstate
 
 import "github.com/appsec-dev/findings-operator/api/v1alpha1"
 
-// Decision is what somebody decides about a finding. A nil member is not said.
+// Decision is what somebody decides about a finding, or the issue of a review. A nil member is not said.
 type Decision struct {
 	UserStatus *v1alpha1.UserStatus
 	// Reason and ExpiresAt are taken away by an empty value and by the zero time.
@@ -11,12 +11,13 @@ type Decision struct {
 	Comments  *string
 }
 
-// Standing is what was decided about a finding until now.
+// Standing is what was decided about it until now.
 type Standing struct {
 	// UserStatus is the decision in force, Triage all that was declared, in force or not.
 	UserStatus v1alpha1.UserStatus
 	Triage     v1alpha1.FindingTriage
-	// Stale says that the decision rests on facts that are no longer so, Facts are what one made now rests on.
+	// Stale says that the decision rests on facts that are no longer so, Facts are what one made now rests on; empty
+	// where decisions rest on none.
 	Stale bool
 	Facts string
 }
@@ -61,7 +62,9 @@ func (d Decision) begin(s Standing, out map[string]any) {
 	if *d.UserStatus != s.Triage.UserStatus {
 		out["userStatus"] = *d.UserStatus
 	}
-	out["basis"] = orNull(s.Facts, *d.UserStatus == v1alpha1.UserStatusOpen)
+	if s.Facts != "" || s.Triage.Basis != "" {
+		out["basis"] = orNull(s.Facts, *d.UserStatus == v1alpha1.UserStatusOpen)
+	}
 }
 
 func (d Decision) reason(another bool, before v1alpha1.DecisionReason) v1alpha1.DecisionReason {

@@ -56,11 +56,18 @@ func UserStatus(issue *v1alpha1.ReviewIssue) v1alpha1.UserStatus {
 
 // Decided is what is decided about the issue: by a person, else by a policy; open where neither has.
 func Decided(issue *v1alpha1.ReviewIssue) v1alpha1.UserStatus {
-	status := UserStatus(issue)
-	if status == v1alpha1.UserStatusOpen && issue.Status.Verdict != nil {
-		return v1alpha1.UserStatus(issue.Status.Verdict.UserStatus)
+	if verdict := Judged(issue); verdict != nil {
+		return v1alpha1.UserStatus(verdict.UserStatus)
 	}
-	return status
+	return UserStatus(issue)
+}
+
+// Judged is what a policy decided about the issue; nil where none has, or where a person's decision is in force.
+func Judged(issue *v1alpha1.ReviewIssue) *v1alpha1.FindingVerdict {
+	if UserStatus(issue) != v1alpha1.UserStatusOpen {
+		return nil
+	}
+	return issue.Status.Verdict
 }
 
 // UntilEnd returns how long a person's decision stays in force; 0 where it has no end, or that has come.
@@ -68,12 +75,10 @@ func UntilEnd(issue *v1alpha1.ReviewIssue, now time.Time) time.Duration {
 	return findingstate.UntilEnd(Facts(issue, nil), now)
 }
 
-// Changes returns the members of spec.triage that the decision changes, as a JSON merge patch has them. The issue of a
-// review has no basis: it is about one commit, and the next one shows it anew.
-func Changes(issue *v1alpha1.ReviewIssue, d findingstate.Decision) map[string]any {
-	changes := d.Changes(findingstate.Standing{UserStatus: UserStatus(issue), Triage: triageOf(&issue.Spec)})
-	delete(changes, "basis")
-	return changes
+// StandingOf returns what was decided about the issue. A decision rests on no facts: the issue is about one commit, and
+// the next one shows it anew.
+func StandingOf(issue *v1alpha1.ReviewIssue) findingstate.Standing {
+	return findingstate.Standing{UserStatus: UserStatus(issue), Triage: triageOf(&issue.Spec)}
 }
 
 // Verdict is what the finding with the same result shows of the issue; nil where no person's decision is in force.

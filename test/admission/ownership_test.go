@@ -249,6 +249,23 @@ var changes = []change{
 		reason:  "people decide in pull requests too",
 	},
 	{
+		name: "mute an issue of a review for an API key", object: issueOf,
+		change:  triage(map[string]any{"userStatus": "muted", "by": "apikey/ci"}),
+		allowed: []who{triager, admin, facade},
+		reason:  "the facade decides for the holder of a key",
+	},
+	{
+		name: "change fact and decision of an issue for an API key", object: issueOf,
+		change:  fragment{"spec": map[string]any{"title": "Another", "triage": map[string]any{"userStatus": "muted", "by": "apikey/ci"}}},
+		allowed: []who{admin},
+		reason:  "the facade writes no fact",
+	},
+	{
+		name: "label an issue of a review", object: issueOf, change: label,
+		allowed: []who{scanner, uploads, triager, admin, editor, reporter},
+		reason:  "labels say nothing of who decided; the facade has no business with them",
+	},
+	{
 		name: "reopen a muted issue", object: issueMuted,
 		change:  triage(map[string]any{"userStatus": "open", "comments": ""}),
 		allowed: []who{triager, admin},

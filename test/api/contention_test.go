@@ -113,21 +113,21 @@ func TestABusyFindingKeepsNobodyElseWaiting(t *testing.T) {
 	o := newOrganization(t)
 	c := o.key("ci")
 	busy := o.finding(c, builder.Finding("f-busy"))
-	o.finding(c, builder.Finding("f-other"))
-	w := facadeClient(t)
-	done, err := w.Turn(t.Context(), client.ObjectKeyFromObject(busy))
+	other := o.finding(c, builder.Finding("f-other"))
+	findings := facadeClient(t).Findings
+	done, err := findings.Turn(t.Context(), busy)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer done()
-	doneOther, err := w.Turn(t.Context(), client.ObjectKey{Namespace: o.namespace, Name: "f-other"})
+	doneOther, err := findings.Turn(t.Context(), other)
 	if err != nil {
 		t.Fatal(err)
 	}
 	doneOther()
 	waits, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := w.Turn(waits, client.ObjectKeyFromObject(busy)); err == nil {
+	if _, err := findings.Turn(waits, busy); err == nil {
 		t.Error("two writers have one finding")
 	}
 }

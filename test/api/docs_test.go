@@ -260,6 +260,9 @@ func settled(t *testing.T, text string) any {
 		switch v := value.(type) {
 		case map[string]any:
 			for name, member := range v {
+				if name == "requests_per_minute" { // the tests' organizations are hardly limited
+					v[name] = "..."
+				}
 				text, _ := member.(string)
 				if text != "" && slices.Contains(differing, name) {
 					v[name] = "..."

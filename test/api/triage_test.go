@@ -11,13 +11,16 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/cluster"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
@@ -107,7 +110,7 @@ func TestADecisionRestsOnWhatWasSeen(t *testing.T) {
 	}
 	decision := cluster.Decision{Decision: findingstate.Decision{UserStatus: ptr.To(v1alpha1.UserStatusMuted)}, By: "apikey/ci", Basis: findingstate.Basis(&seen.Spec)}
 	for range 2 {
-		written, err := facadeClient(t).Triage(t.Context(), cluster.Known{Finding: seen}, always, decision)
+		written, err := facadeClient(t).Findings.Triage(t.Context(), asSeen(seen), always, decision)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,7 +212,14 @@ func facadeClient(t testing.TB) *cluster.Client {
 	return c
 }
 
-func always(*v1alpha1.Finding) error { return nil }
+// knownFinding is a finding as a caller of the facade's client knows it.
+type knownFinding = cluster.Known[*v1alpha1.Finding]
+
+func asSeen(finding *v1alpha1.Finding) knownFinding {
+	return knownFinding{Object: finding, Standing: findingstate.StandingOf(finding)}
+}
+
+func always(knownFinding) error { return nil }
 
 // What others wrote since the finding was last seen decides whether a decision changes anything.
 func TestADecisionOnAnOldStateIsMadeAgainOnTheNewOne(t *testing.T) {
@@ -220,13 +230,38 @@ func TestADecisionOnAnOldStateIsMadeAgainOnTheNewOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	open := v1alpha1.UserStatusOpen
-	written, err := facadeClient(t).Triage(t.Context(), cluster.Known{Finding: old}, always, cluster.Decision{Decision: findingstate.Decision{UserStatus: &open}, By: "apikey/ci"})
+	written, err := facadeClient(t).Findings.Triage(t.Context(), asSeen(old), always, cluster.Decision{Decision: findingstate.Decision{UserStatus: &open}, By: "apikey/ci"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := v1alpha1.FindingTriage{UserStatus: "open", Comments: "theirs", By: "apikey/ci"}
 	if diff := cmp.Diff(want, written.Spec.Triage); diff != "" {
 		t.Errorf("spec.triage (-want +got):\n%s", diff)
+	}
+}
+
+// The issue of a review is decided about in the same way, without a basis.
+func TestADecisionAboutAnIssueOnAnOldStateIsMadeAgainOnTheNewOne(t *testing.T) {
+	o := newOrganization(t)
+	issue := builder.ReviewIssue("i-1").In(o.namespace).Build()
+	o.create(issue)
+	old := issue.DeepCopy()
+	theirs := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"triage":{"userStatus":"muted","comments":"theirs"}}}`))
+	if err := env.Client.Patch(t.Context(), issue, theirs); err != nil {
+		t.Fatal(err)
+	}
+	known := cluster.Known[*v1alpha1.ReviewIssue]{Object: old, Standing: reviewstate.StandingOf(old)}
+	whatever := func(cluster.Known[*v1alpha1.ReviewIssue]) error { return nil }
+	for _, status := range []v1alpha1.UserStatus{v1alpha1.UserStatusOpen, v1alpha1.UserStatusActive} { // it was seen open
+		decision := cluster.Decision{Decision: findingstate.Decision{UserStatus: &status}, By: "apikey/ci"}
+		written, err := facadeClient(t).ReviewIssues.Triage(t.Context(), known, whatever, decision)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := v1alpha1.ReviewIssueTriage{UserStatus: status, Comments: "theirs", By: "apikey/ci"}
+		if diff := cmp.Diff(want, written.Spec.Triage); diff != "" {
+			t.Errorf("%s: spec.triage (-want +got):\n%s", status, diff)
+		}
 	}
 }
 
@@ -238,14 +273,14 @@ func TestAFindingThatWasMadeAgainElsewhereIsNotTheOneThatWasMeant(t *testing.T) 
 		t.Fatal(err)
 	}
 	o.create(builder.Finding("f-1").In(o.namespace).Project("repo", "other").Build())
-	inProj := func(f *v1alpha1.Finding) error {
-		if f.Spec.ProjectRef.Name != "proj" {
+	inProj := func(f knownFinding) error {
+		if f.Object.Spec.ProjectRef.Name != "proj" {
 			return problem.NotFound("finding")
 		}
 		return nil
 	}
 	muted := v1alpha1.UserStatusMuted
-	_, err := facadeClient(t).Triage(t.Context(), cluster.Known{Finding: old}, inProj, cluster.Decision{Decision: findingstate.Decision{UserStatus: &muted}, By: "apikey/ci"})
+	_, err := facadeClient(t).Findings.Triage(t.Context(), asSeen(old), inProj, cluster.Decision{Decision: findingstate.Decision{UserStatus: &muted}, By: "apikey/ci"})
 	if p := problem.Of(err); err == nil || p.Status != 404 {
 		t.Errorf("got %v, want a 404", err)
 	}
@@ -259,7 +294,7 @@ func TestWhenTheTimeIsOverTheClientMayTryAgain(t *testing.T) {
 	o.create(builder.Finding("f-1").In(o.namespace).Build())
 	tries := 0
 	// Somebody else writes between every look and every patch.
-	meddle := func(*v1alpha1.Finding) error {
+	meddle := func(knownFinding) error {
 		tries++
 		if err := o.kubectlPatch(t.Context(), "f-1", fmt.Sprintf(`{"spec":{"triage":{"comments":"%d"}}}`, tries)); err != nil {
 			t.Error(err)
@@ -268,7 +303,7 @@ func TestWhenTheTimeIsOverTheClientMayTryAgain(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	_, err := facadeClient(t).Triage(ctx, cluster.Known{Finding: o.stored("f-1")}, meddle, cluster.Decision{Decision: findingstate.Decision{UserStatus: ptr.To(v1alpha1.UserStatusMuted)}, By: "apikey/ci"})
+	_, err := facadeClient(t).Findings.Triage(ctx, asSeen(o.stored("f-1")), meddle, cluster.Decision{Decision: findingstate.Decision{UserStatus: ptr.To(v1alpha1.UserStatusMuted)}, By: "apikey/ci"})
 	p := problem.Of(err)
 	if err == nil || p.Status != 500 || !strings.HasSuffix(p.Detail, "same time; try again") || p.RetryAfter == 0 || tries < 2 {
 		t.Errorf("after %d tries: %v", tries, err)
@@ -288,15 +323,15 @@ func TestARefusalByTheClusterSaysNothingOfIt(t *testing.T) {
 	cancel()
 	for reason, write := range map[string]func() error{
 		"an author that admission refuses": func() error {
-			_, err := facadeClient(t).Triage(t.Context(), cluster.Known{Finding: o.stored("f-1")}, always, cluster.Decision{Decision: findingstate.Decision{UserStatus: &muted}, By: "somebody"})
+			_, err := facadeClient(t).Findings.Triage(t.Context(), asSeen(o.stored("f-1")), always, cluster.Decision{Decision: findingstate.Decision{UserStatus: &muted}, By: "somebody"})
 			return err
 		},
 		"no rights": func() error {
-			_, err := anonymous.Triage(t.Context(), cluster.Known{Finding: o.stored("f-1")}, always, cluster.Decision{Decision: findingstate.Decision{UserStatus: &muted}, By: "apikey/ci"})
+			_, err := anonymous.Findings.Triage(t.Context(), asSeen(o.stored("f-1")), always, cluster.Decision{Decision: findingstate.Decision{UserStatus: &muted}, By: "apikey/ci"})
 			return err
 		},
 		"no answer": func() error {
-			_, err := facadeClient(t).Triage(gone, cluster.Known{Finding: o.stored("f-1")}, always, cluster.Decision{Decision: findingstate.Decision{UserStatus: &muted}, By: "apikey/ci"})
+			_, err := facadeClient(t).Findings.Triage(gone, asSeen(o.stored("f-1")), always, cluster.Decision{Decision: findingstate.Decision{UserStatus: &muted}, By: "apikey/ci"})
 			return err
 		},
 	} {

@@ -110,6 +110,8 @@ func (op operation) kindOf(parameter string) string {
 	switch last := before[strings.LastIndexByte(before, '/')+1:]; last {
 	case "repos":
 		return "repository"
+	case "full-issues":
+		return "issue"
 	case "webhook-deliveries":
 		return "delivery"
 	default:

@@ -62,7 +62,7 @@ func fire(t *testing.T, attacker, victim *tenant, s shot, allowed ...int) *answe
 // for what is never said.
 func TestIsolation_OwnAnswersHoldTheMarkerInEveryText(t *testing.T) {
 	// What is the same for everybody: enumerated values, scopes and times.
-	common := regexp.MustCompile(`^([a-z_]{1,14}|[a-z]+:[a-z]+|github|CWE-\d+|HTTP|GET|Code|webhook\.ping|WebhookEndpoint|\d{4}-\d\d-\d\dT[\d:]+Z|)$`)
+	common := regexp.MustCompile(`^([a-z_]{1,14}|(findings|repos|reviews|webhooks):[a-z]+|github|CWE-\d+|HTTP|GET|Code|webhook\.ping|WebhookEndpoint|\d{4}-\d\d-\d\dT[\d:]+Z|)$`)
 	o := tenants(t)[0]
 	for _, op := range operations(t) {
 		if op.method != http.MethodGet {
@@ -119,16 +119,19 @@ func aims(op operation, attacker, victim *tenant) []func(ids map[string]string) 
 	return all
 }
 
-// unharmed wants the victim's findings as they were made.
+// unharmed wants nobody else to have decided about what is the victim's.
 func (o *tenant) unharmed(t *testing.T) {
 	t.Helper()
-	finding := &v1alpha1.Finding{}
-	if err := target.admin.Get(t.Context(), client.ObjectKey{Namespace: o.namespace, Name: o.ids["finding"]}, finding); err != nil {
-		t.Fatal(err)
+	finding, issue := &v1alpha1.Finding{}, &v1alpha1.ReviewIssue{}
+	for what, object := range map[string]client.Object{"finding": finding, "issue": issue} {
+		if err := target.admin.Get(t.Context(), client.ObjectKey{Namespace: o.namespace, Name: o.ids[what]}, object); err != nil {
+			t.Fatal(err)
+		}
 	}
-	by := finding.Spec.Triage.By
-	attempt(t, isolation, !strings.HasPrefix(by, "apikey/") || strings.Contains(by, o.mark),
-		"the finding of %s was triaged by %s", o.name, by)
+	for what, by := range map[string]string{"finding": finding.Spec.Triage.By, "issue": issue.Spec.Triage.By} {
+		attempt(t, isolation, !strings.HasPrefix(by, "apikey/") || strings.Contains(by, o.mark),
+			"the %s of %s was triaged by %s", what, o.name, by)
+	}
 }
 
 // Ids in queries and bodies are an organization's own too.

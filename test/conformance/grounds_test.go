@@ -12,9 +12,27 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
+// decidable is what people decide about in v2: where that is done, and where all of the decision is shown.
+type decidable struct{ path, full string }
+
+// decidables makes one of each kind.
+func (o *organization) decidables() []decidable {
+	o.t.Helper()
+	o.finding(builder.Finding("f-1"))
+	o.reviewed()
+	return []decidable{{"/v2/findings/f-1", "/v2/findings/f-1"}, {issuePath, fullIssuePath}}
+}
+
 func TestGrounds_ReasonAndEndGoWithTheirDecision(t *testing.T) {
 	o := newOrganization(t)
-	o.finding(builder.Finding("f-1"))
+	for _, d := range o.decidables() {
+		t.Run(d.path[1:], func(t *testing.T) { testGroundsGoWithTheirDecision(t, o.in(t), d) })
+	}
+	o.patch("/v1/findings/f-1", `{"user_status":"active","reason":"duplicate"}`).wants(200, "v1 takes them too")
+}
+
+func testGroundsGoWithTheirDecision(t *testing.T, c *caller, d decidable) {
+	t.Helper()
 	end := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	for _, step := range []struct {
 		reason, patch, wantReason, wantEnd string
@@ -27,13 +45,12 @@ func TestGrounds_ReasonAndEndGoWithTheirDecision(t *testing.T) {
 		{"and with its own", `{"user_status":"muted","reason":"duplicate"}`, "duplicate", ""},
 		{"the reason is taken away", `{"user_status":"muted","reason":"none"}`, "", ""},
 	} {
-		o.patch("/v2/findings/f-1", step.patch).wants(200, step.reason)
-		got := o.get("/v2/findings/f-1").object()
+		c.patch(d.path, step.patch).wants(200, step.reason)
+		got := c.get(d.full).object()
 		if text(got["reason"]) != step.wantReason || text(got["expires_at"]) != step.wantEnd {
 			t.Errorf("%s: reason %v and expires_at %v, want %q and %q", step.reason, got["reason"], got["expires_at"], step.wantReason, step.wantEnd)
 		}
 	}
-	o.patch("/v1/findings/f-1", `{"user_status":"active","reason":"duplicate"}`).wants(200, "v1 takes them too")
 	for reason, wrong := range map[string][2]string{
 		"no reason":           {`{"user_status":"muted","reason":"because"}`, "reason"},
 		"no time":             {`{"user_status":"muted","expires_at":"tomorrow"}`, "expires_at"},
@@ -44,7 +61,7 @@ func TestGrounds_ReasonAndEndGoWithTheirDecision(t *testing.T) {
 		"nobody has decided":  {`{"user_status":"open","reason":"duplicate"}`, "reason"},
 		"a reason that is no": {`{"user_status":"muted","reason":1}`, "reason"},
 	} {
-		if field := o.patch("/v2/findings/f-1", wrong[0]).wants(400, reason).object()["field"]; field != wrong[1] {
+		if field := c.patch(d.path, wrong[0]).wants(400, reason).object()["field"]; field != wrong[1] {
 			t.Errorf("%s: field is %v, want %s", reason, field, wrong[1])
 		}
 	}
@@ -86,17 +103,21 @@ func TestGrounds_TheEndOpensTheFindingAgain(t *testing.T) {
 
 func TestGrounds_AReasonIsRequiredWhereTheOrganizationSaysSo(t *testing.T) {
 	o := newOrganization(t)
-	o.finding(builder.Finding("f-1"))
+	kinds := o.decidables()
 	o.patchResource(&v1alpha1.Organization{ObjectMeta: builder.Organization(o.name).Build().ObjectMeta}, `{"spec":{"triage":{"requireReason":true}}}`)
-	harness.Eventually(t, func(g Gomega) {
-		answer := o.patch("/v2/findings/f-1", `{"user_status":"muted","comments":"c"}`)
-		g.Expect(answer.Status).To(Equal(400))
-		problem := answer.object()
-		g.Expect(problem["code"]).To(Equal("reason_required"))
-		g.Expect(problem["field"]).To(Equal("reason"))
-		o.patch("/v2/findings/f-1", `{"user_status":"open","comments":""}`)
-	})
+	for _, d := range kinds {
+		harness.Eventually(t, func(g Gomega) {
+			answer := o.patch(d.path, `{"user_status":"muted","comments":"c"}`)
+			g.Expect(answer.Status).To(Equal(400))
+			problem := answer.object()
+			g.Expect(problem["code"]).To(Equal("reason_required"))
+			g.Expect(problem["field"]).To(Equal("reason"))
+			o.patch(d.path, `{"user_status":"open","comments":""}`)
+		})
+		o.patch(d.path, `{"user_status":"active"}`).wants(200, "to confirm needs none")
+		o.patch(d.path, `{"user_status":"muted","reason":"false-positive"}`).wants(200, "with a reason")
+	}
+	o.patch("/v1/findings/f-1", `{"user_status":"active"}`).wants(200, "v1 needs none to confirm")
 	o.patch("/v1/findings/f-1", `{"user_status":"muted"}`).wants(400, "v1 is asked too")
-	o.patch("/v1/findings/f-1", `{"user_status":"active"}`).wants(200, "to confirm needs none")
-	o.patch("/v1/findings/f-1", `{"user_status":"muted","reason":"false-positive"}`).wants(200, "with a reason")
+	o.patch("/v1/findings/f-1", `{"user_status":"muted","reason":"false-positive"}`).wants(200, "with a reason in v1")
 }

@@ -111,7 +111,7 @@ func TestManners_ShortAnswersAreNotCompressed(t *testing.T) {
 
 // singleReads are one of each resource that can be read by itself.
 func singleReads() []string {
-	return []string{findingPath("full", "full", "f-full"), "/v2/findings/f-full", "/v2/findings/f-full/history", "/v2/repos/full", projectPath("full", "full"), "/v2/issues/ri-open"}
+	return []string{findingPath("full", "full", "f-full"), "/v2/findings/f-full", "/v2/findings/f-full/history", "/v2/repos/full", projectPath("full", "full"), "/v2/issues/ri-open", "/v2/full-issues/ri-open", "/v2/issues/ri-open/history", "/v2/reviews/rv-open"}
 }
 
 func TestManners_SingleReadsHaveAnETag(t *testing.T) {

@@ -64,6 +64,7 @@ var (
 	valueCountShape    = members("string: value", "integer: count")
 	whoAmIShape        = members("string: organization_id key expires_at", "array: scopes", "integer: requests_per_minute")
 	historyShape       = members("string: finding_id", "array: transitions")
+	issueHistoryShape  = members("string: issue_id", "array: transitions")
 	transitionShape    = members("string: at author by comment from imported_by scan_id to type", "string?: expires_at reason", "integer: seq")
 
 	findingV1Shape = members(
@@ -170,6 +171,9 @@ var (
 		"string: id review_id title description severity status provider repo_id repo_name repo_owner file_path commit_sha commit_link",
 		"string: file_location_link resolved_by created_at updated_at", "string?: first_seen_at last_seen_at resolved_at",
 		"integer: line_number pr_number", "array: seen_in_commits")
+
+	reviewFullShape      = reviewShape.and("integer: open_confirmed_count open_muted_count")
+	reviewIssueFullShape = reviewIssueShape.and("string: comments decided_by user_status", "string?: expires_at reason", "object: verdict")
 
 	webhookDeliveryShape = members(
 		"string: id endpoint_id event_id event_type event_time subject_kind subject_id status created_at",

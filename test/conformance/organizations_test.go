@@ -99,7 +99,12 @@ func TestOrganizations_AnotherOrganizationsIDIsLikeOneThatDoesNotExist(t *testin
 		{"GET", "/v2/findings/f-theirs", "/v2/findings/f-none", ""},
 		{"GET", "/v2/reviews/rv-theirs/issues", "/v2/reviews/rv-none/issues", ""},
 		{"GET", "/v2/findings/f-theirs/history", "/v2/findings/f-none/history", ""},
+		{"GET", "/v2/reviews/rv-theirs/full-issues", "/v2/reviews/rv-none/full-issues", ""},
+		{"GET", "/v2/reviews/rv-theirs", "/v2/reviews/rv-none", ""},
 		{"GET", "/v2/issues/ri-theirs", "/v2/issues/ri-none", ""},
+		{"GET", "/v2/issues/ri-theirs/history", "/v2/issues/ri-none/history", ""},
+		{"GET", "/v2/full-issues/ri-theirs", "/v2/full-issues/ri-none", ""},
+		{"PATCH", "/v2/issues/ri-theirs", "/v2/issues/ri-none", `{"user_status":"muted"}`},
 	} {
 		theirs := o.do(test.method, test.theirs, test.body).notFound("another organization's")
 		none := o.do(test.method, test.none, test.body).notFound("nobody's")
@@ -109,6 +114,9 @@ func TestOrganizations_AnotherOrganizationsIDIsLikeOneThatDoesNotExist(t *testin
 	}
 	if got := anotherOrganization(t).storedFinding("f-theirs").Spec.Triage.UserStatus; got != v1alpha1.UserStatusOpen {
 		t.Errorf("another organization's finding is now %s", got)
+	}
+	if got := anotherOrganization(t).storedIssue("ri-theirs").Spec.Triage.UserStatus; got != v1alpha1.UserStatusOpen {
+		t.Errorf("another organization's review issue is now %s", got)
 	}
 }
 

@@ -1,7 +1,6 @@
 package console_test
 
 import (
-	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -22,20 +21,11 @@ var tokenOfPage = regexp.MustCompile(`name="console-token" content="([^"]+)"`)
 // token is what the visitor's pages tell forms to send back.
 func (v *visitor) token() string {
 	v.Helper()
-	found := tokenOfPage.FindStringSubmatch(v.body("/console/findings"))
+	found := tokenOfPage.FindStringSubmatch(v.asks("/console/findings", nil).text)
 	if found == nil {
 		v.Fatal("the page has no token")
 	}
 	return found[1]
-}
-
-func (v *visitor) body(path string) string {
-	v.Helper()
-	content, err := io.ReadAll(v.asks(path, nil).Body)
-	if err != nil {
-		v.Fatal(err)
-	}
-	return string(content)
 }
 
 // mute is the form of a decision.
@@ -130,7 +120,7 @@ func TestASessionSeesNoOtherOrganization(t *testing.T) {
 		t.Errorf("another's finding gets %s, and none at all %s", foreign.Status, absent.Status)
 	}
 	for _, query := range []string{"", "?organization_id=" + theirs.name, "?text=theirs", "?repo_id=shop"} {
-		if strings.Contains(v.body("/console/findings"+query), "Theirs alone") {
+		if strings.Contains(v.asks("/console/findings"+query, nil).text, "Theirs alone") {
 			t.Errorf("%q shows another's finding", query)
 		}
 	}
@@ -140,11 +130,11 @@ func TestASessionSeesNoOtherOrganization(t *testing.T) {
 	operation := v.asks("/console/operations", url.Values{"token": {token}, "user_status": {"muted"}, "id": {"f-theirs"}})
 	if operation.StatusCode == http.StatusSeeOther {
 		harness.Eventually(t, func(g Gomega) {
-			g.Expect(v.body(operation.Header.Get("Location"))).To(ContainSubstring("nothing is decided yet"))
+			g.Expect(v.asks(operation.Header.Get("Location"), nil).text).To(ContainSubstring("nothing is decided yet"))
 		})
 		v.asks(operation.Header.Get("Location")+"/commit", url.Values{"token": {token}})
 		harness.Eventually(t, func(g Gomega) {
-			g.Expect(v.body(operation.Header.Get("Location"))).To(Or(ContainSubstring("What came of it"), ContainSubstring("failed")))
+			g.Expect(v.asks(operation.Header.Get("Location"), nil).text).To(Or(ContainSubstring("What came of it"), ContainSubstring("failed")))
 		})
 	}
 	if got := theirs.finding("f-theirs").Spec.Triage.UserStatus; got == v1alpha1.UserStatusMuted {
@@ -169,7 +159,7 @@ func TestNoPageMayBeFramedOrRunWhatItHolds(t *testing.T) {
 			header.Get("Cache-Control") != "no-store" {
 			t.Errorf("%s: %v", path, header)
 		}
-		if body := v.body(path); strings.Contains(body, " style=") || strings.Contains(body, "<style") || strings.Contains(body, "<script>") {
+		if body := v.asks(path, nil).text; strings.Contains(body, " style=") || strings.Contains(body, "<style") || strings.Contains(body, "<script>") {
 			t.Errorf("%s has a style or script of its own", path)
 		}
 	}
@@ -204,8 +194,6 @@ func TestPagesCountAgainstTheKeysLimitAndWhatTheyAskForDoesNot(t *testing.T) {
 	harness.Eventually(t, func(g Gomega) {
 		answer := v.asks("/console/findings", nil)
 		g.Expect(answer.StatusCode).To(Equal(http.StatusTooManyRequests))
-		content, err := io.ReadAll(answer.Body)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(string(content)).To(And(ContainSubstring("Too many requests"), ContainSubstring("Try again at"), ContainSubstring("<time")))
+		g.Expect(answer.text).To(And(ContainSubstring("Too many requests"), ContainSubstring("Try again at"), ContainSubstring("<time")))
 	})
 }

@@ -181,10 +181,3 @@ func quoted(text string) string {
 	}
 	return string(content)
 }
-
-// at returns the page's path and query.
-func (p *person) at() (at string) {
-	p.Helper()
-	p.evaluates("location.pathname + location.search", &at)
-	return at
-}

@@ -14,6 +14,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -82,13 +84,15 @@ func (p *person) barriers(what string) {
 var pages = []string{
 	"/console/", "/console/findings", "/console/findings?severity=high&facet=rule", "/console/findings?text=nothing",
 	"/console/findings/f-0000", "/console/findings/f-none", "/console/operations",
+	"/console/reviews", "/console/reviews?custom=open_with_issues", "/console/reviews/rv-1", "/console/scans", "/console/scans/s-1", "/console/deliveries", "/console/deliveries/d-1",
 }
 
 func TestNoPageHasBarriersInLightOrDarkWideOrNarrow(t *testing.T) {
 	o := newOrganization(t)
 	o.has(some(4)...)
 	o.has(builder.Finding("f-muted").Triage(v1alpha1.UserStatusMuted, "A fixture."))
-	p := loggedIn(t, o.key("ada"))
+	o.hasOthers("The signing key is in the source")
+	p := loggedIn(t, o.key("ada", v1alpha1.Scopes()...))
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{390, 1280} {
 			p.prefers(scheme)
@@ -112,6 +116,40 @@ func TestNoPageHasBarriersInLightOrDarkWideOrNarrow(t *testing.T) {
 		q.goes("/console/login")
 		q.barriers("the login, " + scheme)
 	}
+}
+
+// hasOthers makes a pull request with issues of that title, a scan that failed with it, and a delivery.
+func (o *organization) hasOthers(text string) {
+	o.Helper()
+	scan := builder.Scan("s-1", found).Project("shop", "web").In(o.namespace).Build()
+	env.Create(o.T,
+		builder.Review("rv-1").PullRequest("shop", 7).Reviewed("sha-1", found).Reviewed("sha-2", found.Add(time.Hour)).In(o.namespace).
+			Mutate(func(r *v1alpha1.Review) { r.Spec.PRTitle = text }).Build(),
+		builder.ReviewIssue("i-new").Review("rv-1").SeenIn("sha-1", "sha-2").In(o.namespace).
+			Mutate(func(i *v1alpha1.ReviewIssue) { i.Spec.Title, i.Spec.Description, i.Spec.File = text, text, text }).Build(),
+		builder.ReviewIssue("i-fixed").Review("rv-1").SeenIn("sha-1").In(o.namespace).Build(),
+		builder.WebhookDelivery("d-1", found).Endpoint("absent").In(o.namespace).Build(),
+		scan)
+	harness.Eventually(o.T, func(g Gomega) {
+		g.Expect(env.Client.Get(o.Context(), client.ObjectKeyFromObject(scan), scan)).To(Succeed())
+		g.Expect(scan.Status.ObservedGeneration).To(BeNumerically(">", 0))
+	})
+}
+
+func TestAPullRequestShowsWhatIsNewAndWhatIsFixed(t *testing.T) {
+	o := newOrganization(t)
+	o.hasOthers("The signing key is in the source")
+	p := loggedIn(t, o.key("ada"))
+	p.goes("/console/reviews")
+	p.sees("document.querySelector('main a[href=\"/console/reviews/rv-1\"]')")
+	p.clicks(`main a[href="/console/reviews/rv-1"]`)
+	p.reads("main", "New: open issues", "The signing key is in the source", "Fixed: resolved issues")
+	q := loggedIn(t, o.key("scans", v1alpha1.ScopeFindingsRead))
+	q.goes("/console/scans")
+	q.clicks(`main a[href="/console/scans/s-1"]`)
+	q.reads("main h1", "s-1")
+	q.goes("/console/deliveries")
+	q.reads(".problem", "webhooks:read")
 }
 
 // fits wants nothing to be wider than the window.
@@ -175,9 +213,10 @@ func TestHostileTextStaysText(t *testing.T) {
 			d.SupportingFiles = []v1alpha1.FileLocation{{FilePath: text, MethodName: text, ClassName: text}}
 		}))
 	}
+	o.hasOthers(all)
 	p := loggedIn(t, o.key("ada"))
 	for i := range hostile {
-		for _, page := range []string{"/console/", "/console/findings", fmt.Sprintf("/console/findings/f-%d", i)} {
+		for _, page := range []string{"/console/", "/console/findings", fmt.Sprintf("/console/findings/f-%d", i), "/console/reviews/rv-1", "/console/scans/s-1"} {
 			p.goes(page)
 			var owned bool
 			p.evaluates("window.owned === true || document.querySelector('main script, main base, main style, main [onerror], main [onload], "+

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -190,8 +191,14 @@ func newVisitor(t *testing.T) *visitor {
 	}}}
 }
 
+// reply is what a visitor was answered with.
+type reply struct {
+	*http.Response
+	text string
+}
+
 // asks sends a request with those headers, given as names and values. A form makes it a POST.
-func (v *visitor) asks(path string, form url.Values, headers ...string) *http.Response {
+func (v *visitor) asks(path string, form url.Values, headers ...string) reply {
 	v.Helper()
 	method, body := http.MethodGet, ""
 	if form != nil {
@@ -211,8 +218,11 @@ func (v *visitor) asks(path string, form url.Values, headers ...string) *http.Re
 	if err != nil {
 		v.Fatal(err)
 	}
-	v.Cleanup(func() { _ = answer.Body.Close() })
-	return answer
+	content, err := io.ReadAll(answer.Body)
+	if err := errors.Join(err, answer.Body.Close()); err != nil {
+		v.Fatal(err)
+	}
+	return reply{answer, string(content)}
 }
 
 func (v *visitor) logsIn(key string) {

@@ -63,6 +63,9 @@ var unseen = map[string]func(context.Context, client.Client) error{
 	"facade: triage findings.appsec.dev": func(ctx context.Context, c client.Client) error {
 		return patchOf(builder.Finding("finding").In(otherHome).Build(), `{"spec":{"triage":{"userStatus":"muted","by":"apikey/ci"}}}`)(ctx, c)
 	},
+	"facade: triage reviewissues.appsec.dev": func(ctx context.Context, c client.Client) error {
+		return patchOf(builder.ReviewIssue("issue").In(otherHome).Build(), `{"spec":{"triage":{"userStatus":"muted","by":"apikey/ci"}}}`)(ctx, c)
+	},
 	"scanner: report findings.appsec.dev":     report(builder.Finding("new").In(otherHome).Build()),
 	"scanner: report reviewissues.appsec.dev": report(builder.ReviewIssue("new").In(otherHome).Build()),
 	"scanner: report reviews.appsec.dev":      report(builder.Review("new").In(otherHome).Build()),
@@ -86,6 +89,7 @@ func TestGrantsThatNoRequestShowsAreNeeded(t *testing.T) {
 		builder.Project("proj").In(otherHome).Build(),
 		builder.Review("review").In(otherHome).Build(),
 		builder.Finding("finding").In(otherHome).Build(),
+		builder.ReviewIssue("issue").In(otherHome).Build(),
 		&rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: otherHome, Name: "findings-scanner"},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "findings-scanner"},

@@ -54,7 +54,7 @@ func TestEveryGrantIsUsedAndNothingElseIsAsked(t *testing.T) {
 		{"a review", (*life).review},
 		{"deliveries, again, and with another secret", (*life).deliveries},
 		{"what was recorded and not delivered when the controllers ended", (*life).owed},
-		{"a finding changes while it is triaged", (*life).conflict},
+		{"what is triaged changes meanwhile", (*life).conflict},
 		{"another signing key", (*life).signingKey},
 		{"what others changed is changed back", (*life).restored},
 		{"what others changed while no controller ran is changed back", (*life).restoredLater},
@@ -415,11 +415,17 @@ func (l *life) owed(t *testing.T) {
 }
 
 // conflict changes a finding again and again, until a triage by REST has met a change that the
-// facade did not know of, and has read the finding anew.
+// facade did not know of, and has read the finding anew; then the issue of a review.
 func (l *life) conflict(t *testing.T) {
-	list := &v1alpha1.FindingList{}
-	harness.Must(t, env.Client.List(t.Context(), list, client.InNamespace(home)))
-	finding := &list.Items[0]
+	findings, issues := &v1alpha1.FindingList{}, &v1alpha1.ReviewIssueList{}
+	for _, list := range []client.ObjectList{findings, issues} {
+		harness.Must(t, env.Client.List(t.Context(), list, client.InNamespace(home)))
+	}
+	l.contend(t, &findings.Items[0], "findings", "/v2/findings/")
+	l.contend(t, &issues.Items[0], "reviewissues", "/v2/issues/")
+}
+
+func (l *life) contend(t *testing.T, object client.Object, resource, path string) {
 	ctx, stop := context.WithCancel(t.Context())
 	changed := make(chan struct{})
 	defer func() { stop(); <-changed }()
@@ -427,7 +433,8 @@ func (l *life) conflict(t *testing.T) {
 		defer close(changed)
 		for n := 0; ctx.Err() == nil; n++ {
 			patch := fmt.Sprintf(`{"metadata":{"labels":{"example.com/n":"%d"}}}`, n)
-			if err := env.Client.Patch(ctx, finding.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))); err != nil && ctx.Err() == nil {
+			target := object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // it is one
+			if err := env.Client.Patch(ctx, target, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil && ctx.Err() == nil {
 				t.Error(err)
 				return
 			}
@@ -436,10 +443,10 @@ func (l *life) conflict(t *testing.T) {
 	comment := 0
 	harness.Eventually(t, func(g Gomega) {
 		comment++
-		_, err := l.rest.Do(t.Context(), http.MethodPatch, "/v2/findings/"+finding.Name, fmt.Sprintf(`{"comments":"%d"}`, comment))
+		_, err := l.rest.Do(t.Context(), http.MethodPatch, path+object.GetName(), fmt.Sprintf(`{"comments":"%d"}`, comment))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(requests(t)).To(ContainElement(Satisfy(func(r request) bool {
-			return r.account == facade && r.verb == "get" && r.resource == "findings"
+			return r.account == facade && r.verb == "get" && r.resource == resource
 		})))
 	})
 }

@@ -1,5 +1,5 @@
-// Package api calls the operations of the REST API in the process that serves them, as the holder of an API key: through
-// the same routes, checks and answers as any other client.
+// Package api calls the operations of the REST API in the process that serves them, as the holder of an API key:
+// through the same routes, checks and answers as any other client.
 package api
 
 import (
@@ -58,7 +58,8 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, into an
 	return c.do(request, into)
 }
 
-// Send sends a body, on condition of the state with that tag unless it is empty, and reads the answer into the given value.
+// Send sends a body, on condition of the state with that tag unless it is empty, and reads the answer into the given
+// value.
 func (c *Client) Send(ctx context.Context, method, path, tag string, body, into any) error {
 	content, err := json.Marshal(body)
 	if err != nil {

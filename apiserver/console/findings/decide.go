@@ -38,8 +38,8 @@ func seen(d decision, by string) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// change is what the REST API is asked for: what is not given stays, but that another status comes without the reason and
-// the end of the one before.
+// change is what the REST API is asked for: what is not given stays, but that another status comes without the reason
+// and the end of the one before.
 type change struct {
 	UserStatus *string `json:"user_status,omitempty"`
 	Reason     *string `json:"reason,omitempty"`

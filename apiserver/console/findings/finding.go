@@ -22,7 +22,9 @@ type shown struct {
 
 // now is the decision that the page shows.
 func (s shown) now() decision {
-	return decision{UserStatus: string(s.UserStatus), Reason: (*string)(s.Reason), ExpiresAt: s.ExpiresAt, Comments: s.Comments}
+	return decision{
+		UserStatus: string(s.UserStatus), Reason: (*string)(s.Reason), ExpiresAt: s.ExpiresAt, Comments: s.Comments,
+	}
 }
 
 // show is the page of a finding, or the panel beside the list.

@@ -160,7 +160,7 @@ func facets(ctx context.Context, v *page.Visit, of view, opened string) ([]facet
 	if _, err := v.API.Get(ctx, "/v2/finding-counts", query, &counts); err != nil {
 		return nil, err
 	}
-	if _, known := named(opened); known {
+	if isFilter(opened) {
 		query.Set("values", strconv.Itoa(allFacetValues))
 		query.Set("field", opened)
 		var all client.FindingCounts

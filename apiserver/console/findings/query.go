@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 )
 
 // filter is a parameter of the lists of findings, as people know it.
@@ -45,14 +47,10 @@ var more = []filter{
 	{"updated_since", "Changed since", nil}, {"updated_until", "Changed until", nil},
 }
 
-// named returns a filter by the name of its parameter.
-func named(name string) (filter, bool) {
-	all := slices.Concat(filters, more)
-	at := slices.IndexFunc(all, func(f filter) bool { return f.Name == name })
-	if at < 0 {
-		return filter{}, false
-	}
-	return all[at], true
+// isFilter reports whether a parameter of that name leaves findings out.
+func isFilter(name string) bool {
+	named := func(f filter) bool { return f.Name == name }
+	return slices.ContainsFunc(filters, named) || slices.ContainsFunc(more, named)
 }
 
 // word returns what a value is called.
@@ -87,8 +85,7 @@ var orders = []struct{ Label, Sort, Order string }{
 func newView(given url.Values) view {
 	v := view{url.Values{}}
 	for name, values := range given {
-		_, known := named(name)
-		if (known || name == "sort" || name == "order") && len(values) > 0 && values[0] != "" {
+		if (isFilter(name) || name == "sort" || name == "order") && len(values) > 0 && values[0] != "" {
 			v.values.Set(name, values[0])
 		}
 	}
@@ -99,7 +96,7 @@ func newView(given url.Values) view {
 func (v view) filters() url.Values {
 	only := url.Values{}
 	for name := range v.values {
-		if _, known := named(name); known {
+		if isFilter(name) {
 			only.Set(name, v.values.Get(name))
 		}
 	}
@@ -109,25 +106,8 @@ func (v view) filters() url.Values {
 // with returns the address of this view with another value of a parameter, without it where the value is empty. It
 // begins at the first page.
 func (v view) with(pairs ...string) string {
-	values := url.Values{}
-	for name := range v.values {
-		values.Set(name, v.values.Get(name))
-	}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		if pairs[i+1] == "" {
-			values.Del(pairs[i])
-		} else {
-			values.Set(pairs[i], pairs[i+1])
-		}
-	}
-	if len(values) == 0 {
-		return listPath
-	}
-	return listPath + "?" + values.Encode()
+	return page.Address(listPath, v.values, pairs...)
 }
-
-// chosen reports whether the view is narrowed to that value.
-func (v view) chosen(name, value string) bool { return v.values.Get(name) == value }
 
 // chip is a filter in force, and the address without it.
 type chip struct{ Label, Value, Without string }

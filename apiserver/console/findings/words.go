@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
 )
 
@@ -72,14 +73,6 @@ func (r row) decider() string {
 	return "issue/" + r.Verdict.Issue
 }
 
-// place is a line of a file.
-func place(path string, line int32) string {
-	if line == 0 {
-		return path
-	}
-	return path + ":" + strconv.Itoa(int(line))
-}
-
 func (v view) orderName() string {
 	for _, o := range orders {
 		if v.sorted(o.Sort, o.Order) {
@@ -87,26 +80,6 @@ func (v view) orderName() string {
 		}
 	}
 	return "sort"
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
-}
-
-// thousands writes a number with its thousands apart.
-func thousands(n int) string {
-	digits := strconv.Itoa(n)
-	var out strings.Builder
-	for i, digit := range digits {
-		if i > 0 && (len(digits)-i)%3 == 0 {
-			out.WriteByte(',')
-		}
-		out.WriteRune(digit)
-	}
-	return out.String()
 }
 
 // word is what a decision is called.
@@ -131,38 +104,40 @@ func reasonWord(reason string) string {
 
 func score(score float32) string { return strconv.FormatFloat(float64(score), 'f', 1, 32) }
 
-// fact is a line of the finding's facts. Filter is the parameter that lists the findings that share it.
-type fact struct{ Name, Value, Filter string }
+// facts are those that the finding has. What others share leads to the list of those.
+func (s shown) facts() []ui.Fact {
+	shared := func(name, value, filter string) ui.Fact {
+		return ui.Fact{Name: name, Value: value, Link: newView(nil).with(filter, value)}
+	}
+	plain := func(name, value string) ui.Fact { return ui.Fact{Name: name, Value: value} }
+	f, about := s.Facts, s.Project.Context
+	return []ui.Fact{
+		shared("Tool", f.Tool, "tool"),
+		shared("Rule", f.RuleId, "rule"),
+		plain("Severity of the tool", f.ToolSeverity),
+		shared("Class", f.Class, "class"),
+		shared("Vulnerability", f.Vulnerability.Id, "vulnerability"),
+		plain("Also known as", strings.Join(f.Vulnerability.Aliases, ", ")),
+		shared("Package", f.Package.Name, "package"),
+		plain("Version", f.Package.Version),
+		plain("Fixed in", f.Package.FixedVersion),
+		plain("Secret", f.SecretType),
+		plain("Suppressed in the source", f.Suppression.Justification),
+		shared("Owner", about.Owner, "owner"),
+		plain("Deployment", about.Deployment),
+		plain("Commit", s.CommitHash),
+		shared("Category", given(f.Category), "category"),
+		plain("Criticality of the project", given(about.BusinessCriticality)),
+		plain("Exposure of the project", given(about.Exposure)),
+	}
+}
 
-// facts returns those that the finding has.
-func (s shown) facts() []fact {
-	f := s.Facts
-	lines := []fact{
-		{"Tool", f.Tool, "tool"},
-		{"Rule", f.RuleId, "rule"},
-		{"Severity of the tool", f.ToolSeverity, ""},
-		{"Class", f.Class, "class"},
-		{"Vulnerability", f.Vulnerability.Id, "vulnerability"},
-		{"Also known as", strings.Join(f.Vulnerability.Aliases, ", "), ""},
-		{"Package", f.Package.Name, "package"},
-		{"Version", f.Package.Version, ""},
-		{"Fixed in", f.Package.FixedVersion, ""},
-		{"Secret", f.SecretType, ""},
-		{"Suppressed in the source", f.Suppression.Justification, ""},
-		{"Owner", s.Project.Context.Owner, "owner"},
-		{"Deployment", s.Project.Context.Deployment, ""},
-		{"Commit", s.CommitHash, ""},
+// given is a value that may be absent.
+func given[T ~string](value *T) string {
+	if value == nil {
+		return ""
 	}
-	if f.Category != nil {
-		lines = append(lines, fact{"Category", string(*f.Category), "category"})
-	}
-	if criticality := s.Project.Context.BusinessCriticality; criticality != nil {
-		lines = append(lines, fact{"Criticality of the project", string(*criticality), ""})
-	}
-	if exposure := s.Project.Context.Exposure; exposure != nil {
-		lines = append(lines, fact{"Exposure of the project", string(*exposure), ""})
-	}
-	return slices.DeleteFunc(lines, func(f fact) bool { return f.Value == "" })
+	return string(*value)
 }
 
 // row is the finding as the list shows it, as far as its standing goes.

@@ -12,9 +12,9 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// Files are the pages' style sheets and modules.
+// Files are the pages' style sheets.
 //
-//go:embed *.css *.js
+//go:embed *.css
 var Files embed.FS
 
 const (
@@ -24,7 +24,7 @@ const (
 
 var (
 	styles  = []string{"operations/operations.css"}
-	modules = []string{"operations/operations.js"}
+	modules = []string{"ui/follow.js"}
 )
 
 // Routes returns the pages.
@@ -40,12 +40,8 @@ func Routes() []page.Route {
 
 // list shows the organization's operations, the newest first.
 func list(ctx context.Context, v *page.Visit) (page.Response, error) {
-	query := url.Values{"size": {"50"}}
-	if cursor := v.Query.Get("cursor"); cursor != "" {
-		query.Set("cursor", cursor)
-	}
 	var operations client.TriageOperationList
-	if _, err := v.API.Get(ctx, apiPath, query, &operations); err != nil {
+	if err := v.List(ctx, apiPath, nil, &operations); err != nil {
 		return page.Response{}, err
 	}
 	return page.Response{Title: "Operations", Body: listPage(operations), Styles: styles}, nil

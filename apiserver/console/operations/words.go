@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
 )
 
@@ -44,4 +45,33 @@ func working(o client.TriageOperation) bool {
 
 func done(o client.TriageOperation) int32 { return o.Changed + o.Unchanged + o.Conflicted + o.Failed }
 
-func sorted(filters map[string]string) []string { return slices.Sorted(maps.Keys(filters)) }
+// total is how many findings are to be decided about: not known, 0, until all are collected.
+func total(o client.TriageOperation) int32 {
+	if o.Phase != client.TriageOperationPhaseRunning {
+		return 0
+	}
+	return o.Matched
+}
+
+// tone is the colour of the phase.
+func tone(o client.TriageOperation) ui.Tone {
+	switch o.Phase {
+	case client.TriageOperationPhasePreview:
+		return ui.Doubt
+	case client.TriageOperationPhaseCompleted:
+		return ui.Good
+	case client.TriageOperationPhaseFailed:
+		return ui.Bad
+	case client.TriageOperationPhaseSelecting, client.TriageOperationPhaseRunning:
+		return ui.Going
+	}
+	return ui.Plain
+}
+
+// about are the filters that chose the findings.
+func about(filters map[string]string) (facts []ui.Fact) {
+	for _, name := range slices.Sorted(maps.Keys(filters)) {
+		facts = append(facts, ui.Fact{Name: name, Value: filters[name]})
+	}
+	return facts
+}

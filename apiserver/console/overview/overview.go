@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
 )
 
@@ -50,13 +51,21 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	return page.Response{Title: "Overview", Body: overviewPage(s), Styles: []string{"overview/overview.css"}}, nil
 }
 
+// figures are the numbers above all others. Each leads to the findings that it counts.
+func (s shown) figures() []ui.Figure {
+	return []ui.Figure{
+		{Name: "Open", Count: s.Open.Total, Link: list("status", "open")},
+		{Name: "High", Count: count(s.Open, "severity", "high"), Link: list("status", "open", "severity", "high")},
+		{Name: "Undecided", Count: count(s.Open, "user_status", "open"), Link: list("status", "open", "user_status", "open")},
+		{Name: "In doubt", Count: count(s.Open, "stale", "true"), Link: list("status", "open", "stale", "true")},
+		{Name: "Muted", Count: count(s.All, "status", "open_muted"), Link: list("status", "open_muted")},
+		{Name: "Closed", Count: count(s.All, "status", "closed"), Link: list("status", "closed")},
+	}
+}
+
 // list is the address of the findings that a number counts.
 func list(pairs ...string) string {
-	query := url.Values{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		query.Set(pairs[i], pairs[i+1])
-	}
-	return "/console/findings?" + query.Encode()
+	return page.Address("/console/findings", nil, pairs...)
 }
 
 // count is a value of a field and how many findings have it.

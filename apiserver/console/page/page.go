@@ -3,6 +3,7 @@ package page
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -73,6 +74,50 @@ func SeeOther(location string) Response {
 
 // May reports whether the session's key has the scope.
 func (v *Visit) May(scope string) bool { return slices.Contains(v.Who.Scopes, scope) }
+
+// Given returns the parameters of these names that have a value. A field left empty in a form is no filter.
+func Given(query url.Values, names ...string) url.Values {
+	given := url.Values{}
+	for _, name := range names {
+		if value := query.Get(name); value != "" {
+			given.Set(name, value)
+		}
+	}
+	return given
+}
+
+// Address returns the address of a page with the parameters of a view, but for those given in pairs of name and value:
+// an empty value takes one away.
+func Address(path string, view url.Values, pairs ...string) string {
+	query := maps.Clone(view)
+	if query == nil {
+		query = url.Values{}
+	}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] == "" {
+			query.Del(pairs[i])
+		} else {
+			query.Set(pairs[i], pairs[i+1])
+		}
+	}
+	if len(query) == 0 {
+		return path
+	}
+	return path + "?" + query.Encode()
+}
+
+// listRows is how many rows a page of a list shows.
+const listRows = "50"
+
+// List asks for a page of the list at a path of the REST API, and reads it into the given value. The view says which
+// rows, and the address of the person's page which page.
+func (v *Visit) List(ctx context.Context, path string, view url.Values, into any) error {
+	asked := Given(v.Query, "cursor")
+	asked.Set("size", listRows)
+	maps.Copy(asked, view)
+	_, err := v.API.Get(ctx, path, asked, into)
+	return err
+}
 
 // Text renders a part of a page for a module's JSON.
 func Text(ctx context.Context, part templ.Component) (string, error) {

@@ -1,5 +1,5 @@
-// Package session keeps who a person is in a cookie: the API key that the person pasted once, sealed with a key that all
-// replicas share. There is nothing to keep on the server, and the session ends with the API key.
+// Package session keeps who a person is in a cookie: the API key that the person pasted once, sealed with a key that
+// all replicas share. There is nothing to keep on the server, and the session ends with the API key.
 package session
 
 import (
@@ -39,6 +39,7 @@ type Sealer struct {
 func (s Sealer) Cookie(apiKey string, secure bool, now time.Time) *http.Cookie {
 	content := binary.BigEndian.AppendUint64(nil, uint64(now.Unix())) //nolint:gosec // the clock is past 1970
 	content = append(content, apiKey...)
+	//nolint:gosec // the cipher makes a nonce of its own and puts it before what it seals
 	sealed := newCipher(s.Keys(purpose)[0]).Seal(nil, nil, content, []byte(purpose))
 	return cookie(encoding.EncodeToString(sealed), secure, int(life/time.Second))
 }
@@ -48,6 +49,7 @@ func End() *http.Cookie { return cookie("", false, -1) }
 
 func cookie(value string, secure bool, maxAge int) *http.Cookie {
 	// Lax: a link to a finding that somebody shares must not end in the login page.
+	//nolint:gosec // not secure where the service itself is not
 	return &http.Cookie{Name: CookieName, Value: value, Path: Path, MaxAge: maxAge,
 		HttpOnly: true, Secure: secure, SameSite: http.SameSiteLaxMode}
 }

@@ -60,9 +60,10 @@ func (p Problem) Title() string {
 func (p Problem) Next() string {
 	switch p.Status {
 	case http.StatusBadRequest:
-		return "Go back, or start from the list of findings without filters."
+		return "Go back, or start from a list without filters."
 	case http.StatusForbidden:
-		return "Ask whoever manages the organization's API keys for a key with the scope that is missing, and log in with it."
+		return "If a scope is missing, ask whoever manages the organization's API keys for a key that has it, and log " +
+			"in with that."
 	case http.StatusNotFound:
 		return "It may have been removed, or belong to another organization. Look for it in the list."
 	case http.StatusConflict, http.StatusPreconditionFailed:
@@ -86,7 +87,10 @@ func (p Problem) Said() any {
 var navigation = []struct{ Name, Path string }{
 	{"Overview", "/console/"},
 	{"Findings", "/console/findings"},
+	{"Reviews", "/console/reviews"},
+	{"Scans", "/console/scans"},
 	{"Operations", "/console/operations"},
+	{"Webhooks", "/console/deliveries"},
 }
 
 // current says of a link that it leads to the page itself, or to what is below it.

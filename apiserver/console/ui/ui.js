@@ -43,18 +43,23 @@ export async function ask(url, options = {}) {
   return response;
 }
 
+const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const zone = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "narrow" });
 
 /** @type {[Intl.RelativeTimeFormatUnit, number][]} */
 const units = [["year", 31536000], ["month", 2592000], ["week", 604800], ["day", 86400], ["hour", 3600], ["minute", 60]];
 
-/** Shows times in the reader's zone: as an age in lists, with the moment in the title.
+/** Shows times in the reader's zone: as an age with the moment in the title, or as a moment where one has to know it.
  * @param {ParentNode} root */
 export function localise(root) {
   for (const element of root.querySelectorAll("time")) {
     const at = new Date(element.dateTime);
     if (Number.isNaN(at.getTime())) continue;
+    if (element.dataset.moment !== undefined) {
+      element.textContent = moment.format(at);
+      continue;
+    }
     const seconds = (at.getTime() - Date.now()) / 1000;
     const unit = units.find(([, length]) => Math.abs(seconds) >= length);
     element.title = zone.format(at);

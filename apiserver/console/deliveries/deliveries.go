@@ -1,0 +1,79 @@
+// Package deliveries holds the pages of webhook deliveries: which events were sent where, with every attempt.
+package deliveries
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+const (
+	listPath = "/console/deliveries"
+	apiPath  = "/v2/webhook-deliveries"
+)
+
+// Routes returns the pages.
+func Routes() []page.Route {
+	return []page.Route{
+		{Method: http.MethodGet, Path: "deliveries", Serve: list},
+		{Method: http.MethodGet, Path: "deliveries/:id", Serve: show},
+	}
+}
+
+// listing is what the list shows.
+type listing struct {
+	client.WebhookDeliveryList
+	view url.Values
+}
+
+func list(ctx context.Context, v *page.Visit) (page.Response, error) {
+	l := listing{view: page.Given(v.Query, "status", "event", "endpoint_id", "subject_id", "order")}
+	if err := v.List(ctx, apiPath, l.view, &l.WebhookDeliveryList); err != nil {
+		return page.Response{}, err
+	}
+	return page.Response{Title: "Webhooks", Body: listPage(l)}, nil
+}
+
+// events are the types that deliveries can be asked for by.
+var events = []client.ListWebhookDeliveriesParamsEvent{
+	client.FindingCreated, client.FindingUpdated, client.FindingTriaged, client.FindingJudged, client.FindingExpired,
+	client.FindingClosed, client.FindingReopened, client.FindingStale, client.FindingFresh, client.FindingSuppressed,
+	client.FindingUnsuppressed, client.FindingBatch, client.ReviewUpdated, client.ReviewIssueOpened,
+	client.ReviewIssueResolved, client.ReviewIssueTriaged, client.ReviewIssueExpired, client.ReviewIssueJudged,
+	client.ScanCompleted, client.WebhookPing,
+}
+
+func (l listing) filters() []ui.Filter {
+	types := make([]ui.Option, len(events))
+	for i, event := range events {
+		types[i] = ui.Option{Value: string(event), Word: string(event)}
+	}
+	return []ui.Filter{
+		{Name: "status", Label: "State", Value: l.view.Get("status"), Any: "any", Options: []ui.Option{
+			{Value: "pending", Word: "pending"}, {Value: "delivered", Word: "delivered"},
+			{Value: "failed", Word: "failed"},
+		}},
+		{Name: "event", Label: "Event", Value: l.view.Get("event"), Any: "any", Options: types},
+		{Name: "endpoint_id", Label: "Endpoint", Value: l.view.Get("endpoint_id")},
+		{Name: "subject_id", Label: "About", Value: l.view.Get("subject_id")},
+		{Name: "order", Label: "Order", Value: l.view.Get("order"), Any: "newest first", Options: []ui.Option{
+			{Value: "asc", Word: "oldest first"},
+		}},
+	}
+}
+
+// show is the page of a delivery.
+func show(ctx context.Context, v *page.Visit) (page.Response, error) {
+	var d client.WebhookDelivery
+	if _, err := v.API.Get(ctx, apiPath+"/"+url.PathEscape(v.Path("id")), nil, &d); err != nil {
+		return page.Response{}, err
+	}
+	return page.Response{Title: d.EventType + " to " + d.EndpointId, Body: deliveryPage(d, v.Who.OrganizationId)}, nil
+}
+
+// of is the address of the list with the deliveries that share a value.
+func of(name, value string) string { return page.Address(listPath, nil, name, value) }

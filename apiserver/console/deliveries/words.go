@@ -1,0 +1,127 @@
+package deliveries
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+// tone is the colour of a delivery's state.
+func tone(status client.WebhookDeliveryStatus) ui.Tone {
+	switch status {
+	case client.WebhookDeliveryStatusPending:
+		return ui.Going
+	case client.WebhookDeliveryStatusDelivered:
+		return ui.Good
+	case client.WebhookDeliveryStatusFailed:
+		return ui.Bad
+	}
+	return ui.Plain
+}
+
+// toneOfAttempt is the colour of how an attempt ended.
+func toneOfAttempt(outcome client.WebhookAttemptOutcome) ui.Tone {
+	switch outcome {
+	case client.WebhookAttemptOutcomeStarted:
+		return ui.Going
+	case client.WebhookAttemptOutcomeSucceeded:
+		return ui.Good
+	case client.WebhookAttemptOutcomeFailed:
+		return ui.Bad
+	case client.WebhookAttemptOutcomeUnknown:
+		return ui.Doubt
+	}
+	return ui.Plain
+}
+
+// subjects are the pages of what an event can be about, by kind.
+var subjects = map[string]string{
+	"Finding": "/console/findings/", "Review": "/console/reviews/", "Scan": "/console/scans/",
+	"TriageOperation": "/console/operations/",
+}
+
+// subject is the page of what the event is about, empty where the console has none.
+func subject(d client.WebhookDelivery) string {
+	if at, ok := subjects[d.SubjectKind]; ok {
+		return at + url.PathEscape(d.SubjectId)
+	}
+	return ""
+}
+
+// last is the last attempt, or nil.
+func last(d client.WebhookDelivery) *client.WebhookDeliveryAttempt {
+	if len(d.Attempts) == 0 {
+		return nil
+	}
+	return &d.Attempts[len(d.Attempts)-1]
+}
+
+// answer is the receiver's, as people say it.
+func answer(a client.WebhookDeliveryAttempt) string {
+	if a.StatusCode == 0 {
+		return "none"
+	}
+	code := strconv.Itoa(int(a.StatusCode))
+	if text := http.StatusText(int(a.StatusCode)); text != "" {
+		return code + " " + text
+	}
+	return code
+}
+
+// took is how long an attempt took, to the second as the API has it.
+func took(a client.WebhookDeliveryAttempt) string {
+	switch {
+	case a.EndedAt == nil:
+		return "not known"
+	case a.EndedAt.Sub(a.At) < time.Second:
+		return "less than 1 s"
+	}
+	return strconv.Itoa(int(a.EndedAt.Sub(a.At)/time.Second)) + " s"
+}
+
+// next says how things go on, and what somebody can do about it.
+func next(d client.WebhookDelivery) string {
+	a := last(d)
+	switch {
+	case d.Status == client.WebhookDeliveryStatusDelivered:
+		return "The receiver has it. Nothing has to be done."
+	case d.Status == client.WebhookDeliveryStatusFailed && a == nil:
+		return "No attempt was made, and none will be: most likely the endpoint was deleted."
+	case d.Status == client.WebhookDeliveryStatusFailed:
+		return "No attempt is left. Mend what the last attempt's message names, then have it sent again."
+	case a != nil && a.Outcome == client.WebhookAttemptOutcomeStarted:
+		return "An attempt is under way. It takes at most 15 seconds."
+	case d.NextAttemptAt == nil:
+		return "No attempt is planned: the endpoint is disabled, has no secret or does not exist. Its conditions say " +
+			"which: kubectl describe webhookendpoint " + d.EndpointId + "."
+	case a == nil:
+		return "The first attempt is due."
+	}
+	return "It is tried again by itself, with longer pauses each time. If the receiver is well again, have it sent " +
+		"at once."
+}
+
+// redeliver is the command that sends the delivery again.
+func redeliver(d client.WebhookDelivery, organization string) string {
+	return "kubectl findings redeliver " + d.Id + " --organization " + organization + " --wait"
+}
+
+// facts are what is known of the delivery.
+func facts(d client.WebhookDelivery) []ui.Fact {
+	return []ui.Fact{
+		{Name: "Event", Value: d.EventType, Link: of("event", d.EventType)},
+		{Name: "Happened", At: &d.EventTime},
+		{Name: "About", Value: d.SubjectKind + " " + d.SubjectId, Link: subject(d)},
+		{Name: "Endpoint", Value: d.EndpointId, Link: of("endpoint_id", d.EndpointId)},
+		{Name: "Made", At: &d.CreatedAt},
+		{Name: "Next attempt", At: d.NextAttemptAt},
+		{Name: "Ended", At: d.FinishedAt},
+		{Name: "Redelivery asked for", At: d.RedeliveredAt},
+		{Name: "Header webhook-id", Value: d.EventId},
+		{Name: "Delivery", Value: d.Id},
+	}
+}

@@ -1,0 +1,80 @@
+package deliveries
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+func TestADeliverySaysHowItGoesOn(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	attempt := func(outcome client.WebhookAttemptOutcome) []client.WebhookDeliveryAttempt {
+		return []client.WebhookDeliveryAttempt{{At: at, Outcome: outcome}}
+	}
+	failed, started := attempt(client.WebhookAttemptOutcomeFailed), attempt(client.WebhookAttemptOutcomeStarted)
+	for _, tc := range []struct {
+		reason   string
+		status   client.WebhookDeliveryStatus
+		attempts []client.WebhookDeliveryAttempt
+		next     *time.Time
+		want     string
+	}{
+		{"it arrived", client.WebhookDeliveryStatusDelivered, failed, nil, "The receiver has it"},
+		{"all attempts failed", client.WebhookDeliveryStatusFailed, failed, nil, "No attempt is left"},
+		{"its endpoint is gone", client.WebhookDeliveryStatusFailed, nil, nil, "the endpoint was deleted"},
+		{"a request is on its way", client.WebhookDeliveryStatusPending, started, nil, "under way"},
+		{"its endpoint is disabled", client.WebhookDeliveryStatusPending, failed, nil, "describe webhookendpoint team"},
+		{"it is new", client.WebhookDeliveryStatusPending, nil, &at, "first attempt"},
+		{"it waits", client.WebhookDeliveryStatusPending, failed, &at, "tried again by itself"},
+	} {
+		d := client.WebhookDelivery{EndpointId: "team", Status: tc.status, Attempts: tc.attempts, NextAttemptAt: tc.next}
+		if got := next(d); !strings.Contains(got, tc.want) {
+			t.Errorf("%s: %q", tc.reason, got)
+		}
+	}
+}
+
+func TestAnAnswerIsSaidInWords(t *testing.T) {
+	for code, want := range map[int32]string{0: "none", 204: "204 No Content", 599: "599"} {
+		if got := answer(client.WebhookDeliveryAttempt{StatusCode: code}); got != want {
+			t.Errorf("%d: got %q, want %q", code, got, want)
+		}
+	}
+}
+
+func TestAnAttemptTakesAsLongAsIsKnown(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	later := at.Add(3 * time.Second)
+	for _, tc := range []struct {
+		ended *time.Time
+		want  string
+	}{{nil, "not known"}, {&at, "less than 1 s"}, {&later, "3 s"}} {
+		if got := took(client.WebhookDeliveryAttempt{At: at, EndedAt: tc.ended}); got != tc.want {
+			t.Errorf("got %q, want %q", got, tc.want)
+		}
+	}
+}
+
+func TestEveryEventCanBeChosen(t *testing.T) {
+	spec, err := openapi3.NewLoader().LoadFromFile("../../openapi/openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	offered := map[any]bool{}
+	for _, event := range events {
+		offered[string(event)] = true
+	}
+	known := spec.Paths.Value(apiPath).Get.Parameters.GetByInAndName("query", "event").Schema.Value.Enum
+	for _, event := range known {
+		if !offered[event] {
+			t.Errorf("the form does not offer %v", event)
+		}
+	}
+	if len(offered) != len(known) {
+		t.Errorf("the form offers %d events, the contract has %d", len(offered), len(known))
+	}
+}

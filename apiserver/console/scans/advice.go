@@ -1,0 +1,83 @@
+package scans
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+// stays is why nobody has to fear an import that is done again.
+const stays = "What is stored already is found unchanged, and no decision is lost."
+
+// unfinished is what to do about an import that did not come to its end.
+var unfinished = []string{
+	"Import the same file again: it finishes what was begun. " + stays,
+	"If it ends like this again, look at the log of the job, or tell whoever runs the service.",
+}
+
+// advice is what to do about a scan that failed, by words of its message. That is the importer's: it says why, and
+// speaks of the flags of kubectl findings import.
+var advice = []struct {
+	says  string
+	steps []string
+}{
+	{"more than half", []string{
+		"Look whether the scanner ran over everything. With a wrong folder or configuration it finds little, and all " +
+			"that it missed would be closed.",
+		"Look which findings would be closed: import the same file with --dry-run. That stores nothing.",
+		"If they are repaired indeed, import the file with --force.",
+	}},
+	{"before the last completed", []string{
+		"Usually there is nothing to do. A newer scan is imported already, and an older one would open again what was " +
+			"repaired since.",
+		"If the file is wrong about its start, give the real one with --started-at.",
+		"To import it as it is, use --force.",
+	}},
+	{"--analysis", []string{
+		"Have each run of the scanner use the same analysis: give the known one with --analysis.",
+		"If it is an analysis of its own, import it once with --force.",
+	}},
+	{"import has died", unfinished},
+	{"stopped before its end", unfinished},
+}
+
+// next says what to do about a scan that failed, step by step.
+func next(s client.Scan) []string {
+	if status(s) != client.ScanStatusFailed {
+		return nil
+	}
+	steps := []string{"Mend what the message names.", "Import the same file again. " + stays}
+	for _, a := range advice {
+		if strings.Contains(s.Message, a.says) {
+			steps = slices.Clone(a.steps)
+			break
+		}
+	}
+	if s.UploadId != "" {
+		steps = append(steps, parametersFor(s.Message)...)
+	}
+	return steps
+}
+
+// overrides are flags that messages of refusals name, each with the parameter of an upload that does the same.
+var overrides = []struct{ flag, parameter string }{
+	{"--dry-run", "dry_run=true"},
+	{"--force", "force=true"},
+	{"--analysis", "analysis"},
+	{"--started-at", "started_at"},
+}
+
+// parametersFor says how the flags of a message are given in an upload. There are none where no flag helps.
+func parametersFor(message string) []string {
+	var words []string
+	for _, o := range overrides {
+		if strings.Contains(message, o.flag) {
+			words = append(words, o.parameter+" for "+o.flag)
+		}
+	}
+	if len(words) == 0 {
+		return nil
+	}
+	return []string{"The scan was uploaded over REST: there, give the parameter " + strings.Join(words, ", ") + "."}
+}

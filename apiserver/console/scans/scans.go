@@ -1,0 +1,84 @@
+// Package scans holds the pages of scans: what was imported, what was refused, and what to do about it.
+package scans
+
+import (
+	"context"
+	"embed"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+// Files are the pages' style sheets.
+//
+//go:embed *.css
+var Files embed.FS
+
+const (
+	listPath = "/console/scans"
+	apiPath  = "/v2/scans"
+)
+
+var (
+	styles  = []string{"scans/scans.css"}
+	modules = []string{"ui/follow.js"}
+)
+
+// Routes returns the pages.
+func Routes() []page.Route {
+	return []page.Route{
+		{Method: http.MethodGet, Path: "scans", Serve: list},
+		{Method: http.MethodGet, Path: "scans/:id", Serve: show},
+	}
+}
+
+// listing is what the list shows.
+type listing struct {
+	client.ScanList
+	view url.Values
+}
+
+func list(ctx context.Context, v *page.Visit) (page.Response, error) {
+	l := listing{view: page.Given(v.Query, "status", "repo_id", "project_id", "upload_id", "order")}
+	if err := v.List(ctx, apiPath, l.view, &l.ScanList); err != nil {
+		return page.Response{}, err
+	}
+	return page.Response{Title: "Scans", Body: listPage(l), Styles: styles, Modules: modules}, nil
+}
+
+// running reports whether a scan of the page goes on.
+func (l listing) running() bool { return slices.ContainsFunc(l.Items, running) }
+
+func (l listing) filters() []ui.Filter {
+	return []ui.Filter{
+		{Name: "status", Label: "State", Value: l.view.Get("status"), Any: "any", Options: []ui.Option{
+			{Value: "running", Word: "running"}, {Value: "completed", Word: "completed"},
+			{Value: "failed", Word: "failed"},
+		}},
+		{Name: "repo_id", Label: "Repository", Value: l.view.Get("repo_id")},
+		{Name: "project_id", Label: "Project", Value: l.view.Get("project_id")},
+		{Name: "upload_id", Label: "Upload", Value: l.view.Get("upload_id")},
+		{Name: "order", Label: "Order", Value: l.view.Get("order"), Any: "newest first", Options: []ui.Option{
+			{Value: "asc", Word: "oldest first"},
+		}},
+	}
+}
+
+// show is the page of a scan.
+func show(ctx context.Context, v *page.Visit) (page.Response, error) {
+	var s client.Scan
+	if _, err := v.API.Get(ctx, apiPath+"/"+url.PathEscape(v.Path("id")), nil, &s); err != nil {
+		return page.Response{}, err
+	}
+	return page.Response{Title: title(s), Body: scanPage(s), Styles: styles, Modules: modules}, nil
+}
+
+// address is where the console has a scan.
+func address(id string) string { return listPath + "/" + url.PathEscape(id) }
+
+// of is the address of the list with the scans that share a value.
+func of(pairs ...string) string { return page.Address(listPath, nil, pairs...) }

@@ -1,0 +1,148 @@
+package scans
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+func status(s client.Scan) client.ScanStatus {
+	if s.Status == nil {
+		return ""
+	}
+	return *s.Status
+}
+
+func running(s client.Scan) bool { return status(s) == client.ScanStatusRunning }
+
+// tone is the colour of a scan's state.
+func tone(s client.Scan) ui.Tone {
+	switch status(s) {
+	case client.ScanStatusRunning:
+		return ui.Going
+	case client.ScanStatusCompleted:
+		return ui.Good
+	case client.ScanStatusFailed:
+		return ui.Bad
+	}
+	return ui.Plain
+}
+
+// title is what a scan is called among others.
+func title(s client.Scan) string { return s.Tool + " over " + s.ProjectId }
+
+// kind is what tells scans of one tool apart.
+func kind(s client.Scan) string {
+	if s.Analysis == "" {
+		return string(s.Category)
+	}
+	return string(s.Category) + ", " + s.Analysis
+}
+
+// count is how many results there were, empty before the end.
+func count(s client.Scan, results int32) string {
+	if running(s) {
+		return ""
+	}
+	return ui.Thousands(results)
+}
+
+// doing says what a running scan is at.
+func doing(s client.Scan) string {
+	if s.Progress.Total == 0 {
+		return "Comparing with what is known"
+	}
+	return ui.Thousands(s.Progress.Done) + " of " + ui.Thousands(s.Progress.Total) + " changes stored"
+}
+
+// counts are the results by what became of them. A scan of a pull request has issues in place of findings, and closes
+// none.
+func counts(s client.Scan) []ui.Figure {
+	figures := []ui.Figure{
+		{Name: "New", Count: s.Counts.Created},
+		{Name: "Changed", Count: s.Counts.Updated},
+		{Name: "Closed", Count: s.Counts.Closed},
+		{Name: "Open again", Count: s.Counts.Reopened},
+		{Name: "Unchanged", Count: s.Counts.Unchanged},
+		{Name: "Skipped", Count: s.Counts.Skipped},
+	}
+	if s.ReviewId == "" {
+		return figures
+	}
+	figures[1].Name = "Seen again"
+	return append(figures[:2], figures[3:]...)
+}
+
+// facts are what else is known of the scan.
+func facts(s client.Scan) []ui.Fact {
+	tool := s.Tool
+	if s.ToolVersion != "" {
+		tool += " " + s.ToolVersion
+	}
+	lines := []ui.Fact{
+		{Name: "Repository", Value: s.RepoId, Link: of("repo_id", s.RepoId)},
+		{Name: "Project", Value: s.ProjectId, Link: of("repo_id", s.RepoId, "project_id", s.ProjectId)},
+		{Name: "Tool", Value: tool},
+		{Name: "Category", Value: string(s.Category)},
+		{Name: "Analysis", Value: s.Analysis},
+		{Name: "Commit", Value: s.CommitHash},
+		{Name: "Pull request", Value: s.ReviewId, Link: "/console/reviews/" + s.ReviewId},
+		{Name: "Upload", Value: s.UploadId, Link: of("upload_id", s.UploadId)},
+		{Name: "Imported by", Value: importedBy(s)},
+		{Name: "Scan started", At: s.StartedAt},
+		{Name: "Import began", At: s.CreatedAt},
+		{Name: "Import ended", At: s.CompletedAt},
+		{Name: "Took", Value: took(s)},
+		{Name: "Scan", Value: s.Id},
+	}
+	return lines
+}
+
+// importedBy is the API key that uploaded the scan. The REST API knows of no other importer.
+func importedBy(s client.Scan) string {
+	if s.ImportedBy == "" {
+		return "kubectl findings"
+	}
+	return s.ImportedBy
+}
+
+// took is how long the import took.
+func took(s client.Scan) string {
+	if s.CreatedAt == nil || s.CompletedAt == nil {
+		return ""
+	}
+	return s.CompletedAt.Sub(*s.CreatedAt).Round(time.Second).String()
+}
+
+// findings is the list of those that the scan's project has.
+func findings(s client.Scan) string {
+	return page.Address("/console/findings", nil, "repo_id", s.RepoId, "project_id", s.ProjectId, "tool", s.Tool)
+}
+
+// remarks are what the importer says of a scan that is completed, but for what was skipped: the page shows that apart.
+func remarks(s client.Scan) string {
+	said := strings.Split(s.Message, "; ")
+	for _, skip := range s.SkippedBecause {
+		known := strconv.Itoa(int(skip.Count)) + " skipped: " + skip.Reason
+		said = slices.DeleteFunc(said, func(part string) bool { return part == known })
+	}
+	return strings.Join(said, "; ")
+}
+
+// refused reports whether the scan was not imported because the importer would not, which somebody may overrule.
+func refused(s client.Scan) bool {
+	return status(s) == client.ScanStatusFailed && strings.Contains(s.Message, "--force")
+}
+
+// state is the scan's, in a word.
+func state(s client.Scan) string {
+	if refused(s) {
+		return "refused"
+	}
+	return string(status(s))
+}

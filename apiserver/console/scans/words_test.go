@@ -1,0 +1,102 @@
+package scans
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+func scan(status client.ScanStatus, message string) client.Scan {
+	return client.Scan{Status: &status, Message: message}
+}
+
+// What the importer writes of scans that it refused or gave up.
+const (
+	closing = "the import failed: it would close 40 of 60 open findings, which is more than half: see with --dry-run " +
+		"which ones, look whether the scanner ran over everything, and then use --force"
+	old = "the import failed: the scan started at 2026-03-01T12:00:00Z, before the last completed one (scan s-1 of " +
+		"2026-03-02T12:00:00Z): import a newer one, give its real start with --started-at, or use --force"
+	renamed = "the import failed: automationDetails.id names the analysis \"run-7\", which is new, and \"run-6\" is " +
+		"known. Go on with --analysis \"run-6\", the same at each import; if this is an analysis of its own, import it " +
+		"once with --analysis \"run-7\" or --force"
+	missing = "the import failed: the repository shop has no project: have one created"
+	stopped = "the import failed: stopped before its end (context canceled): import again, what has been written will " +
+		"be found as it is"
+	killed  = "The import has died: it no longer renews its Lease \"import-1\". The same import again finishes the work."
+	overdue = "No end was recorded within an hour of the start: the import has died. Scan again."
+)
+
+func TestAFailedScanComesWithWhatToDo(t *testing.T) {
+	for _, tc := range []struct {
+		reason, message string
+		// first is a part of the first step.
+		first, state string
+	}{
+		{"most findings would be closed", closing, "ran over everything", "refused"},
+		{"a newer scan is there", old, "nothing to do", "refused"},
+		{"another name of an analysis", renamed, "the same analysis", "refused"},
+		{"something does not exist", missing, "Mend what the message names", "failed"},
+		{"the import was stopped", stopped, "Import the same file again", "failed"},
+		{"the import was killed", killed, "Import the same file again", "failed"},
+		{"nobody recorded an end", overdue, "Import the same file again", "failed"},
+		{"nobody knows why", "", "Mend what the message names", "failed"},
+	} {
+		s := scan(client.ScanStatusFailed, tc.message)
+		if steps := next(s); len(steps) < 2 || !strings.Contains(steps[0], tc.first) {
+			t.Errorf("%s: %q", tc.reason, steps)
+		}
+		if got := state(s); got != tc.state {
+			t.Errorf("%s: got %s, want %s", tc.reason, got, tc.state)
+		}
+	}
+	for _, status := range []client.ScanStatus{client.ScanStatusRunning, client.ScanStatusCompleted} {
+		if steps := next(scan(status, closing)); len(steps) > 0 {
+			t.Errorf("a scan that is %s asks for %q", status, steps)
+		}
+	}
+}
+
+// A person who uploads has parameters, and no flags.
+func TestFlagsOfAnUploadAreGivenAsParameters(t *testing.T) {
+	s := scan(client.ScanStatusFailed, closing)
+	if steps := next(s); strings.Contains(strings.Join(steps, " "), "REST") {
+		t.Errorf("a scan that was not uploaded: %q", steps)
+	}
+	s.UploadId = "u-1"
+	want := "The scan was uploaded over REST: there, give the parameter dry_run=true for --dry-run, force=true for " +
+		"--force."
+	if steps := next(s); steps[len(steps)-1] != want {
+		t.Errorf("got %q", steps)
+	}
+	s.Message = missing
+	if steps := next(s); len(steps) != 2 {
+		t.Errorf("where no flag helps: %q", steps)
+	}
+}
+
+func TestWhatWasSkippedIsNoRemark(t *testing.T) {
+	s := scan(client.ScanStatusCompleted, "2 skipped: kind is pass; 1 left open: changed while they were to be closed")
+	s.SkippedBecause = []client.ScanSkip{{Reason: "kind is pass", Count: 2}}
+	if got, want := remarks(s), "1 left open: changed while they were to be closed"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// The scan of a pull request closes no finding: a 0 would say that none was fixed.
+func TestAScanOfAPullRequestCountsIssues(t *testing.T) {
+	names := func(s client.Scan) (names []string) {
+		for _, figure := range counts(s) {
+			names = append(names, figure.Name)
+		}
+		return names
+	}
+	want := []string{"New", "Seen again", "Open again", "Unchanged", "Skipped"}
+	if got := names(client.Scan{ReviewId: "r-1"}); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := names(client.Scan{}); !slices.Contains(got, "Closed") || len(got) != 6 {
+		t.Errorf("of the scan branch: %q", got)
+	}
+}

@@ -1,0 +1,126 @@
+package ui
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Figure is a number that a page begins with.
+type Figure struct {
+	Name  string
+	Count int32
+	// Link leads to the list of what is counted; empty where there is none.
+	Link string
+}
+
+// Fact is a line of what is known of something. Without a value it is not shown.
+type Fact struct {
+	Name, Value string
+	// Link leads to what has this value; empty where there is no such list.
+	Link string
+	// At is shown in place of the value, where it is set.
+	At *time.Time
+}
+
+// Option is a value that can be chosen, and what it is called.
+type Option struct{ Value, Word string }
+
+// Filter is a field of the form above a list: a choice if it has options, else an input.
+type Filter struct {
+	// Name of the parameter in the page's address.
+	Name, Label, Value string
+	// Options without the one that filters nothing.
+	Options []Option
+	// Any is what the option is called that filters nothing.
+	Any string
+	// Type of the input, "text" by default.
+	Type string
+}
+
+// Hidden is the type of a field that the form keeps and does not show.
+const Hidden = "hidden"
+
+// filtering reports whether one of the fields that the form shows filters.
+func filtering(fields []Filter) bool {
+	return slices.ContainsFunc(fields, func(f Filter) bool { return f.Value != "" && f.Type != Hidden })
+}
+
+// Tab is a link to a list with a name.
+type Tab struct {
+	Word, Link string
+	Current    bool
+}
+
+// Tone is what the colour of a badge says. The word of the badge says it too.
+type Tone string
+
+// The tones.
+const (
+	// Plain is for what is neither good nor bad.
+	Plain Tone = "plain"
+	// Going is for what goes on, or waits for somebody.
+	Going Tone = "open"
+	// Good is for what is done.
+	Good Tone = "good"
+	// Bad is for what failed.
+	Bad Tone = "bad"
+	// Doubt is for what somebody should look at.
+	Doubt Tone = "doubt"
+)
+
+// Place is a line of a file.
+func Place(path string, line int32) string {
+	if line == 0 {
+		return path
+	}
+	return path + ":" + strconv.Itoa(int(line))
+}
+
+// Plural returns the word for so many.
+func Plural[N int | int32 | int64](n N, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// Thousands writes a number with its thousands apart.
+func Thousands[N int | int32 | int64](n N) string {
+	digits := strconv.FormatInt(int64(n), 10)
+	var out strings.Builder
+	for i, digit := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			out.WriteByte(',')
+		}
+		out.WriteRune(digit)
+	}
+	return out.String()
+}
+
+// Sentence is a message as one: services begin and end theirs like a part of one.
+func Sentence(message string) string {
+	first, length := utf8.DecodeRuneInString(message)
+	if length == 0 {
+		return ""
+	}
+	sentence := string(unicode.ToUpper(first)) + message[length:]
+	if !strings.HasSuffix(sentence, ".") {
+		sentence += "."
+	}
+	return sentence
+}
+
+// shortCommit is as many characters of a hash as providers show.
+const shortCommit = 12
+
+// Commit is a commit's hash as people know it.
+func Commit(hash string) string {
+	if len(hash) > shortCommit {
+		return hash[:shortCommit]
+	}
+	return hash
+}

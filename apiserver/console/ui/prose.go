@@ -1,0 +1,48 @@
+package ui
+
+import (
+	"bytes"
+	"html"
+
+	"github.com/microcosm-cc/bluemonday"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/text"
+)
+
+// What scanners write is hostile: Markdown goes through a sanitiser that knows nothing but text, lists, code and links,
+// and raw HTML in it is dropped before.
+var (
+	markdown  = goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.Linkify))
+	sanitiser = newSanitiser()
+)
+
+func newSanitiser() *bluemonday.Policy {
+	p := bluemonday.NewPolicy()
+	p.AllowElements("p", "br", "hr", "em", "strong", "del", "code", "pre", "blockquote", "ul", "ol", "li",
+		"h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td")
+	p.AllowAttrs("href").OnElements("a")
+	p.AllowURLSchemes("http", "https")
+	p.RequireParseableURLs(true)
+	p.RequireNoReferrerOnLinks(true)
+	p.RequireNoFollowOnLinks(true)
+	return p
+}
+
+// prose is the HTML of a text in Markdown. All its headings are of one level: what a scanner takes for its first level
+// is a part of a part of the page.
+func prose(written string, heading int) string {
+	source := []byte(written)
+	document := markdown.Parser().Parse(text.NewReader(source))
+	for node := document.FirstChild(); node != nil; node = node.NextSibling() {
+		if h, ok := node.(*ast.Heading); ok {
+			h.Level = heading
+		}
+	}
+	var out bytes.Buffer
+	if err := markdown.Renderer().Render(&out, source, document); err != nil {
+		return html.EscapeString(written)
+	}
+	return string(sanitiser.SanitizeBytes(out.Bytes()))
+}

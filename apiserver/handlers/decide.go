@@ -1,0 +1,132 @@
+package handlers
+
+import (
+	"context"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/cluster"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
+	"github.com/appsec-dev/findings-operator/apiserver/tracing"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/kube"
+)
+
+// keyPrefix comes before the key's name where an object records who decided.
+const keyPrefix = "apikey/"
+
+// stored is a resource that people decide about, as the API server has it.
+type stored interface {
+	comparable
+	kube.Object
+}
+
+// shown is such a resource in the read model.
+type shown[T stored] interface {
+	// Object is as much of the resource as a decision needs.
+	Object() T
+	// Standing is what was decided about it until now.
+	Standing() findingstate.Standing
+	// Tag names the state that is shown.
+	Tag() string
+}
+
+// subject is what a request decides about: T as it is stored, I as it is shown.
+type subject[T stored, I shown[T]] struct {
+	id string
+	// is reports whether the resource of that id is the one that the request means.
+	is func(T) bool
+	// find returns what an organization has of that id, and apply takes what the API server has returned.
+	find  func(organization, id string) (I, bool)
+	apply func(T) (I, error)
+	store *cluster.Triager[T]
+}
+
+// selection is the finding that a request means, by all the ids that it gave.
+type selection struct {
+	finding string
+	// repositories and projects that the finding must be in, each of them.
+	repositories, projects []string
+}
+
+func (s selection) agrees(finding *v1alpha1.Finding) bool {
+	for _, repository := range s.repositories {
+		if string(finding.Spec.RepositoryRef.Name) != repository {
+			return false
+		}
+	}
+	for _, project := range s.projects {
+		if string(finding.Spec.ProjectRef.Name) != project {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *Backend) finding(selected selection) subject[*v1alpha1.Finding, *readmodel.Item] {
+	return subject[*v1alpha1.Finding, *readmodel.Item]{
+		id: selected.finding, is: selected.agrees, find: b.Model.Finding, apply: b.Model.Apply, store: b.Cluster.Findings,
+	}
+}
+
+func (b *Backend) reviewIssue(id string) subject[*v1alpha1.ReviewIssue, *readmodel.Issue] {
+	return subject[*v1alpha1.ReviewIssue, *readmodel.Issue]{
+		id: id, is: func(*v1alpha1.ReviewIssue) bool { return true },
+		find: b.Model.ReviewIssue, apply: b.Model.ApplyIssue, store: b.Cluster.ReviewIssues,
+	}
+}
+
+// decide stores a decision and returns the resource as it now is. What it returns is in the
+// read model, so that whoever took the answer reads it from here on.
+func decide[T stored, I shown[T]](ctx context.Context, request Request, about subject[T, I],
+	decided findingstate.Decision) (none I, err error) {
+	ctx, cancel := context.WithTimeout(ctx, cluster.Patience)
+	defer cancel()
+	noun := about.store.Noun
+	item, there := about.find(request.Organization, about.id)
+	if !there {
+		return none, problem.NotFound(noun)
+	}
+	// What was seen counts, and not what a scan writes while the decision is on its way.
+	decision := cluster.Decision{Decision: decided, By: keyPrefix + request.KeyName, Basis: item.Standing().Facts}
+	done, err := about.store.Turn(ctx, item.Object())
+	if err != nil {
+		return none, err
+	}
+	defer done()
+	// Whoever had the turn before has changed it.
+	item, there = tracing.Do(ctx, "read model: "+noun, func() (I, bool) {
+		return about.find(request.Organization, about.id)
+	})
+	if !there {
+		return none, problem.NotFound(noun)
+	}
+	known := cluster.Known[T]{Object: item.Object(), Standing: item.Standing()}
+	check := func(current cluster.Known[T]) (err error) {
+		if !about.is(current.Object) {
+			return problem.NotFound(noun)
+		}
+		if err := checkGrounds(decided, current.Standing.UserStatus); err != nil {
+			return err
+		}
+		if !request.IfMatch.Given() {
+			return nil
+		}
+		present := item
+		if current.Object != known.Object {
+			// What the API server has just returned is in the model from here on.
+			if present, err = about.apply(current.Object); err != nil {
+				return err
+			}
+		}
+		if !request.IfMatch.Names(present.Tag()) {
+			return problem.PreconditionFailed("the " + noun + " has changed since; read it again")
+		}
+		return nil
+	}
+	written, err := about.store.Triage(ctx, known, check, decision)
+	if err != nil {
+		return none, err
+	}
+	return tracing.Do(ctx, "read model: apply "+noun, func() (I, error) { return about.apply(written) })
+}

@@ -1,0 +1,61 @@
+package render
+
+import (
+	"bytes"
+
+	"github.com/appsec-dev/findings-operator/apiserver/content"
+)
+
+// Shape is one of the shapes of a Record.
+type Shape int
+
+// The shapes of a Record.
+const (
+	// Documented is the shape that the contract documents.
+	Documented Shape = iota
+	// Full has further members behind the documented ones.
+	Full
+)
+
+// Record is the JSON of a resource that is shown in two shapes. It never changes.
+type Record struct {
+	full content.Bytes
+	// documented is how much of it the documented shape shows, but for the closing brace.
+	documented int
+}
+
+// newRecord renders the documented members, and then what more the full shape has.
+func newRecord(documented any, more func(*writer)) (Record, error) {
+	buffer := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(buffer)
+	buffer.Reset()
+	if err := encodeTo(buffer, documented); err != nil {
+		return Record{}, err
+	}
+	buffer.Truncate(buffer.Len() - len("}"))
+	length := buffer.Len()
+	more(&writer{buffer: buffer})
+	buffer.WriteByte('}')
+	return Record{bytes.Clone(buffer.Bytes()), length}, nil
+}
+
+// JSON is the record in the full shape. It must not be changed.
+func (r *Record) JSON() []byte { return r.full }
+
+// In is the record in a shape.
+func (r *Record) In(shape Shape) content.Part {
+	if shape == Full {
+		return &r.full
+	}
+	return (*documentedRecord)(r)
+}
+
+type documentedRecord Record
+
+// Len implements content.Part.
+func (r *documentedRecord) Len() int { return r.documented + len("}") }
+
+// AppendTo implements content.Part.
+func (r *documentedRecord) AppendTo(to []byte) []byte {
+	return append(append(to, r.full[:r.documented]...), '}')
+}

@@ -1,0 +1,273 @@
+package conformance
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/apiclient"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// Decisions about the issues of reviews, and what shows them, are additions to the contract.
+
+const (
+	issuePath     = "/v2/issues/ri-1"
+	fullIssuePath = "/v2/full-issues/ri-1"
+)
+
+// reviewed makes the review rv with the open issues ri-1, high, and ri-2, low, and waits until nothing of them will
+// change by itself.
+func (o *organization) reviewed() {
+	o.t.Helper()
+	o.create(
+		builder.Review("rv").In(o.namespace).Reviewed("sha-1", firstReviewAt).Build(),
+		builder.ReviewIssue("ri-1").Review("rv").Severity(v1alpha1.LevelHigh).SeenIn("sha-1").In(o.namespace).Build(),
+		builder.ReviewIssue("ri-2").Review("rv").SeenIn("sha-1").In(o.namespace).Build(),
+	)
+	harness.Eventually(o.t, func(g Gomega) {
+		for _, name := range []string{"ri-1", "ri-2"} {
+			stored := o.storedIssue(name)
+			g.Expect(stored.Status.ObservedGeneration).To(Equal(stored.Generation))
+			shown := o.get("/v2/issues/" + name)
+			g.Expect(shown.Status).To(Equal(200))
+			g.Expect(shown.object().text("updated_at")).To(Equal(shownTime(stored.Status.UpdatedAt.Time)))
+		}
+		g.Expect(o.get("/v2/reviews/rv").object()["open_issue_count"]).To(Equal(2.0))
+	})
+}
+
+// storedIssue is a review issue as the cluster has it.
+func (o *organization) storedIssue(name string) *v1alpha1.ReviewIssue {
+	o.t.Helper()
+	issue := &v1alpha1.ReviewIssue{}
+	if err := theDeployment.cluster.Get(o.t.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, issue); err != nil {
+		o.t.Fatal(err)
+	}
+	return issue
+}
+
+func TestIssueDecisions_TheFullRecordHasExactlyTheDescribedMembers(t *testing.T) {
+	o := sampleOrganization(t)
+	for _, id := range []string{"ri-open", "ri-resolved"} {
+		got := o.get("/v2/full-issues/"+id).wants(200, "an issue").object()
+		wantsShape(t, id, got, reviewIssueFullShape)
+		wantsShape(t, id+".verdict", got.object("verdict"), verdictShape)
+		for name, value := range o.get("/v2/issues/" + id).object() {
+			if diff := cmp.Diff(value, got[name]); diff != "" {
+				t.Errorf("%s of %s (-documented +full):\n%s", name, id, diff)
+			}
+		}
+	}
+	o.get("/v2/full-issues/none").notFound("no issue")
+}
+
+func TestReviews_TheFullRecordHasExactlyTheDescribedMembers(t *testing.T) {
+	o := sampleOrganization(t)
+	got := o.get("/v2/reviews/rv-open").wants(200, "a review").object()
+	wantsShape(t, "a review", got, reviewFullShape)
+	if diff := cmp.Diff(o.listed("/v2/full-reviews", "rv-open"), got); diff != "" {
+		t.Errorf("-listed +alone:\n%s", diff)
+	}
+	for name, value := range o.listed("/v1/reviews", "rv-open") {
+		if diff := cmp.Diff(value, got[name]); diff != "" {
+			t.Errorf("%s (-documented +full):\n%s", name, diff)
+		}
+	}
+	o.get("/v2/reviews/none").notFound("no review")
+}
+
+// A decision is answered with the full record, is stored with its author, and is read by whoever took the answer; the
+// documented record shows nothing of it.
+func TestIssueDecisions_AreStoredAndShown(t *testing.T) {
+	o := newOrganization(t)
+	o.reviewed()
+	before, end := o.get(issuePath).object(), time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	shown := o.patch(issuePath, fmt.Sprintf(`{"user_status":"muted","reason":"used-in-tests","comments":"a <test>","expires_at":%q}`, end)).
+		wants(200, "a decision").object()
+	wantsShape(t, "the answer", shown, reviewIssueFullShape)
+	want := record{"user_status": "muted", "reason": "used-in-tests", "comments": "a <test>", "expires_at": end, "decided_by": "apikey/conformance", "status": "open"}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if shown[name] != want[name] {
+			t.Errorf("%s is %v, want %v", name, shown[name], want[name])
+		}
+	}
+	if got := o.storedIssue("ri-1").Spec.Triage; got.UserStatus != "muted" || got.Reason != "used-in-tests" || got.Comments != "a <test>" || got.By != "apikey/conformance" || shownTime(got.ExpiresAt.Time) != end {
+		t.Errorf("the cluster has %+v", got)
+	}
+	updated := func(r record) string { at := r.text("updated_at"); delete(r, "updated_at"); return at }
+	answered := updated(shown)
+	harness.Within(t, replicaDelay, func(g Gomega) {
+		for _, read := range []record{o.get(fullIssuePath).object(), o.listed("/v2/reviews/rv/full-issues", "ri-1")} {
+			g.Expect(updated(read) >= answered).To(BeTrue(), "updated_at goes back")
+			g.Expect(read).To(Equal(shown))
+		}
+	})
+	after := o.get(issuePath).object()
+	if was := updated(before); updated(after) < was {
+		t.Error("updated_at of the documented record goes back")
+	}
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("the documented record (-before +after):\n%s", diff)
+	}
+	for query, ids := range map[string][]string{"user_status=muted": {"ri-1"}, "user_status=open": {"ri-2"}, "user_status=active": {}, "user_status=muted&status=resolved": {}} {
+		for _, path := range []string{"/v2/reviews/rv/issues", "/v2/reviews/rv/full-issues"} {
+			if diff := cmp.Diff(ids, o.get(with(path, query)).page().ids()); diff != "" {
+				t.Errorf("%s?%s (-want +got):\n%s", path, query, diff)
+			}
+		}
+	}
+}
+
+func TestIssueDecisions_AreCountedInTheReview(t *testing.T) {
+	o := newOrganization(t)
+	o.reviewed()
+	for _, step := range []struct {
+		id, status       string
+		muted, confirmed float64
+	}{
+		{"ri-1", "muted", 1, 0}, {"ri-2", "active", 1, 1}, {"ri-1", "active", 0, 2}, {"ri-2", "open", 0, 1},
+	} {
+		o.patch("/v2/issues/"+step.id, `{"user_status":"`+step.status+`"}`).wants(200, "a decision")
+		harness.Within(t, replicaDelay, func(g Gomega) {
+			for _, got := range []record{o.get("/v2/reviews/rv").object(), o.listed("/v2/full-reviews", "rv")} {
+				g.Expect(got["open_muted_count"]).To(Equal(step.muted))
+				g.Expect(got["open_confirmed_count"]).To(Equal(step.confirmed))
+				g.Expect(got["open_issue_count"]).To(Equal(2.0))
+			}
+		})
+	}
+}
+
+func TestIssueDecisions_RefuseWhatThoseAboutFindingsRefuse(t *testing.T) {
+	o := newOrganization(t)
+	o.reviewed()
+	for _, reason := range slices.Sorted(maps.Keys(badBodies)) {
+		o.patch(issuePath, badBodies[reason]).badRequest(reason)
+	}
+	for _, body := range append(badUserStatuses, `{}`, `{"x":1}`, `{"comments":null}`, `{"comments":["x"]}`, `{"comments":"`+strings.Repeat("a", 10_001)+`"}`) {
+		o.patch(issuePath, body).badRequest(body)
+	}
+	o.patch("/v2/issues/none", `{"user_status":"muted"}`).notFound("no issue")
+	if got := o.storedIssue("ri-1"); got.Generation != 1 {
+		t.Errorf("something was written: %+v", got.Spec.Triage)
+	}
+}
+
+func TestIssueDecisions_TheSameAgainWritesNothing(t *testing.T) {
+	o := newOrganization(t)
+	o.reviewed()
+	o.patch(issuePath, `{"user_status":"open","comments":""}`).wants(200, "as it is from the start")
+	if got := o.storedIssue("ri-1"); got.Generation != 1 || got.Spec.Triage.By != "" {
+		t.Errorf("nothing was decided, and the generation is %d, by %q", got.Generation, got.Spec.Triage.By)
+	}
+	o.patch(issuePath, `{"user_status":"muted","reason":"duplicate","comments":"why"}`).wants(200, "a decision")
+	decided := o.storedIssue("ri-1").Generation
+	another := o.key("another", v1alpha1.ScopeFindingsTriage)
+	for _, body := range []string{`{"user_status":"muted"}`, `{"comments":"why"}`, `{"user_status":"muted","reason":"duplicate","comments":"why"}`} {
+		if got := another.patch(issuePath, body).wants(200, "unchanged: "+body).object(); got["decided_by"] != "apikey/conformance" {
+			t.Errorf("%s: decided_by is %v", body, got["decided_by"])
+		}
+	}
+	if got := o.storedIssue("ri-1").Generation; got != decided {
+		t.Errorf("the generation went from %d to %d", decided, got)
+	}
+	// Whether it is the same is for the cluster to say, and not for what this replica shows.
+	o.patchResource(o.storedIssue("ri-1"), `{"spec":{"triage":{"userStatus":"active"}}}`)
+	o.patch(issuePath, `{"user_status":"muted"}`).wants(200, "what was so before")
+	if got := o.storedIssue("ri-1").Spec.Triage.UserStatus; got != "muted" {
+		t.Errorf("the issue is %s", got)
+	}
+}
+
+// One tag holds for the documented record and the full one.
+func TestIssueDecisions_AreMadeOnTheStateThatWasRead(t *testing.T) {
+	o := newOrganization(t)
+	o.reviewed()
+	tag := o.get(issuePath).Header.Get("Etag")
+	if full := o.get(fullIssuePath).Header.Get("Etag"); strings.Replace(full, `-gzip"`, `"`, 1) != strings.Replace(tag, `-gzip"`, `"`, 1) {
+		t.Errorf("the tag of the full record is %s, that of the documented one %s", full, tag)
+	}
+	o.patch(issuePath, `{"comments":"theirs"}`, apiclient.Header("If-Match", tag)).wants(200, "the state that was read")
+	stale := o.patch(issuePath, `{"user_status":"muted"}`, apiclient.Header("If-Match", tag)).wantsError(412, "Precondition failed", "a state that is over")
+	if got := stale.object(); got["detail"] != "the review issue has changed since; read it again" || got["code"] != "changed" || got["field"] != "if-match" {
+		t.Errorf("the answer is %v", got)
+	}
+	if got := o.storedIssue("ri-1").Spec.Triage.UserStatus; got != "open" {
+		t.Errorf("the issue is %s", got)
+	}
+	o.get(fullIssuePath, apiclient.Header("If-None-Match", tag)).wants(200, "a decision is another state")
+	o.patch(issuePath, `{"user_status":"muted"}`, apiclient.Header("If-Match", "*")).wants(200, "any state")
+}
+
+func TestIssueDecisions_EndByThemselves(t *testing.T) {
+	o := newOrganization(t)
+	o.reviewed()
+	end := time.Now().Add(3 * time.Second).UTC().Truncate(time.Second).Format(time.RFC3339)
+	o.patch(issuePath, fmt.Sprintf(`{"user_status":"muted","reason":"used-in-tests","expires_at":%q}`, end)).wants(200, "muted")
+	var ended record
+	harness.Eventually(t, func(g Gomega) {
+		ended = o.get(fullIssuePath).object()
+		g.Expect(ended["user_status"]).To(Equal("open"))
+	})
+	if ended["reason"] != "used-in-tests" || ended["expires_at"] != end || ended.text("updated_at") < end {
+		t.Errorf("ended: reason %v, expires_at %v, updated_at %v", ended["reason"], ended["expires_at"], ended["updated_at"])
+	}
+	if again := o.patch(issuePath, `{"user_status":"muted"}`).wants(200, "the same again").object(); again["user_status"] != "muted" || again["expires_at"] != nil {
+		t.Errorf("muted again: %v until %v", again["user_status"], again["expires_at"])
+	}
+}
+
+func TestIssueHistory_TellsWhatHappenedInOrder(t *testing.T) {
+	o := newOrganization(t)
+	o.reviewed()
+	o.patch(issuePath, `{"user_status":"muted","reason":"duplicate","comments":"See the other."}`).wants(200, "a decision")
+	var got record
+	harness.Eventually(t, func(g Gomega) {
+		got = o.get(issuePath+"/history").wants(200, "a history").object()
+		g.Expect(got.list("transitions")).To(HaveLen(2))
+	})
+	wantsShape(t, "history", got, issueHistoryShape)
+	wantsShapes(t, "transitions", got.list("transitions"), transitionShape)
+	opened, _ := got.list("transitions")[0].(map[string]any)
+	decided, _ := got.list("transitions")[1].(map[string]any)
+	if got["issue_id"] != "ri-1" || opened["type"] != "opened" || opened["to"] != "open" {
+		t.Errorf("first: %v of %v", opened, got["issue_id"])
+	}
+	if decided["type"] != "triaged" || decided["from"] != "open" || decided["to"] != "muted" || decided["by"] != "apikey/conformance" || decided["reason"] != "duplicate" || decided["comment"] != "See the other." {
+		t.Errorf("then: %v", decided)
+	}
+}
+
+// What a policy decides is shown apart, and only as long as no person has decided.
+func TestIssueDecisions_ComeBeforeAPolicys(t *testing.T) {
+	o := newOrganization(t)
+	o.reviewed()
+	o.create(builder.TriagePolicy("generated", `finding.name == "ri-1"`).In(o.namespace).Build())
+	judged := func(g Gomega) {
+		got := o.get(fullIssuePath).object()
+		verdict := got.object("verdict")
+		g.Expect(verdict["user_status"]).To(Equal("muted"))
+		g.Expect(verdict["policy"]).To(Equal("generated"))
+		g.Expect(verdict["reason"]).To(Equal("used-in-tests"))
+		g.Expect(verdict["since"]).NotTo(BeNil())
+		g.Expect(got["user_status"]).To(Equal("open"))
+		g.Expect(o.get("/v2/reviews/rv").object()["open_muted_count"]).To(Equal(1.0))
+	}
+	harness.Eventually(t, judged)
+	decided := o.patch(issuePath, `{"user_status":"active"}`).wants(200, "a person's decision").object()
+	if verdict := decided.object("verdict"); verdict["user_status"] != nil || verdict["policy"] != "" {
+		t.Errorf("the verdict still counts: %v", verdict)
+	}
+	o.patch(issuePath, `{"user_status":"open"}`).wants(200, "taken back")
+	harness.Eventually(t, judged)
+}
