@@ -39,6 +39,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/ratelimit"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
+	"github.com/appsec-dev/findings-operator/apiserver/slots"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -53,6 +54,8 @@ type bigFacade struct {
 	token string
 	// news is what is heard of findings later.
 	news *watch.FakeWatcher
+	// exports are those that may be under way.
+	exports *slots.Slots
 	// sessions are the console's.
 	sessions session.Sealer
 }
@@ -121,7 +124,7 @@ func newBigFacade(tb testing.TB, findings int) *bigFacade {
 		sessions: &session.Sealer{Keys: cursors.Derive},
 		log:      slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
-	backend := &handlers.Backend{Model: model, Cursors: cursors}
+	backend := &handlers.Backend{Model: model, Cursors: cursors, Exports: handlers.NewExports()}
 	if backend.Cluster, err = cluster.NewClient(config); err != nil {
 		tb.Fatal(err)
 	}
@@ -129,7 +132,7 @@ func newBigFacade(tb testing.TB, findings int) *bigFacade {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &bigFacade{Handler: handler, model: model, token: stub.token, news: news, sessions: *r.sessions}
+	return &bigFacade{Handler: handler, model: model, token: stub.token, news: news, exports: backend.Exports, sessions: *r.sessions}
 }
 
 // benchSources are findings of about 3 KB, and 10,000 reviews where there are many findings.
@@ -530,3 +533,24 @@ func processorTime() (collector, all float64) {
 	runtimemetrics.Read(samples)
 	return samples[0].Value.Float64(), samples[1].Value.Float64()
 }
+
+// BenchmarkExport exports all findings, also by a word that most of them have: each page looks for those in all of them.
+func BenchmarkExport(b *testing.B) {
+	eachSize(b, func(b *testing.B, f *bigFacade, _ int) {
+		for _, query := range []string{"format=csv", "format=sarif", "text=e", "text=e&sort=updated_at"} {
+			b.Run(query, func(b *testing.B) {
+				for b.Loop() {
+					f.ServeHTTP(nobody{http.Header{}}, f.request(http.MethodGet, "/v2/finding-export?"+query, ""))
+				}
+			})
+		}
+	})
+}
+
+// nobody reads an answer.
+type nobody struct{ header http.Header }
+
+func (n nobody) Header() http.Header                 { return n.header }
+func (nobody) WriteHeader(int)                       {}
+func (nobody) Flush()                                {}
+func (nobody) Write(chunk []byte) (n int, err error) { return len(chunk), nil }

@@ -51,10 +51,15 @@ func compressedOf(parts []content.Part) []byte {
 
 // compress writes the parts to w as one gzip stream.
 func compress(w io.Writer, parts []content.Part) error {
+	return compressing(w, func(compressor io.Writer) error { return write(compressor, parts) })
+}
+
+// compressing has a body written to w as one gzip stream.
+func compressing(w io.Writer, body func(io.Writer) error) error {
 	compressor := compressors.Get().(*gzip.Writer)
 	defer compressors.Put(compressor)
 	compressor.Reset(w)
-	if err := write(compressor, parts); err != nil {
+	if err := body(compressor); err != nil {
 		return err
 	}
 	return compressor.Close()

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -33,6 +34,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
@@ -76,7 +78,7 @@ func fuzzBackend(f *testing.F, model *readmodel.Model, stored http.RoundTripper)
 	if err != nil {
 		f.Fatal(err)
 	}
-	return &handlers.Backend{Model: model, Cursors: cursor.NewRandom(), Cluster: client}
+	return &handlers.Backend{Model: model, Cursors: cursor.NewRandom(), Cluster: client, Exports: handlers.NewExports()}
 }
 
 // fuzzRoutes are all operations, without the parts of the chain that need a cluster.
@@ -207,6 +209,9 @@ func (s fuzzServer) call(t *testing.T, method, path, query, body string) *httpte
 	request.Header.Set("Content-Type", "application/json")
 	answer := httptest.NewRecorder()
 	s.ServeHTTP(answer, request)
+	if answer.Header().Get("Content-Disposition") != "" {
+		return answer // a file
+	}
 	content := answer.Body.Bytes()
 	if !json.Valid(content) || !utf8.Valid(content) || answer.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("%s %s %q: %d with a body that is no JSON: %q", method, path, query, answer.Code, content)
@@ -322,6 +327,48 @@ func FuzzCountQueries(f *testing.F) {
 					t.Errorf("%q: %s=%s is counted %d times of %d", query, field.Field, v.Value, v.Count, counts.Total)
 				}
 			}
+		}
+	})
+}
+
+// Whatever the query, an export is refused, or has as many rows as the list has in total.
+func FuzzExportQueries(f *testing.F) {
+	s := newFuzzServer(f)
+	for _, seed := range []string{
+		"", "format=csv&sort=updated_at&order=asc", "format=sarif", "format=xml", "status=open&severity=low", "tool=&rule=x",
+		"created_since=2026-03-01T08:31:00Z&text=a+b", "stale=false&suppressed=true", "format=sarif&tool=x", "cursor=x", "size=1", "a=b", "%=%",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, query string) {
+		answer := s.call(t, http.MethodGet, "/v2/finding-export", query, "")
+		given, err := url.ParseQuery(query)
+		if answer.Code != http.StatusOK || err != nil {
+			return
+		}
+		rows := 0
+		if given.Get("format") == "sarif" {
+			log, err := sarif.Parse(answer.Body, sarif.Options{})
+			if err != nil {
+				return // without runs: nothing matches
+			}
+			for _, run := range log.Runs {
+				rows += len(run.Results)
+			}
+		} else {
+			all, err := csv.NewReader(answer.Body).ReadAll()
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows = len(all) - 1
+		}
+		given.Del("format")
+		var page fuzzPage
+		if err := json.Unmarshal(s.call(t, http.MethodGet, "/v1/findings", given.Encode(), "").Body.Bytes(), &page); err != nil {
+			t.Fatal(err)
+		}
+		if page.Total == nil || *page.Total != rows {
+			t.Errorf("%q: %d findings are exported, and the list is %+v", query, rows, page)
 		}
 	})
 }

@@ -144,7 +144,9 @@ func recovery(c *gin.Context) {
 		if cause == nil {
 			return
 		}
-		stateOf(c).err = problem.Internal("", fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
+		if s := stateOf(c); cause != http.ErrAbortHandler || s.err == nil { //nolint:errorlint // as below
+			s.err = problem.Internal("", fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
+		}
 		if c.Writer.Written() || cause == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so too
 			// Half an answer must not look like a whole one.
 			panic(http.ErrAbortHandler)
@@ -298,6 +300,10 @@ func perform(handle handlers.Handle) gin.HandlerFunc {
 		response, err := handle(c.Request.Context(), stateOf(c).request)
 		if err != nil {
 			fail(c, err)
+			return
+		}
+		if response.Streamed != nil {
+			sendStreamed(c, response.Streamed)
 			return
 		}
 		if response.Tag == "" {

@@ -47,6 +47,9 @@ const (
 // shutdownTimeout is how long requests may take to end once the server is told to stop.
 const shutdownTimeout = cluster.Patience + 5*time.Second
 
+// exportEndTimeout is how much of that is left for connections to end once exports do.
+const exportEndTimeout = 5 * time.Second
+
 // uploadEndTimeout is how much of that is left for recording that an upload was ended.
 const uploadEndTimeout = 12 * time.Second
 
@@ -112,11 +115,13 @@ type Server struct {
 	listener, healthListener net.Listener
 	api, health              *http.Server
 	draining                 atomic.Bool
+	// stopping is closed when exports must end.
+	stopping chan struct{}
 }
 
 // New returns a server that already listens, and answers once it runs.
 func New(options Options) (*Server, error) {
-	s := &Server{log: options.Log}
+	s := &Server{log: options.Log, stopping: make(chan struct{})}
 	log := logr.FromSlogHandler(options.Log.Handler())
 	var err error
 	registry := newRegistry()
@@ -188,6 +193,7 @@ func (s *Server) newBackend(options Options, registry prometheus.Registerer) (*h
 	}
 	return &handlers.Backend{
 		Model: s.model, Cursors: s.cursors, Cluster: client, Uploads: s.uploads,
+		Exports: handlers.NewExports(), Stopping: s.stopping,
 	}, nil
 }
 
@@ -212,6 +218,7 @@ func (s *Server) newHTTPServer(handler http.Handler) *http.Server {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		ConnContext:       withConnection,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 		// OPTIONS * goes the way of every other request: to a 401 or 404.
 		DisableGeneralOptionsHandler: true,
@@ -283,6 +290,7 @@ func (s *Server) shutdown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
 	drained := s.drainUploads(ctx)
+	defer time.AfterFunc(shutdownTimeout-exportEndTimeout, func() { close(s.stopping) }).Stop()
 	err := s.api.Shutdown(ctx)
 	if err != nil {
 		err = errors.Join(fmt.Errorf("requests were cut off: %w", err), s.api.Close())

@@ -36,30 +36,7 @@ func TestASlowReaderBlocksNobody(t *testing.T) {
 	server.Listener = tinyBuffers{server.Listener}
 	server.Start()
 	const readers = 8
-	var connections []net.Conn
-	for range readers {
-		connection, err := net.Dial("tcp", server.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		connections = append(connections, connection)
-		if err := connection.(*net.TCPConn).SetReadBuffer(tinyBuffer); err != nil {
-			t.Fatal(err)
-		}
-		// The first bytes of a body of some MB, and no more.
-		if err := f.request(http.MethodGet, "/v2/findings?size=1000", "").Write(connection); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := connection.Read(make([]byte, 1)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Cleanup(func() {
-		for _, connection := range connections {
-			connection.Close() //nolint:errcheck // the test is over
-		}
-		server.Close()
-	})
+	readNoFurther(t, server, readers, f.request(http.MethodGet, "/v2/findings?size=1000", ""))
 
 	others := make(chan error, 1)
 	go func() { others <- f.readAndWrite(50) }()
@@ -74,6 +51,34 @@ func TestASlowReaderBlocksNobody(t *testing.T) {
 	if still := slow.Load(); still != readers {
 		t.Errorf("%d of %d answers were under way at the end: nobody was slow", still, readers)
 	}
+}
+
+// readNoFurther has clients ask a server and read the first byte of the answer, which is of some MB.
+func readNoFurther(t *testing.T, server *httptest.Server, readers int, request *http.Request) {
+	t.Helper()
+	var connections []net.Conn
+	for range readers {
+		connection, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		connections = append(connections, connection)
+		if err := connection.(*net.TCPConn).SetReadBuffer(tinyBuffer); err != nil {
+			t.Fatal(err)
+		}
+		if err := request.Write(connection); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := connection.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		for _, connection := range connections {
+			connection.Close() //nolint:errcheck // the test is over
+		}
+		server.Close()
+	})
 }
 
 func (f *bigFacade) readAndWrite(times int) error {

@@ -1055,6 +1055,75 @@ func (e CountFindingsParamsField) Valid() bool {
 	}
 }
 
+// Defines values for ExportFindingsParamsFormat.
+const (
+	Csv   ExportFindingsParamsFormat = "csv"
+	Sarif ExportFindingsParamsFormat = "sarif"
+)
+
+// Valid indicates whether the value is a known member of the ExportFindingsParamsFormat enum.
+func (e ExportFindingsParamsFormat) Valid() bool {
+	switch e {
+	case Csv:
+		return true
+	case Sarif:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ExportFindingsParamsSort.
+const (
+	ExportFindingsParamsSortCreatedAt ExportFindingsParamsSort = "created_at"
+	ExportFindingsParamsSortUpdatedAt ExportFindingsParamsSort = "updated_at"
+)
+
+// Valid indicates whether the value is a known member of the ExportFindingsParamsSort enum.
+func (e ExportFindingsParamsSort) Valid() bool {
+	switch e {
+	case ExportFindingsParamsSortCreatedAt:
+		return true
+	case ExportFindingsParamsSortUpdatedAt:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ExportFindingsParamsOrder.
+const (
+	ExportFindingsParamsOrderAsc  ExportFindingsParamsOrder = "asc"
+	ExportFindingsParamsOrderDesc ExportFindingsParamsOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the ExportFindingsParamsOrder enum.
+func (e ExportFindingsParamsOrder) Valid() bool {
+	switch e {
+	case ExportFindingsParamsOrderAsc:
+		return true
+	case ExportFindingsParamsOrderDesc:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ExportFindings200ApplicationSarifPlusJSONResponseBodyVersion.
+const (
+	N210 ExportFindings200ApplicationSarifPlusJSONResponseBodyVersion = "2.1.0"
+)
+
+// Valid indicates whether the value is a known member of the ExportFindings200ApplicationSarifPlusJSONResponseBodyVersion enum.
+func (e ExportFindings200ApplicationSarifPlusJSONResponseBodyVersion) Valid() bool {
+	switch e {
+	case N210:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListFindingsV2ParamsSort.
 const (
 	ListFindingsV2ParamsSortCreatedAt ListFindingsV2ParamsSort = "created_at"
@@ -4171,6 +4240,97 @@ type CountFindingsParams struct {
 // CountFindingsParamsField defines parameters for CountFindings.
 type CountFindingsParamsField string
 
+// ExportFindingsParams defines parameters for ExportFindings.
+type ExportFindingsParams struct {
+	// Format `csv`: a header and a row for each finding, in UTF-8 without a byte order mark; what a spreadsheet would take for
+	// a formula has an apostrophe before it. `sarif`: SARIF 2.1.0 with a run for each tool, each in the order asked for.
+	Format *ExportFindingsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+
+	// Sort What to sort by. Rows of one time are sorted by id.
+	Sort *ExportFindingsParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
+	// Order The direction to sort in.
+	Order *ExportFindingsParamsOrder `form:"order,omitempty" json:"order,omitempty"`
+
+	// Status Only findings of this status.
+	Status *StatusFilter `form:"status,omitempty" json:"status,omitempty"`
+
+	// UserStatus Only findings of this user status.
+	UserStatus *UserStatusFilter `form:"user_status,omitempty" json:"user_status,omitempty"`
+
+	// Severity Only findings of this severity.
+	Severity *SeverityFilter `form:"severity,omitempty" json:"severity,omitempty"`
+
+	// RepoId Only findings of this repository.
+	RepoId *RepoFilter `form:"repo_id,omitempty" json:"repo_id,omitempty"`
+
+	// ProjectId Only findings of this project.
+	ProjectId *ProjectFilter `form:"project_id,omitempty" json:"project_id,omitempty"`
+
+	// Class Only findings of this vulnerability class, compared byte by byte.
+	Class *ClassFilter `form:"class,omitempty" json:"class,omitempty"`
+
+	// Tool Only findings of this scanner, its name compared byte by byte.
+	Tool *ToolFilter `form:"tool,omitempty" json:"tool,omitempty"`
+
+	// Rule Only findings of this rule, the scanner's own name of it compared byte by byte.
+	Rule *RuleFilter `form:"rule,omitempty" json:"rule,omitempty"`
+
+	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, whatever their case.
+	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
+
+	// Package Only findings in this package: by its name, whatever the case, or by its package URL, of which one
+	// without a version means every version.
+	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
+
+	// Owner Only findings of projects of this owner, compared byte by byte.
+	Owner *OwnerFilter `form:"owner,omitempty" json:"owner,omitempty"`
+
+	// Category Only findings of this category.
+	Category *CategoryFilter `form:"category,omitempty" json:"category,omitempty"`
+
+	// CreatedSince Only findings whose `created_at` is this time or later: a date-time of RFC 3339, T and Z in
+	// upper or lower case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
+	CreatedSince *CreatedSinceFilter `form:"created_since,omitempty" json:"created_since,omitempty"`
+
+	// CreatedUntil Only findings whose `created_at` is earlier than this; written as `created_since`, and not
+	// before it.
+	CreatedUntil *CreatedUntilFilter `form:"created_until,omitempty" json:"created_until,omitempty"`
+
+	// UpdatedSince Only findings whose `updated_at` is this time or later; written as `created_since`.
+	UpdatedSince *UpdatedSinceFilter `form:"updated_since,omitempty" json:"updated_since,omitempty"`
+
+	// UpdatedUntil Only findings whose `updated_at` is earlier than this; written as `created_since`, and not
+	// before `updated_since`.
+	UpdatedUntil *UpdatedUntilFilter `form:"updated_until,omitempty" json:"updated_until,omitempty"`
+
+	// MinScore Only findings of this score at least, in digits and at most one point; none without a score.
+	MinScore *MinScoreFilter `form:"min_score,omitempty" json:"min_score,omitempty"`
+
+	// Text Only findings of which the title or the path of the file holds each of these words, in whole or as a
+	// part of a word, whatever the case. At most 8 words, which white space separates.
+	Text *TextFilter `form:"text,omitempty" json:"text,omitempty"`
+
+	// Stale true: only findings with a decision that rests on facts which have changed since; false: only
+	// the others.
+	Stale *StaleFilter `form:"stale,omitempty" json:"stale,omitempty"`
+
+	// Suppressed true: only findings that their source suppresses; false: only the others.
+	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
+}
+
+// ExportFindingsParamsFormat defines parameters for ExportFindings.
+type ExportFindingsParamsFormat string
+
+// ExportFindingsParamsSort defines parameters for ExportFindings.
+type ExportFindingsParamsSort string
+
+// ExportFindingsParamsOrder defines parameters for ExportFindings.
+type ExportFindingsParamsOrder string
+
+// ExportFindings200ApplicationSarifPlusJSONResponseBodyVersion defines parameters for ExportFindings.
+type ExportFindings200ApplicationSarifPlusJSONResponseBodyVersion string
+
 // ListFindingsV2Params defines parameters for ListFindingsV2.
 type ListFindingsV2Params struct {
 	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
@@ -4951,6 +5111,17 @@ type ClientInterface interface {
 	// Corresponds with GET /v2/finding-counts (the `CountFindings` operationId).
 	CountFindings(ctx context.Context, params *CountFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ExportFindings Export all findings that match, as CSV or SARIF
+	//
+	// An addition to the contract. All findings that a list with these filters and this order has, in one answer that is
+	// sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at`, one
+	// that does change is left out. An answer that is cut off ends its connection without the end that HTTP/1.1 or HTTP/2
+	// asks for, so that a client sees an error. A few exports run at a time, of one organization fewer: the next gets
+	// 429 with the code `busy`. Needs the scope `findings:read`.
+	//
+	// Corresponds with GET /v2/finding-export (the `ExportFindings` operationId).
+	ExportFindings(ctx context.Context, params *ExportFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListFindingsV2 Get findings (v2)
 	//
 	// The organization's findings as nested records, a page at a time, with the parameters of
@@ -5535,6 +5706,27 @@ func (c *Client) ListReviews(ctx context.Context, params *ListReviewsParams, req
 // Corresponds with GET /v2/finding-counts (the `CountFindings` operationId).
 func (c *Client) CountFindings(ctx context.Context, params *CountFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewCountFindingsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ExportFindings Export all findings that match, as CSV or SARIF
+//
+// An addition to the contract. All findings that a list with these filters and this order has, in one answer that is
+// sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at`, one
+// that does change is left out. An answer that is cut off ends its connection without the end that HTTP/1.1 or HTTP/2
+// asks for, so that a client sees an error. A few exports run at a time, of one organization fewer: the next gets
+// 429 with the code `busy`. Needs the scope `findings:read`.
+//
+// Corresponds with GET /v2/finding-export (the `ExportFindings` operationId).
+func (c *Client) ExportFindings(ctx context.Context, params *ExportFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewExportFindingsRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -7305,6 +7497,324 @@ func NewCountFindingsRequest(server string, params *CountFindingsParams) (*http.
 			req.Header.Set("if-none-match", headerParam0)
 		}
 
+	}
+
+	return req, nil
+}
+
+// NewExportFindingsRequest constructs an http.Request for the ExportFindings method
+func NewExportFindingsRequest(server string, params *ExportFindingsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/finding-export")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Format != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "format", *params.Format, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Sort != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "sort", *params.Sort, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Order != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "order", *params.Order, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Status != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "status", *params.Status, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.UserStatus != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "user_status", *params.UserStatus, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Severity != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "severity", *params.Severity, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.RepoId != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "repo_id", *params.RepoId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "resource-id"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.ProjectId != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "project_id", *params.ProjectId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "resource-id"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Class != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "class", *params.Class, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Tool != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tool", *params.Tool, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Rule != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "rule", *params.Rule, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Vulnerability != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "vulnerability", *params.Vulnerability, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Package != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "package", *params.Package, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Owner != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "owner", *params.Owner, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Category != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "category", *params.Category, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.CreatedSince != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "created_since", *params.CreatedSince, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.CreatedUntil != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "created_until", *params.CreatedUntil, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.UpdatedSince != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "updated_since", *params.UpdatedSince, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.UpdatedUntil != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "updated_until", *params.UpdatedUntil, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.MinScore != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "min_score", *params.MinScore, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "number", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Text != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "text", *params.Text, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Stale != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "stale", *params.Stale, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Suppressed != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "suppressed", *params.Suppressed, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
 	}
 
 	return req, nil
@@ -10262,6 +10772,19 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v2/finding-counts (the `CountFindings` operationId).
 	CountFindingsWithResponse(ctx context.Context, params *CountFindingsParams, reqEditors ...RequestEditorFn) (*CountFindingsResult, error)
 
+	// ExportFindingsWithResponse Export all findings that match, as CSV or SARIF
+	//
+	// An addition to the contract. All findings that a list with these filters and this order has, in one answer that is
+	// sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at`, one
+	// that does change is left out. An answer that is cut off ends its connection without the end that HTTP/1.1 or HTTP/2
+	// asks for, so that a client sees an error. A few exports run at a time, of one organization fewer: the next gets
+	// 429 with the code `busy`. Needs the scope `findings:read`.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v2/finding-export (the `ExportFindings` operationId).
+	ExportFindingsWithResponse(ctx context.Context, params *ExportFindingsParams, reqEditors ...RequestEditorFn) (*ExportFindingsResult, error)
+
 	// ListFindingsV2WithResponse Get findings (v2)
 	//
 	// The organization's findings as nested records, a page at a time, with the parameters of
@@ -12127,6 +12650,182 @@ func (r CountFindingsResult) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r CountFindingsResult) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ExportFindingsResult200Headers the declared response headers of an HTTP 200 response for ExportFindings
+type ExportFindingsResult200Headers struct {
+	ContentDisposition  *string
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// ExportFindingsResult400Headers the declared response headers of an HTTP 400 response for ExportFindings
+type ExportFindingsResult400Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// ExportFindingsResult401Headers the declared response headers of an HTTP 401 response for ExportFindings
+type ExportFindingsResult401Headers struct {
+	WwwAuthenticate     *string
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// ExportFindingsResult403Headers the declared response headers of an HTTP 403 response for ExportFindings
+type ExportFindingsResult403Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// ExportFindingsResult404Headers the declared response headers of an HTTP 404 response for ExportFindings
+type ExportFindingsResult404Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// ExportFindingsResult429Headers the declared response headers of an HTTP 429 response for ExportFindings
+type ExportFindingsResult429Headers struct {
+	RetryAfter          *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+// ExportFindingsResult500Headers the declared response headers of an HTTP 500 response for ExportFindings
+type ExportFindingsResult500Headers struct {
+	RetryAfter          *int
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
+type ExportFindingsResult struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationsarifJSON200 the response for an HTTP 200 `application/sarif+json` response
+	ApplicationsarifJSON200 *struct {
+		Schema string `json:"$schema"`
+		Runs   []struct {
+			Results []map[string]interface{} `json:"results"`
+			Tool    map[string]interface{}   `json:"tool"`
+		} `json:"runs"`
+		Version ExportFindings200ApplicationSarifPlusJSONResponseBodyVersion `json:"version"`
+	}
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *InvalidParameter
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthorized
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *InternalError
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ExportFindingsResult200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *ExportFindingsResult400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ExportFindingsResult401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ExportFindingsResult403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *ExportFindingsResult404Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ExportFindingsResult429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *ExportFindingsResult500Headers
+}
+
+// GetApplicationsarifJSON200 returns the response for an HTTP 200 `application/sarif+json` response
+func (r ExportFindingsResult) GetApplicationsarifJSON200() *struct {
+	Schema string `json:"$schema"`
+	Runs   []struct {
+		Results []map[string]interface{} `json:"results"`
+		Tool    map[string]interface{}   `json:"tool"`
+	} `json:"runs"`
+	Version ExportFindings200ApplicationSarifPlusJSONResponseBodyVersion `json:"version"`
+} {
+	return r.ApplicationsarifJSON200
+}
+
+// GetJSON400 returns the response for an HTTP 400 `application/json` response
+func (r ExportFindingsResult) GetJSON400() *InvalidParameter {
+	return r.JSON400
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r ExportFindingsResult) GetJSON401() *Unauthorized {
+	return r.JSON401
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r ExportFindingsResult) GetJSON403() *Forbidden {
+	return r.JSON403
+}
+
+// GetJSON404 returns the response for an HTTP 404 `application/json` response
+func (r ExportFindingsResult) GetJSON404() *NotFound {
+	return r.JSON404
+}
+
+// GetJSON429 returns the response for an HTTP 429 `application/json` response
+func (r ExportFindingsResult) GetJSON429() *TooManyRequests {
+	return r.JSON429
+}
+
+// GetJSON500 returns the response for an HTTP 500 `application/json` response
+func (r ExportFindingsResult) GetJSON500() *InternalError {
+	return r.JSON500
+}
+
+// GetBody returns the raw response body bytes
+func (r ExportFindingsResult) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ExportFindingsResult) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ExportFindingsResult) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ExportFindingsResult) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -17410,6 +18109,25 @@ func (c *ClientWithResponses) CountFindingsWithResponse(ctx context.Context, par
 	return ParseCountFindingsResult(rsp)
 }
 
+// ExportFindingsWithResponse Export all findings that match, as CSV or SARIF
+//
+// An addition to the contract. All findings that a list with these filters and this order has, in one answer that is
+// sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at`, one
+// that does change is left out. An answer that is cut off ends its connection without the end that HTTP/1.1 or HTTP/2
+// asks for, so that a client sees an error. A few exports run at a time, of one organization fewer: the next gets
+// 429 with the code `busy`. Needs the scope `findings:read`.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v2/finding-export (the `ExportFindings` operationId).
+func (c *ClientWithResponses) ExportFindingsWithResponse(ctx context.Context, params *ExportFindingsParams, reqEditors ...RequestEditorFn) (*ExportFindingsResult, error) {
+	rsp, err := c.ExportFindings(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseExportFindingsResult(rsp)
+}
+
 // ListFindingsV2WithResponse Get findings (v2)
 //
 // The organization's findings as nested records, a page at a time, with the parameters of
@@ -21173,6 +21891,367 @@ func ParseCountFindingsResult(rsp *http.Response) (*CountFindingsResult, error) 
 		response.Headers429 = &headers
 	case rsp.StatusCode == 500:
 		var headers CountFindingsResult500Headers
+		if values := rsp.Header.Values("retry-after"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "retry-after", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers500 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseExportFindingsResult parses an HTTP response from a ExportFindingsWithResponse call
+func ParseExportFindingsResult(rsp *http.Response) (*ExportFindingsResult, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ExportFindingsResult{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Schema string `json:"$schema"`
+			Runs   []struct {
+				Results []map[string]interface{} `json:"results"`
+				Tool    map[string]interface{}   `json:"tool"`
+			} `json:"runs"`
+			Version ExportFindings200ApplicationSarifPlusJSONResponseBodyVersion `json:"version"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationsarifJSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest InvalidParameter
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest InternalError
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case rsp.StatusCode == 200:
+		// Content-type (text/csv) unsupported
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ExportFindingsResult200Headers
+		if values := rsp.Header.Values("content-disposition"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "content-disposition", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ContentDisposition = &value
+		}
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers ExportFindingsResult400Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers ExportFindingsResult401Headers
+		if values := rsp.Header.Values("www-authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "www-authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WwwAuthenticate = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ExportFindingsResult403Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers ExportFindingsResult404Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 429:
+		var headers ExportFindingsResult429Headers
+		if values := rsp.Header.Values("retry-after"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "retry-after", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers ExportFindingsResult500Headers
 		if values := rsp.Header.Values("retry-after"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "retry-after", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

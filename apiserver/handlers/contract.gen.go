@@ -23,6 +23,8 @@ type Contract interface {
 	ListReviews(ctx context.Context, request Request) (Response, error)
 	// CountFindings answers GET /v2/finding-counts: Count findings by the values that they have.
 	CountFindings(ctx context.Context, request Request) (Response, error)
+	// ExportFindings answers GET /v2/finding-export: Export all findings that match, as CSV or SARIF.
+	ExportFindings(ctx context.Context, request Request) (Response, error)
 	// ListFindingsV2 answers GET /v2/findings: Get findings (v2).
 	ListFindingsV2(ctx context.Context, request Request) (Response, error)
 	// GetFinding answers GET /v2/findings/{id}: Get all that is known of a finding.
@@ -96,6 +98,7 @@ func operationsOf(contract Contract) map[string]Handle {
 		"updateFindingV1":             contract.UpdateFindingV1,
 		"listReviews":                 contract.ListReviews,
 		"countFindings":               contract.CountFindings,
+		"exportFindings":              contract.ExportFindings,
 		"listFindingsV2":              contract.ListFindingsV2,
 		"getFinding":                  contract.GetFinding,
 		"updateFindingV2":             contract.UpdateFindingV2,

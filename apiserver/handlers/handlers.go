@@ -13,6 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/etag"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
+	"github.com/appsec-dev/findings-operator/apiserver/slots"
 	"github.com/appsec-dev/findings-operator/apiserver/uploads"
 )
 
@@ -57,6 +58,10 @@ type Backend struct {
 	// Cluster stores decisions, and returns what is stored where the model may be behind.
 	Cluster *cluster.Client
 	Uploads *uploads.Service
+	// Exports are those that may be under way.
+	Exports *slots.Slots
+	// Stopping is closed when the process ends so soon that what lasts must end.
+	Stopping <-chan struct{}
 }
 
 var _ Contract = (*Backend)(nil)

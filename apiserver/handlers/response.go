@@ -1,6 +1,8 @@
 package handlers
 
 import (
+	"io"
+
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 )
@@ -16,6 +18,19 @@ type Response struct {
 	// Tag names the state of a resource, for conditional requests; empty for what is no
 	// single resource.
 	Tag string
+	// Streamed is sent in place of Body; nil for most.
+	Streamed *Streamed
+}
+
+// Streamed is a body that is made while it is sent.
+type Streamed struct {
+	// MediaType of the body, and FileName under which it is saved.
+	MediaType, FileName string
+	// Write writes the body. With an error it is not whole, and its receiver must see that. It is not called where the
+	// body is not wanted.
+	Write func(io.Writer) error
+	// Close frees what the body needs. It is called once, last.
+	Close func()
 }
 
 // single answers with a resource that has one shape.

@@ -16,8 +16,9 @@ import (
 
 // Media types of bodies.
 const (
-	jsonMediaType  = "application/json"
-	sarifMediaType = "application/sarif+json"
+	jsonMediaType = "application/json"
+	// SARIFMediaType is that of a log of SARIF.
+	SARIFMediaType = "application/sarif+json"
 )
 
 // bodySchema is the schema of a body, or of an object in one.

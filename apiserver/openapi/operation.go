@@ -96,8 +96,8 @@ func newOperation(method, path string, described *openapi3.Operation, shared ope
 	if operation.maxBytes, err = maxBytes(described.RequestBody.Value.Extensions); err != nil {
 		return nil, fmt.Errorf("body: %w", err)
 	}
-	if described.RequestBody.Value.Content.Get(sarifMediaType) != nil {
-		operation.stream = sarifMediaType
+	if described.RequestBody.Value.Content.Get(SARIFMediaType) != nil {
+		operation.stream = SARIFMediaType
 		return operation, nil
 	}
 	content := described.RequestBody.Value.Content.Get(jsonMediaType)

@@ -1045,6 +1045,75 @@ func (e CountFindingsParamsField) Valid() bool {
 	}
 }
 
+// Defines values for ExportFindingsParamsFormat.
+const (
+	Csv   ExportFindingsParamsFormat = "csv"
+	Sarif ExportFindingsParamsFormat = "sarif"
+)
+
+// Valid indicates whether the value is a known member of the ExportFindingsParamsFormat enum.
+func (e ExportFindingsParamsFormat) Valid() bool {
+	switch e {
+	case Csv:
+		return true
+	case Sarif:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ExportFindingsParamsSort.
+const (
+	ExportFindingsParamsSortCreatedAt ExportFindingsParamsSort = "created_at"
+	ExportFindingsParamsSortUpdatedAt ExportFindingsParamsSort = "updated_at"
+)
+
+// Valid indicates whether the value is a known member of the ExportFindingsParamsSort enum.
+func (e ExportFindingsParamsSort) Valid() bool {
+	switch e {
+	case ExportFindingsParamsSortCreatedAt:
+		return true
+	case ExportFindingsParamsSortUpdatedAt:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ExportFindingsParamsOrder.
+const (
+	ExportFindingsParamsOrderAsc  ExportFindingsParamsOrder = "asc"
+	ExportFindingsParamsOrderDesc ExportFindingsParamsOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the ExportFindingsParamsOrder enum.
+func (e ExportFindingsParamsOrder) Valid() bool {
+	switch e {
+	case ExportFindingsParamsOrderAsc:
+		return true
+	case ExportFindingsParamsOrderDesc:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ExportFindings200ApplicationSarifPlusJSONResponseBodyVersion.
+const (
+	N210 ExportFindings200ApplicationSarifPlusJSONResponseBodyVersion = "2.1.0"
+)
+
+// Valid indicates whether the value is a known member of the ExportFindings200ApplicationSarifPlusJSONResponseBodyVersion enum.
+func (e ExportFindings200ApplicationSarifPlusJSONResponseBodyVersion) Valid() bool {
+	switch e {
+	case N210:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListFindingsV2ParamsSort.
 const (
 	ListFindingsV2ParamsSortCreatedAt ListFindingsV2ParamsSort = "created_at"
@@ -4160,6 +4229,97 @@ type CountFindingsParams struct {
 
 // CountFindingsParamsField defines parameters for CountFindings.
 type CountFindingsParamsField string
+
+// ExportFindingsParams defines parameters for ExportFindings.
+type ExportFindingsParams struct {
+	// Format `csv`: a header and a row for each finding, in UTF-8 without a byte order mark; what a spreadsheet would take for
+	// a formula has an apostrophe before it. `sarif`: SARIF 2.1.0 with a run for each tool, each in the order asked for.
+	Format *ExportFindingsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+
+	// Sort What to sort by. Rows of one time are sorted by id.
+	Sort *ExportFindingsParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
+	// Order The direction to sort in.
+	Order *ExportFindingsParamsOrder `form:"order,omitempty" json:"order,omitempty"`
+
+	// Status Only findings of this status.
+	Status *StatusFilter `form:"status,omitempty" json:"status,omitempty"`
+
+	// UserStatus Only findings of this user status.
+	UserStatus *UserStatusFilter `form:"user_status,omitempty" json:"user_status,omitempty"`
+
+	// Severity Only findings of this severity.
+	Severity *SeverityFilter `form:"severity,omitempty" json:"severity,omitempty"`
+
+	// RepoId Only findings of this repository.
+	RepoId *RepoFilter `form:"repo_id,omitempty" json:"repo_id,omitempty"`
+
+	// ProjectId Only findings of this project.
+	ProjectId *ProjectFilter `form:"project_id,omitempty" json:"project_id,omitempty"`
+
+	// Class Only findings of this vulnerability class, compared byte by byte.
+	Class *ClassFilter `form:"class,omitempty" json:"class,omitempty"`
+
+	// Tool Only findings of this scanner, its name compared byte by byte.
+	Tool *ToolFilter `form:"tool,omitempty" json:"tool,omitempty"`
+
+	// Rule Only findings of this rule, the scanner's own name of it compared byte by byte.
+	Rule *RuleFilter `form:"rule,omitempty" json:"rule,omitempty"`
+
+	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, whatever their case.
+	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
+
+	// Package Only findings in this package: by its name, whatever the case, or by its package URL, of which one
+	// without a version means every version.
+	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
+
+	// Owner Only findings of projects of this owner, compared byte by byte.
+	Owner *OwnerFilter `form:"owner,omitempty" json:"owner,omitempty"`
+
+	// Category Only findings of this category.
+	Category *CategoryFilter `form:"category,omitempty" json:"category,omitempty"`
+
+	// CreatedSince Only findings whose `created_at` is this time or later: a date-time of RFC 3339, T and Z in
+	// upper or lower case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
+	CreatedSince *CreatedSinceFilter `form:"created_since,omitempty" json:"created_since,omitempty"`
+
+	// CreatedUntil Only findings whose `created_at` is earlier than this; written as `created_since`, and not
+	// before it.
+	CreatedUntil *CreatedUntilFilter `form:"created_until,omitempty" json:"created_until,omitempty"`
+
+	// UpdatedSince Only findings whose `updated_at` is this time or later; written as `created_since`.
+	UpdatedSince *UpdatedSinceFilter `form:"updated_since,omitempty" json:"updated_since,omitempty"`
+
+	// UpdatedUntil Only findings whose `updated_at` is earlier than this; written as `created_since`, and not
+	// before `updated_since`.
+	UpdatedUntil *UpdatedUntilFilter `form:"updated_until,omitempty" json:"updated_until,omitempty"`
+
+	// MinScore Only findings of this score at least, in digits and at most one point; none without a score.
+	MinScore *MinScoreFilter `form:"min_score,omitempty" json:"min_score,omitempty"`
+
+	// Text Only findings of which the title or the path of the file holds each of these words, in whole or as a
+	// part of a word, whatever the case. At most 8 words, which white space separates.
+	Text *TextFilter `form:"text,omitempty" json:"text,omitempty"`
+
+	// Stale true: only findings with a decision that rests on facts which have changed since; false: only
+	// the others.
+	Stale *StaleFilter `form:"stale,omitempty" json:"stale,omitempty"`
+
+	// Suppressed true: only findings that their source suppresses; false: only the others.
+	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
+}
+
+// ExportFindingsParamsFormat defines parameters for ExportFindings.
+type ExportFindingsParamsFormat string
+
+// ExportFindingsParamsSort defines parameters for ExportFindings.
+type ExportFindingsParamsSort string
+
+// ExportFindingsParamsOrder defines parameters for ExportFindings.
+type ExportFindingsParamsOrder string
+
+// ExportFindings200ApplicationSarifPlusJSONResponseBodyVersion defines parameters for ExportFindings.
+type ExportFindings200ApplicationSarifPlusJSONResponseBodyVersion string
 
 // ListFindingsV2Params defines parameters for ListFindingsV2.
 type ListFindingsV2Params struct {

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/apiserver/slots"
 )
 
 // Limits bound the uploads that a process works on at a time.
@@ -22,39 +23,18 @@ func (l Limits) share() int64 { return l.Bytes / 2 }
 // DefaultLimits fit the memory that the chart gives to a replica.
 var DefaultLimits = Limits{Total: 8, PerOrganization: 4, Bytes: 128 << 20}
 
-// slots counts the uploads that are under way.
-type slots struct {
-	mu     sync.Mutex
-	limits Limits
-	all    int
-	taken  map[string]int
-}
-
-// take takes a slot, which is given back once by calling free. An organization that has some already takes another only
-// while more than that are free: so what is left is for those that have fewer, and a few organizations cannot shut
-// out the others.
-func (s *slots) take(organization string) (free func(), err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	own := s.taken[organization]
+// takeSlot takes a slot for an upload, which is given back once by calling free.
+func (s *Service) takeSlot(organization string) (free func(), err error) {
+	free, err = s.slots.Take(organization)
 	switch {
-	case own >= s.limits.PerOrganization:
+	case errors.Is(err, slots.ErrOrganization):
 		return nil, &refusal{
 			problem.Busy("the organization has too many uploads under way", busyRetryAfter), reasonOrganizationLimit,
 		}
-	case s.limits.Total-s.all <= own:
+	case err != nil:
 		return nil, &refusal{problem.Busy("too many uploads are under way", busyRetryAfter), reasonReplicaLimit}
 	}
-	s.all++
-	s.taken[organization]++
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.all--
-		if s.taken[organization]--; s.taken[organization] == 0 {
-			delete(s.taken, organization)
-		}
-	}, nil
+	return free, nil
 }
 
 // memory counts the bytes of SARIF that are held.

@@ -3,6 +3,8 @@ package uploads
 import (
 	"errors"
 	"testing"
+
+	"github.com/appsec-dev/findings-operator/apiserver/slots"
 )
 
 func TestAnOrganizationHoldsAtMostHalfOfTheMemory(t *testing.T) {
@@ -29,34 +31,16 @@ func TestAnOrganizationHoldsAtMostHalfOfTheMemory(t *testing.T) {
 	}
 }
 
-func TestOrganizationsWithMoreUploadsLeaveRoomToThoseWithFewer(t *testing.T) {
-	s := &slots{limits: Limits{Total: 8, PerOrganization: 4}, taken: map[string]int{}}
-	var freed []func()
-	takes := func(organization string, want int, because reason) {
-		t.Helper()
-		for got := 0; ; got++ {
-			free, err := s.take(organization)
-			if err == nil {
-				freed = append(freed, free)
-				continue
-			}
-			var refused *refusal
-			if got != want || !errors.As(err, &refused) || refused.reason != because {
-				t.Errorf("%s has %d of %d, then %v", organization, got, want, err)
-			}
-			return
+func TestAnUploadWithoutASlotIsRefusedForItsReason(t *testing.T) {
+	s := &Service{slots: slots.New(2, 1)}
+	for _, step := range []struct {
+		organization string
+		want         reason
+	}{{"acme", ""}, {"acme", reasonOrganizationLimit}, {"globex", ""}, {"initech", reasonReplicaLimit}} {
+		_, err := s.takeSlot(step.organization)
+		var refused *refusal
+		if errors.As(err, &refused) != (step.want != "") || refused != nil && refused.reason != step.want {
+			t.Errorf("%s: got %v, want the reason %q", step.organization, err, step.want)
 		}
 	}
-	takes("acme", 4, reasonOrganizationLimit)
-	takes("globex", 2, reasonReplicaLimit)
-	takes("initech", 1, reasonReplicaLimit)
-	takes("umbrella", 1, reasonReplicaLimit)
-	takes("hooli", 0, reasonReplicaLimit)
-	for _, free := range freed {
-		free()
-	}
-	if s.all != 0 || len(s.taken) != 0 {
-		t.Errorf("%d slots are still taken, by %v", s.all, s.taken)
-	}
-	takes("hooli", 4, reasonOrganizationLimit)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/apiserver/slots"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
@@ -50,7 +51,7 @@ type Service struct {
 	log    *slog.Logger
 	stored *stored
 
-	slots   slots
+	slots   *slots.Slots
 	memory  memory
 	metrics *metrics
 
@@ -73,7 +74,7 @@ func New(options Options) (*Service, error) {
 	}
 	s := &Service{
 		config: options.Config, limits: options.Limits, log: options.Log, stored: read,
-		slots:   slots{limits: options.Limits, taken: map[string]int{}},
+		slots:   slots.New(options.Limits.Total, options.Limits.PerOrganization),
 		memory:  memory{limits: options.Limits, taken: map[string]int64{}},
 		metrics: newMetrics(options.Registerer),
 	}
@@ -131,7 +132,7 @@ func (s *Service) Import(ctx context.Context, request Request) (_ *openapi.Uploa
 
 // begin reads the request's body and starts its import.
 func (s *Service) begin(request *Request) (*job, error) {
-	slot, err := s.slots.take(request.Organization)
+	slot, err := s.takeSlot(request.Organization)
 	if err != nil {
 		return nil, err
 	}

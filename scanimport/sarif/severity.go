@@ -79,6 +79,12 @@ func (t ratings) severity(r rated) v1alpha1.Level {
 	}
 }
 
+// Rates reports whether a security severity, a score or a word, is read as that severity.
+func Rates(given string, severity v1alpha1.Level) bool {
+	read, ok := securitySeverity(given)
+	return ok && read == severity
+}
+
 func securitySeverity(s string) (v1alpha1.Level, bool) {
 	s = strings.ToLower(strings.TrimSpace(s))
 	if score, err := strconv.ParseFloat(s, 64); err == nil {

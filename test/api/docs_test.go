@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"crypto/sha256"
+	"encoding/csv"
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
@@ -166,7 +167,7 @@ type example struct {
 	answer   string
 }
 
-var fence = regexp.MustCompile("(?ms)^```(sh|json (\\d{3}))\n(.*?)^```$")
+var fence = regexp.MustCompile("(?ms)^```(sh|(?:json|csv) (\\d{3}))\n(.*?)^```$")
 
 func examples(t *testing.T, page string) []example {
 	t.Helper()
@@ -229,11 +230,29 @@ var operationName = regexp.MustCompile(`op-[a-z0-9]{16}`)
 // differing are members that are others in each run, as the ids of operations are.
 var differing = []string{"created_at", "updated_at", "selected_at", "completed_at", "next_cursor"}
 
+// csvRows decodes a table into objects by its header.
+func csvRows(text string) (rows []any, isTable bool) {
+	all, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil || json.Valid([]byte(text)) {
+		return nil, false
+	}
+	for _, cells := range all[1:] {
+		row := map[string]any{}
+		for i, name := range all[0] {
+			row[name] = cells[i]
+		}
+		rows = append(rows, row)
+	}
+	return rows, true
+}
+
 // settled decodes an answer and takes out what differs from run to run.
 func settled(t *testing.T, text string) any {
 	t.Helper()
 	var value any
-	if err := json.Unmarshal(operationName.ReplaceAll([]byte(text), []byte("op-")), &value); err != nil {
+	if table, isTable := csvRows(text); isTable {
+		value = table
+	} else if err := json.Unmarshal(operationName.ReplaceAll([]byte(text), []byte("op-")), &value); err != nil {
 		t.Fatalf("%v in:\n%s", err, text)
 	}
 	var settle func(any)

@@ -22,6 +22,11 @@ import (
 // Contract is openapi.yaml as it is in this repository, whatever the deployment serves.
 var Contract = sync.OnceValues(openapi.Load)
 
+// init has logs of SARIF read as the JSON that they are.
+func init() {
+	openapi3filter.RegisterBodyDecoder(openapi.SARIFMediaType, openapi3filter.JSONBodyDecoder)
+}
+
 // routes finds what the contract says of a request.
 var routes = sync.OnceValues(func() (routers.Router, error) {
 	spec, err := Contract()
@@ -55,14 +60,14 @@ func Check(request *http.Request, answer *Answer) error {
 		}
 		return nil
 	}
-	if got := answer.Header.Get("Content-Type"); got != "application/json" {
-		return fmt.Errorf("Content-Type is %q", got)
-	}
 	router, err := routes()
 	if err != nil {
 		return err
 	}
 	route, parameters, err := router.FindRoute(request)
+	if got := answer.Header.Get("Content-Type"); got != jsonMediaType && (err != nil || !isFile(route, answer)) {
+		return fmt.Errorf("Content-Type is %q", got)
+	}
 	if err != nil {
 		return checkError(answer.Body)
 	}
@@ -74,6 +79,14 @@ func Check(request *http.Request, answer *Answer) error {
 		Body:    io.NopCloser(bytes.NewReader(answer.Body)),
 		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
 	})
+}
+
+const jsonMediaType = "application/json"
+
+// isFile reports whether an answer is a file, of which the contract says that it is no JSON.
+func isFile(route *routers.Route, answer *Answer) bool {
+	described := route.Operation.Responses.Status(answer.Status)
+	return answer.Header.Get("Content-Disposition") != "" && described != nil && described.Value.Content.Get(jsonMediaType) == nil
 }
 
 // undescribed reports whether a path is the contract itself or its page.

@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -74,6 +75,15 @@ func (op operation) isList() bool { return slices.Contains(op.inQuery, "cursor")
 // not exist.
 func (op operation) isOfMany() bool {
 	return op.isList() || op.method == http.MethodGet && len(op.inPath) == 0
+}
+
+// isOfNothing reports whether an operation of many has found nothing.
+func (op operation) isOfNothing(t *testing.T, a *answer) bool {
+	t.Helper()
+	if op.id == "exportFindings" {
+		return a.status == http.StatusOK && bytes.Count(a.body, []byte("\n")) == 1 // the header
+	}
+	return a.page(t).Total == 0
 }
 
 // kindOf says of what a parameter holds the id: by its name, or for a plain id by what it

@@ -1,8 +1,12 @@
 package attack
 
 import (
+	"bytes"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
@@ -12,14 +16,29 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// texts are all strings of a JSON value, names of members of maps apart, by where they are.
-func texts(t *testing.T, body []byte) map[string]string {
+// texts are all strings of a JSON value, names of members of maps apart, or the cells of a CSV that are no numbers, by
+// where they are.
+func texts(t *testing.T, a *answer) map[string]string {
 	t.Helper()
+	out := map[string]string{}
+	if strings.HasPrefix(a.header.Get("Content-Type"), "text/csv") {
+		rows, err := csv.NewReader(bytes.NewReader(a.body)).ReadAll()
+		if err != nil || len(rows) < 2 {
+			t.Fatalf("%d rows, %v", len(rows), err)
+		}
+		for i, row := range rows[1:] {
+			for j, cell := range row {
+				if _, err := strconv.ParseFloat(cell, 64); err != nil {
+					out[fmt.Sprintf("[%d].%s", i, rows[0][j])] = cell
+				}
+			}
+		}
+		return out
+	}
 	var value any
-	if err := json.Unmarshal(body, &value); err != nil {
+	if err := json.Unmarshal(a.body, &value); err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]string{}
 	collect(out, "", value)
 	return out
 }

@@ -27,7 +27,7 @@ func TestManners_AnswersAreJSON(t *testing.T) {
 
 func TestManners_HeadIsGetWithoutTheBody(t *testing.T) {
 	c := anyKey(t)
-	for _, path := range []string{"/v1/findings", "/v2/findings", "/v2/repos", "/v1/reviews", "/v1/findings?size=0", "/nowhere", findingPath("r", "p", "f"), "/openapi.json", "/docs"} {
+	for _, path := range []string{"/v1/findings", "/v2/findings", "/v2/repos", "/v1/reviews", "/v1/findings?size=0", "/v2/finding-export", "/v2/finding-export?format=sarif", "/nowhere", findingPath("r", "p", "f"), "/openapi.json", "/docs"} {
 		get, head := c.get(path, apiclient.Header("Accept-Encoding", "identity")), c.do(http.MethodHead, path, "", apiclient.Header("Accept-Encoding", "identity"))
 		if head.Status != get.Status {
 			t.Errorf("%s: HEAD has %d, GET %d", path, head.Status, get.Status)
@@ -35,7 +35,7 @@ func TestManners_HeadIsGetWithoutTheBody(t *testing.T) {
 		if len(head.Body) > 0 {
 			t.Errorf("%s: HEAD has a body of %d bytes", path, len(head.Body))
 		}
-		for _, name := range []string{"Content-Type", "Content-Length", "Etag", "Vary"} {
+		for _, name := range []string{"Content-Type", "Content-Length", "Content-Disposition", "Etag", "Vary"} {
 			if head.Header.Get(name) != get.Header.Get(name) {
 				t.Errorf("%s: %s is %q for HEAD and %q for GET", path, name, head.Header.Get(name), get.Header.Get(name))
 			}

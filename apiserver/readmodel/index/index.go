@@ -295,6 +295,21 @@ func (x *Index[T]) PickFrom(f Field, value string) Selection[T] {
 	return s
 }
 
+// Values returns the values of a field that rows have, in order.
+func (x *Index[T]) Values(f Field) []string {
+	var values []string
+	x.buckets.Ascend(bucket{key: Key{Field: f}}, func(b bucket) bool {
+		if b.key.Field != f {
+			return false
+		}
+		if n := len(values); n == 0 || values[n-1] != b.key.Value {
+			values = append(values, b.key.Value)
+		}
+		return true
+	})
+	return values
+}
+
 // With yields the items that have a value of a field, whatever their facets.
 func (x *Index[T]) With(f Field, value string) iter.Seq[T] {
 	return func(yield func(T) bool) {

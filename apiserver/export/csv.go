@@ -1,0 +1,135 @@
+package export
+
+import (
+	"cmp"
+	"encoding/csv"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
+)
+
+// column is a column of the CSV.
+type column struct {
+	name string
+	cell func(*openapi.FindingFull) string
+}
+
+type finding = openapi.FindingFull
+
+var columns = []column{
+	{"id", func(f *finding) string { return f.Id }},
+	{"title", func(f *finding) string { return f.Details.Title }},
+	{"severity", func(f *finding) string { return string(f.Details.Severity) }},
+	{"score", score},
+	{"status", func(f *finding) string { return string(f.Status) }},
+	{"user_status", func(f *finding) string { return string(f.UserStatus) }},
+	{"reason", func(f *finding) string { return text(f.Reason) }},
+	{"comments", func(f *finding) string { return f.Comments }},
+	{"decided_by", func(f *finding) string { return f.DecidedBy }},
+	{"expires_at", func(f *finding) string { return timestamp(f.ExpiresAt) }},
+	{"verdict_policy", func(f *finding) string { return f.Verdict.Policy }},
+	{"repository", func(f *finding) string { return cmp.Or(f.Repo.Name, f.Repo.Id) }},
+	{"project", func(f *finding) string { return cmp.Or(f.Project.Name, f.Project.Id) }},
+	{"owner", func(f *finding) string { return f.Project.Context.Owner }},
+	{"tool", func(f *finding) string { return f.Facts.Tool }},
+	{"rule", func(f *finding) string { return f.Facts.RuleId }},
+	{"class", func(f *finding) string { return f.Facts.Class }},
+	{"category", func(f *finding) string { return text(f.Facts.Category) }},
+	{"vulnerability", func(f *finding) string { return f.Facts.Vulnerability.Id }},
+	{"package", func(f *finding) string { return f.Facts.Package.Name }},
+	{"version", func(f *finding) string { return f.Facts.Package.Version }},
+	{"fixed_version", func(f *finding) string { return f.Facts.Package.FixedVersion }},
+	{"file", func(f *finding) string { return f.Details.Location.FilePath }},
+	{"line", line},
+	{"url", func(f *finding) string { return f.Details.Location.Url }},
+	{"created_at", func(f *finding) string { return render.Timestamp(f.CreatedAt) }},
+	{"updated_at", func(f *finding) string { return render.Timestamp(f.UpdatedAt) }},
+}
+
+func score(f *finding) string {
+	if f.Facts.Score == nil {
+		return ""
+	}
+	return strconv.FormatFloat(float64(*f.Facts.Score), 'f', 1, 32)
+}
+
+func line(f *finding) string {
+	if f.Details.Location.LineNumber == 0 {
+		return ""
+	}
+	return strconv.Itoa(int(f.Details.Location.LineNumber))
+}
+
+func timestamp(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return render.Timestamp(*t)
+}
+
+// CSV writes a header and a row for each finding, by RFC 4180, in UTF-8 without a byte order mark. No cell is one
+// that a spreadsheet takes for a formula.
+func CSV(w io.Writer, findings Findings) error {
+	out := csv.NewWriter(w)
+	out.UseCRLF = true
+	row := make([]string, len(columns))
+	for i, c := range columns {
+		row[i] = c.name
+	}
+	if err := out.Write(row); err != nil {
+		return err
+	}
+	for f, err := range findings {
+		if err != nil {
+			return err
+		}
+		for i, c := range columns {
+			row[i] = literal(c.cell(f))
+		}
+		if err := out.Write(row); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// literal puts an apostrophe before what a spreadsheet would take for a formula: what begins with one of its signs,
+// also behind blanks and marks that do not show, and what begins with a tab or a return, which some programs drop. A
+// program that separates cells otherwise, as Excel does by semicolons in many countries, sees a cell begin behind
+// each semicolon, tab and line break of a text, so there it does the same.
+func literal(cell string) string {
+	if !strings.ContainsAny(cell, signs+"\t\r") {
+		return cell
+	}
+	var out strings.Builder
+	written, start, begins := 0, 0, true
+	for i, r := range cell {
+		if begins && strings.ContainsRune(signs, r) || i == 0 && (r == '\t' || r == '\r') {
+			out.WriteString(cell[written:start])
+			out.WriteByte('\'')
+			written, begins = start, false
+		}
+		switch {
+		case r == ';' || r == '\t' || r == '\r' || r == '\n':
+			start, begins = i+1, true
+		case !blank(r):
+			begins = false
+		}
+	}
+	out.WriteString(cell[written:])
+	return out.String()
+}
+
+// signs that formulas begin with, in every width that a spreadsheet may fold.
+const signs = "=+-@＝＋－＠﹦﹢﹣﹫⁺⁼⁻₊₌₋−"
+
+// blank reports whether a program may pass over it.
+func blank(r rune) bool {
+	return r == '"' || r == unicode.ReplacementChar || unicode.In(r, unicode.C, unicode.Z, unicode.M)
+}

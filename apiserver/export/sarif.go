@@ -1,0 +1,264 @@
+package export
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"io"
+	"net/url"
+	"strings"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+)
+
+// mostRules is how many rules of a run are described, each by its id. What is held of them is all that grows with a
+// run; the results of further rules name them, and SARIF asks for no more.
+const mostRules = 10_000
+
+// unknownTool stands where findings name no tool: SARIF has no run without one.
+const unknownTool = "unknown"
+
+// SARIF writes a log of SARIF 2.1.0 with a run for each tool of which there are findings.
+func SARIF(w io.Writer, tools []string, findings func(tool string) Findings) error {
+	out := &sarifWriter{w: w, rules: map[string]int{}}
+	out.put(`{"$schema":"https://json.schemastore.org/sarif-2.1.0.json","version":"2.1.0","runs":[`)
+	runs := 0
+	for _, tool := range tools {
+		wrote, err := out.run(cmp.Or(tool, unknownTool), findings(tool), runs > 0)
+		if err != nil {
+			return err
+		}
+		if wrote {
+			runs++
+		}
+	}
+	out.put("]}\n")
+	return out.err
+}
+
+// sarifWriter keeps the first error of its writer.
+type sarifWriter struct {
+	w   io.Writer
+	err error
+	// rules of the run by their place.
+	rules map[string]int
+	order []sarifRule
+}
+
+func (s *sarifWriter) put(text string) {
+	if s.err == nil {
+		_, s.err = io.WriteString(s.w, text)
+	}
+}
+
+func (s *sarifWriter) value(value any) {
+	var encoded bytes.Buffer
+	encoder := json.NewEncoder(&encoded)
+	encoder.SetEscapeHTML(false) // source code is full of <, > and &
+	if err := encoder.Encode(value); err != nil {
+		s.err = cmp.Or(s.err, err)
+		return
+	}
+	s.put(strings.TrimSuffix(encoded.String(), "\n"))
+}
+
+// run writes a run, unless it would have no results. Its rules are known once all results are written, so the tool
+// comes behind them.
+func (s *sarifWriter) run(tool string, findings Findings, follows bool) (wrote bool, err error) {
+	clear(s.rules)
+	s.order = []sarifRule{}
+	for f, err := range findings {
+		if err != nil {
+			return wrote, err
+		}
+		switch {
+		case wrote:
+			s.put(",\n")
+		case follows:
+			s.put(`,{"results":[`)
+		default:
+			s.put(`{"results":[`)
+		}
+		wrote = true
+		if s.value(s.result(f)); s.err != nil {
+			return wrote, s.err
+		}
+	}
+	if wrote {
+		s.put(`],"tool":`)
+		s.value(sarifTool{sarifDriver{Name: tool, Rules: s.order}})
+		s.put("}")
+	}
+	return wrote, s.err
+}
+
+type (
+	sarifTool struct {
+		Driver sarifDriver `json:"driver"`
+	}
+	sarifDriver struct {
+		Name  string      `json:"name"`
+		Rules []sarifRule `json:"rules"`
+	}
+	sarifRule struct {
+		ID string `json:"id"`
+	}
+	sarifMessage struct {
+		Text string `json:"text"`
+	}
+	sarifResult struct {
+		RuleID       string             `json:"ruleId,omitempty"`
+		RuleIndex    *int               `json:"ruleIndex,omitempty"`
+		Level        string             `json:"level"`
+		Message      sarifMessage       `json:"message"`
+		Locations    []sarifLocation    `json:"locations,omitempty"`
+		Fingerprints map[string]string  `json:"fingerprints,omitempty"`
+		Suppressions []sarifSuppression `json:"suppressions"`
+		Properties   sarifProperties    `json:"properties"`
+	}
+	sarifLocation struct {
+		Physical sarifPhysical `json:"physicalLocation"`
+	}
+	sarifPhysical struct {
+		Artifact sarifArtifact `json:"artifactLocation"`
+		Region   *sarifRegion  `json:"region,omitempty"`
+	}
+	sarifArtifact struct {
+		URI string `json:"uri"`
+	}
+	sarifRegion struct {
+		StartLine int32 `json:"startLine"`
+	}
+	sarifSuppression struct {
+		Kind          string `json:"kind"`
+		Status        string `json:"status"`
+		Justification string `json:"justification,omitempty"`
+	}
+	sarifProperties struct {
+		FindingID  string `json:"findingId"`
+		Repository string `json:"repository"`
+		Project    string `json:"project"`
+		Status     string `json:"status"`
+		UserStatus string `json:"userStatus"`
+		Severity   string `json:"severity"`
+		// SecuritySeverity is the score, where it rates as the severity does.
+		SecuritySeverity string   `json:"security-severity,omitempty"`
+		Vulnerability    string   `json:"vulnerability,omitempty"`
+		Package          string   `json:"package,omitempty"`
+		Tags             []string `json:"tags,omitempty"`
+	}
+)
+
+func (s *sarifWriter) result(f *openapi.FindingFull) sarifResult {
+	facts := &f.Facts
+	out := sarifResult{
+		RuleID: facts.RuleId, RuleIndex: s.ruleIndex(facts.RuleId), Level: levels[f.Details.Severity],
+		Message: sarifMessage{message(&f.Details)}, Locations: locations(f.Details.Location),
+		Suppressions: suppressions(f),
+		Properties: sarifProperties{
+			FindingID: f.Id, Repository: f.Repo.Id, Project: f.Project.Id, Status: string(f.Status),
+			UserStatus: string(f.UserStatus), Severity: string(f.Details.Severity),
+			Vulnerability: facts.Vulnerability.Id, Package: cmp.Or(facts.Package.Purl, facts.Package.Name),
+		},
+	}
+	if given := score(f); sarif.Rates(given, v1alpha1.Level(f.Details.Severity)) {
+		out.Properties.SecuritySeverity = given
+	}
+	if facts.Class != "" {
+		out.Properties.Tags = []string{facts.Class}
+	}
+	if len(f.Fingerprints) > 0 {
+		out.Fingerprints = make(map[string]string, len(f.Fingerprints))
+		for _, known := range f.Fingerprints {
+			out.Fingerprints[known.Name] = known.Value
+		}
+	}
+	return out
+}
+
+// ruleIndex is where the run describes a rule; nil where it does not.
+func (s *sarifWriter) ruleIndex(id string) *int {
+	index, known := s.rules[id]
+	if !known {
+		if id == "" || len(s.order) == mostRules {
+			return nil
+		}
+		index = len(s.order)
+		s.rules[id] = index
+		s.order = append(s.order, sarifRule{id})
+	}
+	return &index
+}
+
+var levels = map[openapi.Severity]string{"high": "error", "medium": "warning", "low": "note"}
+
+func message(d *openapi.Details) string {
+	if d.Description == "" {
+		return d.Title
+	}
+	return d.Title + "\n\n" + d.Description
+}
+
+func locations(l openapi.FileLocation) []sarifLocation {
+	if l.FilePath == "" {
+		return nil
+	}
+	out := sarifPhysical{Artifact: sarifArtifact{uri(l.FilePath)}}
+	if l.LineNumber > 0 {
+		out.Region = &sarifRegion{l.LineNumber}
+	}
+	return []sarifLocation{{out}}
+}
+
+// uri is the reference to a file of the source, by its path; the address of something that is served stays as it is.
+func uri(path string) string {
+	if (&sarif.Location{Path: path}).Served() {
+		return path
+	}
+	return (&url.URL{Path: path}).String()
+}
+
+// suppressions are why a finding is not to be acted on: by its source, by a person, else by who or what decided in
+// their place. An empty list says that there are none.
+func suppressions(f *openapi.FindingFull) []sarifSuppression {
+	out := []sarifSuppression{}
+	if own := f.Facts.Suppression; own.Kind != nil {
+		out = append(out, accepted(string(*own.Kind), own.Justification))
+	}
+	verdict := &f.Verdict
+	switch {
+	case f.UserStatus == openapi.UserStatusMuted:
+		out = append(out, accepted(external, why(text(f.Reason), f.Comments, f.DecidedBy)))
+	case text(verdict.UserStatus) == string(openapi.UserStatusMuted):
+		by := verdict.By
+		if verdict.Policy != "" {
+			by = "policy/" + verdict.Policy + " of " + by
+		}
+		out = append(out, accepted(external, why(text(verdict.Reason), verdict.Comment, by)))
+	}
+	return out
+}
+
+// external is the kind of a suppression that is not in the source.
+const external = "external"
+
+func accepted(kind, justification string) sarifSuppression {
+	return sarifSuppression{Kind: kind, Status: "accepted", Justification: justification}
+}
+
+// why joins what is known of a decision: "false-positive: the path is validated (apikey/ci)".
+func why(reason, comment, by string) string {
+	var parts []string
+	for _, part := range []string{reason, comment} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	out := strings.Join(parts, ": ")
+	if by != "" {
+		out = strings.TrimSpace(out + " (" + by + ")")
+	}
+	return out
+}

@@ -1,0 +1,134 @@
+package readmodel
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// walkAll reads a walk to its end; between is called for each finding.
+func walkAll(t *rapid.T, m *Model, q FindingQuery, between func()) (all []string) {
+	for item, err := range m.walkFindings(acme, q, rapid.IntRange(1, 4).Draw(t, "page")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, item.ID)
+		between()
+	}
+	return all
+}
+
+func TestAWalkIsTheWholeOfANaiveList(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m, items := drawModel(t)
+		for range 4 {
+			q := drawQuery(t)
+			if got, want := walkAll(t, m, q, func() {}), naive(items, q); !slices.Equal(got, want) {
+				t.Fatalf("%+v: got %v, want %v", q, got, want)
+			}
+		}
+	})
+}
+
+// Whatever is written between the pages, findings that do not change are there exactly once, in order, and none is there
+// twice.
+func TestAWalkRepeatsNothingAndHidesNothingThatStays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m, _ := newTestModel(t)
+		feed(t, m, organizations, organization(acme, acmeNamespace, 1))
+		held := map[string]*v1alpha1.Finding{}
+		rv := 10
+		for _, prefix := range []string{"stable", "volatile"} {
+			for i := range rapid.IntRange(0, 10).Draw(t, prefix) {
+				rv++
+				f := finding(fmt.Sprintf("%s-%d", prefix, i), rv)
+				drawSpec(t, f)
+				held[f.Name] = f
+				feed(t, m, findings, f)
+			}
+		}
+		settle(t, m)
+		q := drawQuery(t)
+		if rapid.Bool().Draw(t, "all") {
+			q.Filter = FindingFilter{}
+		}
+		stable := func(all []string) []string {
+			return slices.DeleteFunc(slices.Clone(all), func(id string) bool { return !strings.HasPrefix(id, "stable") })
+		}
+		want := stable(walkAll(t, m, q, func() {}))
+
+		got := walkAll(t, m, q, func() {
+			for range rapid.IntRange(0, 3).Draw(t, "writes") {
+				rv++
+				before := held[fmt.Sprintf("volatile-%d", rapid.IntRange(0, 12).Draw(t, "which"))]
+				if before == nil { // a new one
+					feed(t, m, findings, finding(fmt.Sprintf("new-%d", rv), rv))
+					continue
+				}
+				f := finding(before.Name, rv, generation(int64(rv)))
+				drawSpec(t, f)
+				f.Spec.DetectedAt = before.Spec.DetectedAt // nobody writes another
+				feed(t, m, findings, f)
+			}
+			settle(t, m)
+		})
+		if !slices.Equal(stable(got), want) {
+			t.Fatalf("%+v: got %v, want %v", q, stable(got), want)
+		}
+		slices.Sort(got)
+		if len(slices.Compact(slices.Clone(got))) != len(got) {
+			t.Fatalf("%+v: some are there twice: %v", q, got)
+		}
+	})
+}
+
+func TestAWalkEndsWithItsOrganizationAndWithItsReader(t *testing.T) {
+	m, _ := newTestModel(t)
+	owner := organization(acme, acmeNamespace, 1)
+	feed(t, m, organizations, owner)
+	for i := range 9 {
+		feed(t, m, findings, finding(fmt.Sprintf("f-%d", i), i+10))
+	}
+	settle(t, m)
+	read := 0
+	for _, err := range m.walkFindings(acme, FindingQuery{}, 2) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if read++; read == 3 {
+			break
+		}
+	}
+	if read != 3 {
+		t.Errorf("%d findings were read after the reader had stopped", read-3)
+	}
+	var last error
+	for _, err := range m.walkFindings(acme, FindingQuery{}, 2) {
+		last = err
+		feedDeletion(t, m, organizations, organization(acme, acmeNamespace, 100))
+		settle(t, m)
+	}
+	if !errors.Is(last, ErrNoOrganization) {
+		t.Errorf("the walk ends with %v", last)
+	}
+}
+
+func TestToolsAreThoseOfTheFindingsThatThereAre(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m, items := drawModel(t)
+		want := []string{}
+		for _, item := range items {
+			want = append(want, item.traits.Value().tool)
+		}
+		slices.Sort(want)
+		if got, err := m.FindingTools(acme); err != nil || !slices.Equal(got, slices.Compact(want)) {
+			t.Fatalf("got %q, %v, want %q", got, err, want)
+		}
+	})
+}

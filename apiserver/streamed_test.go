@@ -1,0 +1,308 @@
+package apiserver
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/csv"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/appsec-dev/findings-operator/apiserver/handlers"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+)
+
+// chunkOf is what a streamed body of a test is made of.
+var chunkOf = bytes.Repeat([]byte("a"), streamedBytes)
+
+// streams serves a streamed body; closed is how often it was closed.
+func streams(t *testing.T, log *bytes.Buffer, write func(io.Writer) error) (server *httptest.Server, closed func() int) {
+	t.Helper()
+	var mu sync.Mutex
+	count := 0
+	server = httptest.NewUnstartedServer(routerWith(log, func(c *gin.Context) {
+		sendStreamed(c, &handlers.Streamed{MediaType: "text/csv", FileName: "a.csv", Write: write, Close: func() {
+			mu.Lock()
+			defer mu.Unlock()
+			count++
+		}})
+	}))
+	server.Config.ConnContext = withConnection
+	server.Start()
+	t.Cleanup(server.Close)
+	return server, func() int {
+		server.Close() // waits for the requests
+		mu.Lock()
+		defer mu.Unlock()
+		return count
+	}
+}
+
+// A body that cannot be made to its end does not look whole, compressed or not, and the log says why.
+func TestAStreamedBodyThatFailsIsCutOff(t *testing.T) {
+	for _, coding := range []string{"identity", "gzip"} {
+		var log bytes.Buffer
+		server, closed := streams(t, &log, func(w io.Writer) error {
+			_, err := w.Write(chunkOf)
+			return errors.Join(err, errors.New("the model is gone"))
+		})
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Accept-Encoding", coding)
+		response, err := server.Client().Do(request)
+		if err == nil { // else it ended before anything was sent
+			_, err = io.Copy(io.Discard, response.Body)
+			response.Body.Close() //nolint:errcheck // only read from
+		}
+		if !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+			t.Errorf("%s: the body ended with %v, as if it were whole", coding, err)
+		}
+		if closed() != 1 {
+			t.Errorf("%s: closed %d times", coding, closed())
+		}
+		for _, want := range []string{"level=ERROR", "the answer was cut off", "the model is gone"} {
+			if !strings.Contains(log.String(), want) || strings.Contains(log.String(), "goroutine") {
+				t.Errorf("%s: the log lacks %q, or holds a stack:\n%s", coding, want, log.String())
+			}
+		}
+	}
+}
+
+// HTTP/1.0, which proxies speak, takes the end of a connection for that of the body.
+func TestAStreamedBodyThatFailsIsCutOffToHTTP10(t *testing.T) {
+	for failure, want := range map[error]error{nil: nil, errors.New("the model is gone"): syscall.ECONNRESET} {
+		server, _ := streams(t, &bytes.Buffer{}, func(w io.Writer) error {
+			_, err := w.Write(chunkOf)
+			return errors.Join(err, failure)
+		})
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close() //nolint:errcheck // the test's own
+		if _, err := io.WriteString(conn, "GET / HTTP/1.0\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, conn); !errors.Is(err, want) {
+			t.Errorf("after %v the connection ended with %v, want %v", failure, err, want)
+		}
+	}
+}
+
+func TestAStreamedBodyIsCompressedAndHasAName(t *testing.T) {
+	server, closed := streams(t, &bytes.Buffer{}, func(w io.Writer) error { _, err := w.Write(chunkOf); return err })
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Accept-Encoding", "gzip")
+	response, err := server.Client().Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // only read from
+	unfolded, err := gzip.NewReader(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, err := io.ReadAll(unfolded); err != nil || !bytes.Equal(body, chunkOf) {
+		t.Errorf("%d bytes, %v", len(body), err)
+	}
+	for name, want := range map[string]string{"Content-Type": "text/csv", "Content-Disposition": "attachment; filename=a.csv", "Vary": "Accept-Encoding"} {
+		if got := response.Header.Get(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if closed() != 1 {
+		t.Errorf("closed %d times", closed())
+	}
+}
+
+// pacedServer has one handler that writes so many chunks, each within a patience.
+func pacedServer(t *testing.T, chunks int, patience time.Duration) (conn net.Conn, ended <-chan error) {
+	t.Helper()
+	end := make(chan error, 1)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		paced := &pacedWriter{to: w, control: http.NewResponseController(w), patience: patience}
+		var err error
+		for i := 0; i < chunks && err == nil; i++ {
+			if _, err = paced.Write(chunkOf); err == nil {
+				err = r.Context().Err()
+			}
+		}
+		end <- err
+	}))
+	server.Config.WriteTimeout = 100 * time.Millisecond
+	server.Config.ReadTimeout = 100 * time.Millisecond
+	server.Listener = tinyBuffers{server.Listener}
+	server.Start()
+	t.Cleanup(server.Close)
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() }) //nolint:errcheck,gosec // the test's own
+	if err := conn.(*net.TCPConn).SetReadBuffer(tinyBuffer); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	return conn, end
+}
+
+func TestAClientThatReadsNothingIsGivenUp(t *testing.T) {
+	_, ended := pacedServer(t, 1<<20, 100*time.Millisecond)
+	if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the body ended with %v", err)
+	}
+}
+
+// A client that goes on reading gets all, however much longer that takes than the server gives other answers.
+func TestAClientThatReadsSlowlyGetsAll(t *testing.T) {
+	const chunks = 4
+	conn, ended := pacedServer(t, chunks, time.Minute)
+	begun, ticker := time.Now(), time.NewTicker(5*time.Millisecond)
+	defer ticker.Stop()
+	piece := make([]byte, streamedBytes)
+	for {
+		select {
+		case err := <-ended:
+			if took := time.Since(begun); err != nil || took < 200*time.Millisecond {
+				t.Errorf("after %s it ended with %v", took, err)
+			}
+			return
+		case <-ticker.C:
+			if _, err := conn.Read(piece); err != nil {
+				t.Fatalf("cut off after %s: %v", time.Since(begun), err)
+			}
+		}
+	}
+}
+
+// Two clients of an organization that do not read keep a third from exporting, and nobody from anything else. Once they
+// are gone nothing is left of their exports.
+func TestAFewExportsAreUnderWayAtATime(t *testing.T) {
+	f := facadeOf(t, 2000)
+	requests := make(chan struct{}, 2)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() { requests <- struct{}{} }()
+		f.ServeHTTP(w, r)
+	}))
+	server.Listener = tinyBuffers{server.Listener}
+	server.Start()
+	t.Run("while they do not read", func(t *testing.T) {
+		readNoFurther(t, server, 2, f.request(http.MethodGet, "/v2/finding-export?format=sarif", ""))
+		answer := httptest.NewRecorder()
+		f.ServeHTTP(answer, f.request(http.MethodGet, "/v2/finding-export", ""))
+		if answer.Code != http.StatusTooManyRequests || answer.Header().Get("Retry-After") == "" || !strings.Contains(answer.Body.String(), `"code":"busy"`) {
+			t.Errorf("a third export gets %d %s", answer.Code, answer.Body)
+		}
+		if err := f.readAndWrite(5); err != nil {
+			t.Error(err)
+		}
+	})
+	<-requests
+	<-requests
+	if inUse := f.exports.InUse(); inUse != 0 {
+		t.Errorf("%d exports are still under way", inUse)
+	}
+	for range 3 { // it needs no place
+		answer := httptest.NewRecorder()
+		f.ServeHTTP(answer, f.request(http.MethodHead, "/v2/finding-export", ""))
+		if answer.Code != http.StatusOK || answer.Body.Len() != 0 || answer.Header().Get("Content-Type") == "" {
+			t.Errorf("HEAD gets %d %v %s", answer.Code, answer.Header(), answer.Body)
+		}
+	}
+}
+
+// heapOf takes an answer and notes the greatest heap meanwhile.
+type heapOf struct {
+	header http.Header
+	body   bytes.Buffer
+	most   uint64
+}
+
+func (h *heapOf) Header() http.Header { return h.header }
+func (h *heapOf) WriteHeader(int)     {}
+func (h *heapOf) Flush()              {}
+func (h *heapOf) Write(chunk []byte) (int, error) {
+	h.most = max(h.most, heap())
+	return h.body.Write(chunk)
+}
+
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC() // what pools hold goes with the second
+	var now runtime.MemStats
+	runtime.ReadMemStats(&now)
+	return now.HeapAlloc
+}
+
+// All findings are exported, and held one by one.
+func TestAnExportHoldsLittle(t *testing.T) {
+	f := facadeOf(t, 2000)
+	answer := &heapOf{header: http.Header{}}
+	answer.body.Grow(16 << 20)
+	for format, rows := range map[string]func(io.Reader) int{
+		"csv": func(r io.Reader) int {
+			all, err := csv.NewReader(r).ReadAll()
+			if err != nil {
+				t.Error(err)
+			}
+			return len(all) - 1
+		},
+		"sarif": func(r io.Reader) (rows int) {
+			log, err := sarif.Parse(r, sarif.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, run := range log.Runs {
+				rows += len(run.Results)
+			}
+			return rows
+		},
+	} {
+		answer.body.Reset()
+		before := heap()
+		answer.most = before
+		f.ServeHTTP(answer, f.request(http.MethodGet, "/v2/finding-export?format="+format, ""))
+		if got := rows(bytes.NewReader(answer.body.Bytes())); got != 2000 {
+			t.Errorf("%s: %d findings", format, got)
+		}
+		const most = 1 << 20
+		if answer.most > before+most {
+			t.Errorf("%s: %d bytes more on the heap, want at most %d", format, answer.most-before, most)
+		}
+	}
+}
+
+// An export ends with its client, and when the service stops.
+func TestAnExportEndsWithItsClient(t *testing.T) {
+	f := facadeOf(t, 2000)
+	ctx, gone := context.WithCancel(t.Context())
+	gone()
+	defer func() {
+		if err, _ := recover().(error); !errors.Is(err, http.ErrAbortHandler) {
+			t.Errorf("got %v, want the connection to be aborted", err)
+		}
+		if f.exports.InUse() != 0 {
+			t.Error("its place is not given back")
+		}
+	}()
+	f.ServeHTTP(httptest.NewRecorder(), f.request(http.MethodGet, "/v2/finding-export", "").WithContext(ctx))
+}

@@ -1,0 +1,163 @@
+package conformance
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/test/apiclient"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// The export of findings is an addition to the contract.
+
+const exportPath = "/v2/finding-export"
+
+// exportColumns are the columns of a CSV, in their order.
+var exportColumns = strings.Fields(`id title severity score status user_status reason comments decided_by expires_at verdict_policy repository project
+	owner tool rule class category vulnerability package version fixed_version file line url created_at updated_at`)
+
+// csvRows are the rows of an export, its header checked.
+func (a answer) csvRows() (rows []map[string]string) {
+	a.t.Helper()
+	all, err := csv.NewReader(bytes.NewReader(a.wants(200, "an export").Body)).ReadAll()
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	if diff := cmp.Diff(exportColumns, all[0]); diff != "" {
+		a.t.Fatalf("the columns (-want +got):\n%s", diff)
+	}
+	for _, cells := range all[1:] {
+		row := map[string]string{}
+		for i, name := range exportColumns {
+			row[name] = cells[i]
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// sarifResults are the results of an export, by the tool of their run.
+func (a answer) sarifResults() map[string][]any {
+	a.t.Helper()
+	results := map[string][]any{}
+	for _, run := range a.wants(200, "an export").object().list("runs") {
+		r := record(run.(map[string]any))
+		driver := r.object("tool").object("driver")
+		results[driver["name"].(string)] = r.list("results")
+	}
+	return results
+}
+
+func TestExport_HasAllThatTheListHasInItsOrder(t *testing.T) {
+	o := newOrganization(t)
+	o.asked()
+	for _, query := range []url.Values{
+		{}, {"order": {"asc"}}, {"sort": {"updated_at"}, "order": {"asc"}}, {"severity": {"low"}}, {"tool": {"trivy"}, "min_score": {"5"}}, {"owner": {"team-a"}, "text": {"openssl"}},
+		{"created_since": {"2026-03-02T00:00:00Z"}, "category": {"Package"}}, {"rule": {"none"}}, {"status": {"open"}, "tool": {"gosec"}}, {"suppressed": {"true"}},
+	} {
+		want := o.get(with("/v1/findings", query.Encode())).page().ids()
+		var rows, results []string
+		for _, row := range o.get(with(exportPath, query.Encode())).csvRows() {
+			rows = append(rows, row["id"])
+		}
+		if !slices.Equal(rows, want) {
+			t.Errorf("%s: the CSV has %v, the list %v", query.Encode(), rows, want)
+		}
+		for _, ofTool := range o.get(with(with(exportPath, query.Encode()), "format=sarif")).sarifResults() {
+			var ids []string
+			for _, result := range ofTool {
+				ids = append(ids, record(result.(map[string]any)).object("properties")["findingId"].(string))
+			}
+			inOrder := slices.DeleteFunc(slices.Clone(want), func(id string) bool { return !slices.Contains(ids, id) })
+			if !slices.Equal(ids, inOrder) {
+				t.Errorf("%s: a run has %v, the list %v", query.Encode(), ids, want)
+			}
+			results = append(results, ids...)
+		}
+		if slices.Sort(results); !slices.Equal(results, slices.Sorted(slices.Values(want))) {
+			t.Errorf("%s: the log has %v, the list %v", query.Encode(), results, want)
+		}
+	}
+}
+
+func TestExport_SaysWhatWasDecidedAndNoCellIsAFormula(t *testing.T) {
+	o := newOrganization(t)
+	o.create(builder.Finding("f-1").In(o.namespace).Title(`=HYPERLINK("https://evil.example")`).Tool("gosec", v1alpha1.CategoryCode).
+		Mutate(func(f *v1alpha1.Finding) {
+			f.Spec.RuleID, f.Spec.Details.Location = "G304", &v1alpha1.FileLocation{FilePath: "api/a b.go", LineNumber: 7}
+			f.Spec.Suppression = &v1alpha1.FindingSuppression{Kind: v1alpha1.SuppressionInSource, Justification: "generated"}
+		}).Build())
+	o.settled(1)
+	o.patch("/v2/findings/f-1", `{"user_status":"muted","reason":"false-positive","comments":"@all: seen"}`).wants(200, "a decision")
+	by := o.get("/v2/findings/f-1").object().text("decided_by")
+	csvs := o.get(exportPath)
+	row := csvs.csvRows()[0]
+	for column, want := range map[string]string{
+		"title": `'=HYPERLINK("https://evil.example")`, "comments": "'@all: seen", "user_status": "muted", "status": "open_muted", "reason": "false-positive",
+		"decided_by": by, "file": "api/a b.go", "line": "7", "tool": "gosec", "rule": "G304",
+	} {
+		if row[column] != want {
+			t.Errorf("%s is %q, want %q", column, row[column], want)
+		}
+	}
+	if got := csvs.Header.Get("Content-Disposition"); got != "attachment; filename=findings.csv" {
+		t.Errorf("content-disposition is %q", got)
+	}
+	result := record(o.get(exportPath + "?format=sarif").sarifResults()["gosec"][0].(map[string]any))
+	want := []any{
+		map[string]any{"kind": "inSource", "status": "accepted", "justification": "generated"},
+		map[string]any{"kind": "external", "status": "accepted", "justification": "false-positive: @all: seen (" + by + ")"},
+	}
+	if diff := cmp.Diff(want, result.list("suppressions")); diff != "" {
+		t.Errorf("the suppressions (-want +got):\n%s", diff)
+	}
+	place := map[string]any{"physicalLocation": map[string]any{"artifactLocation": map[string]any{"uri": "api/a%20b.go"}, "region": map[string]any{"startLine": 7.}}}
+	if diff := cmp.Diff([]any{place}, result.list("locations")); diff != "" {
+		t.Errorf("the place (-want +got):\n%s", diff)
+	}
+}
+
+func TestExport_IsOfItsMediaTypeAndCompressedIfAccepted(t *testing.T) {
+	o := populated(t).in(t)
+	for query, want := range map[string]string{"": "text/csv; charset=utf-8; header=present", "format=sarif": openapi.SARIFMediaType} {
+		plain := o.get(with(exportPath, query), apiclient.Header("Accept-Encoding", "identity"))
+		if got := plain.Header.Get("Content-Type"); got != want || plain.Header.Get("Content-Encoding") != "" {
+			t.Errorf("%s: got %s, %s", query, got, plain.Header.Get("Content-Encoding"))
+		}
+		folded := o.get(with(exportPath, query))
+		if !folded.Uncompressed || !bytes.Equal(folded.Body, plain.Body) {
+			t.Errorf("%s: compressed (%t) it is another", query, folded.Uncompressed)
+		}
+	}
+}
+
+func TestExport_ATypoIsRefused(t *testing.T) {
+	o := newOrganization(t)
+	for query, name := range map[string]string{
+		"severty=high": "severty", "format=xlsx": "format", "cursor=x": "cursor", "size=1": "size", "sort=title": "sort", "created_since=now": "created_since",
+	} {
+		if detail := o.get(with(exportPath, query)).wants(400, query).object()["detail"]; !strings.Contains(fmt.Sprint(detail), name) {
+			t.Errorf("%s: the error says %v", query, detail)
+		}
+	}
+}
+
+func TestExport_NothingOfAnotherOrganizationIsExported(t *testing.T) {
+	one, other := newOrganization(t), newOrganization(t)
+	one.asked()
+	if rows := other.get(exportPath).csvRows(); len(rows) > 0 {
+		t.Errorf("an organization without findings exports %v", rows)
+	}
+	if runs := other.get(exportPath + "?format=sarif").sarifResults(); len(runs) > 0 {
+		t.Errorf("an organization without findings exports %v", runs)
+	}
+}
