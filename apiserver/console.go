@@ -62,9 +62,25 @@ func (r *router) addConsolePages(engine *gin.Engine) {
 			engine.HEAD(at, chain...)
 		}
 	}
+	r.addExport(engine)
 	home := strings.TrimSuffix(console.Path, "/")
 	r.templates[home] = home
 	engine.GET(home, func(c *gin.Context) { c.Redirect(http.StatusSeeOther, console.Path) })
+}
+
+// exportPath is where a person downloads what an export answers with.
+const exportPath = console.Path + "export"
+
+// addExport serves an operation as it is, with the session's key: what it streams is kept nowhere on its way.
+func (r *router) addExport(engine *gin.Engine) {
+	r.templates[exportPath] = exportPath
+	operation := inside(engine)
+	engine.GET(exportPath, r.refuse, func(c *gin.Context) {
+		request := c.Request.Clone(c.Request.Context())
+		request.URL.Path, request.URL.RawPath = "/v2/finding-export", ""
+		request.Header.Set("Authorization", "Bearer "+r.console.APIKey(c.Request))
+		operation.ServeHTTP(c.Writer, request)
+	})
 }
 
 // segment is a part of a path with Gin's name.

@@ -1,6 +1,8 @@
 package console_test
 
 import (
+	"encoding/csv"
+	"html"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -162,6 +164,26 @@ func TestNoPageMayBeFramedOrRunWhatItHolds(t *testing.T) {
 		if body := v.asks(path, nil).text; strings.Contains(body, " style=") || strings.Contains(body, "<style") || strings.Contains(body, "<script>") {
 			t.Errorf("%s has a style or script of its own", path)
 		}
+	}
+}
+
+func TestAnExportHoldsWhatTheListShowsAndOnlyForASession(t *testing.T) {
+	o := newOrganization(t)
+	o.has(some(4)...)
+	v := newVisitor(t)
+	if answer := v.asks("/console/export?format=csv", nil); answer.StatusCode != http.StatusSeeOther {
+		t.Errorf("without a session: %s", answer.Status)
+	}
+	v.logsIn(o.key("ada"))
+	link := regexp.MustCompile(`href="(/console/export\?format=csv[^"]*)"`).FindStringSubmatch(v.asks("/console/findings?severity=high", nil).text)
+	if link == nil {
+		t.Fatal("the list has no link to its export")
+	}
+	answer := v.asks(html.UnescapeString(link[1]), nil)
+	rows, err := csv.NewReader(strings.NewReader(answer.text)).ReadAll()
+	if err != nil || len(rows) != 3 || !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/csv") ||
+		!strings.HasPrefix(answer.Header.Get("Content-Disposition"), "attachment") {
+		t.Errorf("the export has %d rows (%v), headers %v", len(rows), err, answer.Header)
 	}
 }
 

@@ -109,6 +109,15 @@ func (v view) with(pairs ...string) string {
 	return page.Address(listPath, v.values, pairs...)
 }
 
+// export returns the address of all that the view shows, as a file.
+func (v view) export(format string) string {
+	values := url.Values{"format": {format}}
+	for name := range v.values {
+		values.Set(name, v.values.Get(name))
+	}
+	return "/console/export?" + values.Encode()
+}
+
 // chip is a filter in force, and the address without it.
 type chip struct{ Label, Value, Without string }
 
