@@ -32,7 +32,7 @@ func drawFull(t *rapid.T, id int) *openapi.FindingFull {
 			Title: word("title", "SQL injection", "{0} & <b>", "Severity: LOW"), Description: word("description", "", "long {1}"),
 			Severity: openapi.Severity(word("severity", "high", "medium", "low")),
 			Location: openapi.FileLocation{
-				FilePath: word("path", "", "a/b.go", "a b/ü%.go", "a:b/c#d?e.go", "C:x.go", "https://shop.example/login?a=b"), LineNumber: rapid.Int32Range(0, 3).Draw(t, "line"),
+				FilePath: word("path", "", "a/b.go", "a b/ü%.go", "a%20b.go", "a:b/c#d?e.go", "C:x.go", "https://shop.example/login?a=b"), LineNumber: rapid.Int32Range(0, 3).Draw(t, "line"),
 			},
 		},
 		Facts: openapi.FindingFacts{Tool: word("tool", "", "gosec", "checkov", "gitleaks"), RuleId: word("rule", "", "G1", "G2"), Class: word("class", "", "CWE-79")},
