@@ -147,7 +147,7 @@ func TestAPullRequestShowsWhatIsNewAndWhatIsFixed(t *testing.T) {
 	q := loggedIn(t, o.key("scans", v1alpha1.ScopeFindingsRead))
 	q.goes("/console/scans")
 	q.clicks(`main a[href="/console/scans/s-1"]`)
-	q.reads("main h1", "s-1")
+	q.reads("main", "gosec over web", "Why it failed", "What to do next")
 	q.goes("/console/deliveries")
 	q.reads(".problem", "webhooks:read")
 }
