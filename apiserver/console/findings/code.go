@@ -3,6 +3,7 @@ package findings
 import (
 	"bytes"
 	"html"
+	"time"
 
 	"github.com/alecthomas/chroma/v2"
 	formatter "github.com/alecthomas/chroma/v2/formatters/html"
@@ -10,26 +11,54 @@ import (
 	chromastyles "github.com/alecthomas/chroma/v2/styles"
 )
 
-// maxHighlighted bounds the code that is coloured: beyond it colours cost more than they help.
-const maxHighlighted = 64 << 10
+// What code looks like decides how long a lexer's patterns take, and a scanner's code may be anybody's: one text is
+// coloured at a time in all, and none for longer than this. Others are shown without colours.
+const colouringTime = 100 * time.Millisecond
+
+var colouring = make(chan struct{}, 1)
 
 // highlighted is the HTML of code, with the numbers of its lines and colours by classes.
 func highlighted(path, code string, line int32) string {
-	lexer := lexers.Match(path)
-	if lexer == nil || len(code) > maxHighlighted {
-		lexer = lexers.Fallback
-	}
-	tokens, err := chroma.Coalesce(lexer).Tokenise(nil, code)
-	if err != nil {
-		return "<pre>" + html.EscapeString(code) + "</pre>"
+	tokens := coloured(lexers.Match(path), code)
+	if tokens == nil {
+		tokens = []chroma.Token{{Type: chroma.Text, Value: code}}
 	}
 	var out bytes.Buffer
 	format := formatter.New(formatter.WithClasses(true), formatter.WithLineNumbers(true),
 		formatter.BaseLineNumber(max(int(line), 1)), formatter.WithPreWrapper(frame{}))
-	if err := format.Format(&out, chromastyles.Fallback, tokens); err != nil {
+	if err := format.Format(&out, chromastyles.Fallback, chroma.Literator(tokens...)); err != nil {
 		return "<pre>" + html.EscapeString(code) + "</pre>"
 	}
 	return out.String()
+}
+
+// coloured returns the parts of the code, nil where they cannot be told in time.
+func coloured(lexer chroma.Lexer, code string) (tokens []chroma.Token) {
+	if lexer == nil {
+		return nil
+	}
+	select {
+	case colouring <- struct{}{}:
+		defer func() { <-colouring }()
+	default:
+		return nil
+	}
+	next, err := lexer.Tokenise(nil, code)
+	if err != nil {
+		return nil
+	}
+	end := time.Now().Add(colouringTime)
+	for token := next(); token != chroma.EOF; token = next() {
+		if time.Now().After(end) {
+			return nil
+		}
+		if last := len(tokens) - 1; last >= 0 && tokens[last].Type == token.Type {
+			tokens[last].Value += token.Value
+			continue
+		}
+		tokens = append(tokens, token)
+	}
+	return tokens
 }
 
 // frame is the element around code. It scrolls where there is no room, and so can be reached by keyboard.

@@ -1,0 +1,96 @@
+package session
+
+import (
+	"crypto/sha256"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+var now = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+
+// sealer has keys of those names, the newest first.
+func sealer(names ...string) Sealer {
+	return Sealer{Keys: func(purpose string) (keys [][]byte) {
+		for _, name := range names {
+			key := sha256.Sum256([]byte(purpose + name))
+			keys = append(keys, key[:])
+		}
+		return keys
+	}}
+}
+
+func with(values ...string) *http.Request {
+	request := httptest.NewRequest(http.MethodGet, Path, http.NoBody)
+	for _, value := range values {
+		request.AddCookie(&http.Cookie{Name: CookieName, Value: value})
+	}
+	return request
+}
+
+func TestASessionGivesTheKeyItWasMadeOfAndNoChangeOfItDoes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		key := rapid.StringMatching(`[A-Za-z0-9._-]{1,600}`).Draw(t, "key")
+		s := sealer("a")
+		value := s.Cookie(key, true, now).Value
+		if got := s.APIKey(with(value), now); got != key {
+			t.Fatalf("it gives %q of %q", got, key)
+		}
+		changed := []byte(value)
+		at := rapid.IntRange(0, len(changed)-1).Draw(t, "at")
+		changed[at] = rapid.ByteRange('A', 'z').Draw(t, "byte")
+		if got := s.APIKey(with(string(changed)), now); got != "" && string(changed) != value {
+			t.Fatalf("changed, it gives %q", got)
+		}
+	})
+}
+
+func TestASessionEndsWithItsTimeAndWithTheKeysThatSealedIt(t *testing.T) {
+	value := sealer("a").Cookie("key", true, now).Value
+	for name, c := range map[string]struct {
+		sealer Sealer
+		after  time.Duration
+		want   string
+	}{
+		"at the last moment":   {sealer("a"), life - time.Second, "key"},
+		"when its time is up":  {sealer("a"), life, ""},
+		"with a newer key":     {sealer("b", "a"), 0, "key"},
+		"with other keys only": {sealer("c", "b"), 0, ""},
+	} {
+		if got := c.sealer.APIKey(with(value), now.Add(c.after)); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	if got := sealer("a").APIKey(with(value, value), now); got != "" {
+		t.Errorf("two cookies give %q", got)
+	}
+	if got := sealer("a").APIKey(with(), now); got != "" {
+		t.Errorf("no cookie gives %q", got)
+	}
+}
+
+func TestATokenHoldsForItsSessionAlone(t *testing.T) {
+	s := sealer("a")
+	mine, other := with(s.Cookie("key", true, now).Value), with(s.Cookie("key", true, now).Value)
+	token := s.Token(mine)
+	if !s.Holds(mine, token) || !sealer("b", "a").Holds(mine, token) {
+		t.Error("it does not hold for its session")
+	}
+	if s.Holds(other, token) || s.Holds(with(), token) || s.Holds(mine, "") || sealer("b").Holds(mine, token) {
+		t.Error("it holds for another")
+	}
+}
+
+func FuzzAPIKey(f *testing.F) {
+	s := sealer("a", "b")
+	f.Add(s.Cookie("key", false, now).Value)
+	f.Add("")
+	f.Fuzz(func(t *testing.T, value string) {
+		if got := s.APIKey(with(value), now); got != "" && got != "key" {
+			t.Errorf("%q gives %q", value, got)
+		}
+	})
+}
