@@ -79,6 +79,7 @@ func (r *router) addExport(engine *gin.Engine) {
 		request := c.Request.Clone(c.Request.Context())
 		request.URL.Path, request.URL.RawPath = "/v2/finding-export", ""
 		request.Header.Set("Authorization", "Bearer "+r.console.APIKey(c.Request))
+		request.Header.Set(requestIDHeader, stateOf(c).requestID)
 		operation.ServeHTTP(c.Writer, request)
 	})
 }

@@ -22,15 +22,15 @@ func fail(c *gin.Context, err error) {
 	}
 	s := stateOf(c)
 	s.err = p
-	if s.console != nil {
-		failPage(c, s.console, p)
-		return
-	}
-	if p.Status == http.StatusUnauthorized {
+	if p.Status == http.StatusUnauthorized && s.console == nil {
 		c.Header("WWW-Authenticate", "Bearer")
 	}
 	if p.RetryAfter > 0 {
 		c.Header("Retry-After", strconv.Itoa(int(math.Ceil(p.RetryAfter.Seconds()))))
+	}
+	if s.console != nil {
+		failPage(c, s.console, p)
+		return
 	}
 	// In this order for people: the generated type has the code first.
 	shown := struct {

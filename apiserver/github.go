@@ -60,7 +60,9 @@ func origin(r *http.Request) string {
 	if !host.MatchString(r.Host) {
 		return ""
 	}
-	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
+	// The first of several proxies is the one that the client reached.
+	proto, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",")
+	if r.TLS != nil || strings.EqualFold(strings.TrimSpace(proto), "https") {
 		return "https://" + r.Host
 	}
 	return "http://" + r.Host

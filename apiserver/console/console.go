@@ -91,7 +91,7 @@ func (c *Console) visit(route page.Route, request Request) (*page.Visit, error) 
 	}
 	v := &page.Visit{
 		API: api.New(c.api, c.APIKey(r), request.RequestID), Path: request.Path, URL: r.URL, Query: r.URL.Query(),
-		Form: r.PostForm, Scripted: scripted(r), Token: c.session.Token(r),
+		Form: r.PostForm, Scripted: scripted(r), Token: c.session.Token(r, time.Now()),
 	}
 	v.LogIn = func(ctx context.Context, apiKey string) (*http.Cookie, error) {
 		if err := whoAmI(ctx, api.New(c.api, apiKey, request.RequestID), &v.Who); err != nil {
@@ -128,7 +128,7 @@ func (c *Console) checkOrigin(route page.Route, r *http.Request) error {
 	if given == "" {
 		given = r.PostForm.Get(tokenField)
 	}
-	if !route.Public && !c.session.Holds(r, given) {
+	if !route.Public && !c.session.Holds(r, given, time.Now()) {
 		return api.Failed(http.StatusForbidden, "The page is older than your session, so nothing was changed. Load it again.")
 	}
 	return nil
@@ -151,6 +151,7 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 	}
 	problem := ui.Problem{
 		Status: failure.Status, Detail: failure.Said.Detail, RetryAt: failure.RetryAt, RequestID: requestID,
+		Change: r.Method == http.MethodPost,
 	}
 	shown := page.Response{Status: failure.Status, Title: problem.Title(), Body: ui.ProblemPage(problem)}
 	if v.Scripted {

@@ -102,6 +102,72 @@ func TestAFindingIsDecidedByKeysAndTheDecisionUndone(t *testing.T) {
 	p.reads("#f-0002 .state", "open")
 }
 
+func TestEachFindingIsDecidedByWhatWasAskedAboutItAlone(t *testing.T) {
+	o := newOrganization(t)
+	o.has(some(3)...)
+	p := loggedIn(t, o.key("ada"))
+	p.goes("/console/findings")
+	p.presses("c")
+	p.sees("document.activeElement.closest('.row')?.id === 'f-0002'")
+	p.presses("m")
+	p.do(chromedp.SetValue("#one-reason", "duplicate"), chromedp.SetValue("#one-until", "2099-05-04"), chromedp.SendKeys("#one-comments", "Of another."))
+	p.clicks(`#decision button[value="cancel"]`)
+	p.presses("j", "m", kb.Enter)
+	p.reads("#f-0001 .state", "muted")
+	p.presses("k", "c", "u")
+	p.reads("#messages", "Undone")
+	p.reads("#f-0002 .state", "open")
+	for name, want := range map[string]v1alpha1.UserStatus{"f-0000": "", "f-0001": v1alpha1.UserStatusMuted, "f-0002": v1alpha1.UserStatusOpen} {
+		if got := o.finding(name).Spec.Triage; got.UserStatus != want || got.Reason != "" || got.ExpiresAt != nil || got.Comments != "" {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	p.do(chromedp.Focus("#f-0001 input"))
+	p.presses("m")
+	p.do(chromedp.SetValue("#one-reason", "duplicate"), chromedp.SetValue("#one-until", "2099-05-04"), chromedp.KeyEvent(kb.Enter))
+	p.sees("document.querySelector('#f-0001').dataset.reason === 'duplicate'")
+	p.presses("m")
+	p.do(chromedp.SendKeys("#one-comments", "Still."), chromedp.KeyEvent(kb.Enter))
+	harness.Eventually(t, func(g Gomega) {
+		got := o.finding("f-0001").Spec.Triage
+		g.Expect(got.Comments).To(Equal("Still."))
+		g.Expect(got.Reason).To(Equal(v1alpha1.DecisionDuplicate))
+		g.Expect(got.ExpiresAt).NotTo(BeNil())
+	})
+}
+
+func TestThePanelShowsADecisionMadeByKey(t *testing.T) {
+	o := newOrganization(t)
+	o.has(some(2)...)
+	p := loggedIn(t, o.key("ada"))
+	p.goes("/console/findings")
+	p.presses("j", kb.Enter)
+	p.reads("#panel", "Nobody has decided")
+	p.sees("document.querySelector('#panel').contains(document.activeElement)")
+	p.presses("c")
+	p.reads("#panel", "Confirmed by apikey/ada")
+	p.clicks("#panel .decide summary")
+	p.do(chromedp.SetValue("#this-status", "muted"))
+	p.clicks("#panel .decide button")
+	p.reads("#panel", "Muted by apikey/ada")
+	p.presses("u", "u")
+	p.reads("#f-0001 .state", "open")
+	p.reads("#panel", "Nobody has decided")
+}
+
+func TestAnAddressThatAsksForWhatThereIsNotIsRefused(t *testing.T) {
+	o := newOrganization(t)
+	v := newVisitor(t)
+	v.logsIn(o.key("ada"))
+	for query, words := range map[string]string{
+		"severty=high": "There is no filter", "severity=high&severity=low": "given more than once", "severity=foo": "severity", "cursor=x": "cursor",
+	} {
+		if answer := v.asks("/console/findings?"+query, nil); answer.StatusCode != 400 || !strings.Contains(answer.text, words) {
+			t.Errorf("%s: %s\n%s", query, answer.Status, answer.text)
+		}
+	}
+}
+
 func TestWhoWasFasterIsShownAndNothingChanged(t *testing.T) {
 	o := newOrganization(t)
 	o.has(some(1)...)
@@ -111,7 +177,8 @@ func TestWhoWasFasterIsShownAndNothingChanged(t *testing.T) {
 	faster.presses("j", "c")
 	faster.reads("#f-0000 .state", "confirmed")
 	p.presses("j", "o")
-	p.reads("#messages", "Somebody was faster", "apikey/bob")
+	p.reads("#messages", "apikey/bob was faster")
+	p.reads("#f-0000 .state", "confirmed", "apikey/bob")
 	if got := o.finding("f-0000").Spec.Triage; got.UserStatus != v1alpha1.UserStatusActive || got.By != "apikey/bob" {
 		t.Errorf("the decision is %+v", got)
 	}
@@ -152,7 +219,7 @@ func TestAllThatMatchAreMutedAfterAPreviewAndUndone(t *testing.T) {
 	p.reads("#selected", "1 selected")
 	p.clicks(`input[name="all"]`)
 	p.do(chromedp.SetValue("#many-reason", "used-in-tests"), chromedp.Submit("#many-reason"))
-	p.reads(".operation", "Preview: nothing is decided yet", "Carry it out about 3 findings")
+	p.reads(".operation", "Preview: nothing is decided yet", "Apply it to 3 findings")
 	p.clicks(".operation form .primary")
 	p.reads(".operation", "What came of it", "Preview the undo")
 	muted := func() (names []string) {

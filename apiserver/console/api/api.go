@@ -81,7 +81,9 @@ func (c *Client) do(request *http.Request, into any) (tag string, err error) {
 	request.Header.Set("Authorization", "Bearer "+c.key)
 	request.Header.Set("X-Request-Id", c.requestID)
 	answer := &recorder{header: http.Header{}}
-	c.handler.ServeHTTP(answer, request)
+	if err := c.serve(answer, request); err != nil {
+		return "", err
+	}
 	if answer.status >= http.StatusBadRequest {
 		return "", failure(answer)
 	}
@@ -89,6 +91,18 @@ func (c *Client) do(request *http.Request, into any) (tag string, err error) {
 		return "", fmt.Errorf("read the answer of %s %s: %w", request.Method, request.URL.Path, err)
 	}
 	return answer.header.Get("ETag"), nil
+}
+
+// serve returns a panic as an error: pages call several operations at a time, each in a goroutine of its own, where nobody
+// else would recover.
+func (c *Client) serve(answer *recorder, request *http.Request) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("%s %s panicked: %v", request.Method, request.URL.Path, cause)
+		}
+	}()
+	c.handler.ServeHTTP(answer, request)
+	return nil
 }
 
 func failure(answer *recorder) error {

@@ -9,6 +9,7 @@ import (
 	"hash/fnv"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
@@ -50,8 +51,24 @@ type change struct {
 // none takes a reason or an end away.
 const none = "none"
 
-// changeTo returns what leads to a decision, whatever was decided before.
+// inForce is the decision without the reason and the end of one that has ended.
+func (d decision) inForce() decision {
+	if d.UserStatus == open {
+		d.Reason, d.ExpiresAt = nil, nil
+	}
+	return d
+}
+
+// open is the status of a finding about which nobody's decision is in force. It has no reason and no end.
+const open = "open"
+
+// changeTo returns what leads to a decision that is in force, whatever was decided before.
 func changeTo(d decision) change {
+	d = d.inForce()
+	c := change{UserStatus: &d.UserStatus, Comments: &d.Comments}
+	if d.UserStatus == open {
+		return c
+	}
 	reason, end := none, none
 	if d.Reason != nil {
 		reason = *d.Reason
@@ -59,11 +76,13 @@ func changeTo(d decision) change {
 	if d.ExpiresAt != nil {
 		end = d.ExpiresAt.UTC().Format(time.RFC3339)
 	}
-	return change{&d.UserStatus, &reason, &end, &d.Comments}
+	c.Reason, c.ExpiresAt = &reason, &end
+	return c
 }
 
-// changeOf reads a form. A field that is given empty takes away what was there.
-func changeOf(form url.Values) (c change) {
+// changeOf reads a form that a page filled with the decision before. A field that is given empty takes away what was
+// there; one that the form does not have changes nothing.
+func changeOf(form url.Values, before decision) (c change) {
 	given := func(name, byDefault string) *string {
 		if !form.Has(name) {
 			return nil
@@ -71,8 +90,20 @@ func changeOf(form url.Values) (c change) {
 		value := cmp.Or(form.Get(name), byDefault)
 		return &value
 	}
-	c.UserStatus, c.Reason, c.Comments = given("user_status", ""), given("reason", none), given("comments", "")
-	if c.ExpiresAt = given("until", none); c.ExpiresAt != nil {
+	c.UserStatus, c.Comments = given("user_status", ""), given("comments", "")
+	if c.Comments != nil {
+		// Browsers send the ends of lines so, whatever they were.
+		*c.Comments = strings.ReplaceAll(*c.Comments, "\r\n", "\n")
+	}
+	if c.UserStatus != nil && *c.UserStatus == open {
+		return c
+	}
+	c.Reason, c.ExpiresAt = given("reason", none), given("until", none)
+	switch before = before.inForce(); {
+	case c.ExpiresAt == nil:
+	case *c.ExpiresAt == before.until(): // a page shows the day alone
+		c.ExpiresAt = changeTo(before).ExpiresAt
+	default:
 		*c.ExpiresAt = page.EndOf(*c.ExpiresAt)
 	}
 	return c
@@ -88,47 +119,69 @@ type decided struct {
 	Row string `json:"row"`
 }
 
+// tries bounds how often a decision is made again because a scan has changed the finding meanwhile.
+const tries = 5
+
 // decide stores a decision, unless somebody has decided since the person saw the finding.
 func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 	at := address(v.Path("id"))
-	var before row
-	tag, err := v.API.Get(ctx, at, nil, &before)
-	if err != nil {
-		return page.Response{}, err
-	}
-	if given := v.Form.Get("seen"); given != "" && given != seen(before.decision, before.DecidedBy) {
-		return overtaken(ctx, v, before)
-	}
-	var answer struct{}
-	err = v.API.Send(ctx, http.MethodPatch, at, tag, changeOf(v.Form), &answer)
-	var failure *api.Failure
-	if errors.As(err, &failure) && failure.Status == http.StatusPreconditionFailed {
-		if _, err := v.API.Get(ctx, at, nil, &before); err != nil {
+	for try := 1; ; try++ {
+		var before row
+		tag, err := v.API.Get(ctx, at, nil, &before)
+		if err != nil {
 			return page.Response{}, err
 		}
-		return overtaken(ctx, v, before)
+		if given := v.Form.Get("seen"); given != "" && given != seen(before.decision, before.DecidedBy) {
+			return overtaken(ctx, v, before)
+		}
+		var answer struct{}
+		err = v.API.Send(ctx, http.MethodPatch, at, tag, changeOf(v.Form, before.decision), &answer)
+		var failure *api.Failure
+		switch {
+		case errors.As(err, &failure) && failure.Status == http.StatusPreconditionFailed && try < tries:
+		case err != nil:
+			return page.Response{}, err
+		case v.Scripted:
+			return tell(ctx, v, at, before.decision)
+		default:
+			return page.SeeOther(listPath + "/" + url.PathEscape(v.Path("id"))), nil
+		}
 	}
-	if err != nil {
-		return page.Response{}, err
-	}
-	if !v.Scripted {
-		return page.SeeOther(listPath + "/" + url.PathEscape(v.Path("id"))), nil
-	}
+}
+
+// tell answers a module with what was decided.
+func tell(ctx context.Context, v *page.Visit, at string, before decision) (page.Response, error) {
 	var after row
 	if _, err := v.API.Get(ctx, at, nil, &after); err != nil {
 		return page.Response{}, err
 	}
 	shown, err := page.Text(ctx, item(after, true))
-	return page.Response{JSON: decided{changeTo(before.decision), seen(after.decision, after.DecidedBy), shown}}, err
+	return page.Response{JSON: decided{changeTo(before), seen(after.decision, after.DecidedBy), shown}}, err
 }
 
 // overtaken shows what somebody else has decided; nothing was changed.
 func overtaken(ctx context.Context, v *page.Visit, now row) (page.Response, error) {
-	conflict := fmt.Sprintf("%s was faster: the finding is %s now. Nothing was changed.", now.DecidedBy, now.standing())
-	if v.Scripted {
-		return page.Response{}, api.Failed(http.StatusConflict, conflict)
+	said := conflict(now)
+	if !v.Scripted {
+		response, err := showWith(ctx, v, said)
+		response.Status = http.StatusConflict
+		return response, err
 	}
-	response, err := showWith(ctx, v, conflict)
-	response.Status = http.StatusConflict
-	return response, err
+	shown, err := page.Text(ctx, item(now, true))
+	return page.Response{Status: http.StatusConflict, JSON: struct {
+		Detail string `json:"detail"`
+		Row    string `json:"row"`
+	}{said, shown}}, err
+}
+
+// conflict says why a decision was not stored.
+func conflict(now row) string {
+	const unchanged = " Nothing was changed: look at it, then decide again."
+	switch {
+	case now.UserStatus == open && now.ExpiresAt != nil:
+		return "The decision has ended meanwhile." + unchanged
+	case now.DecidedBy == "":
+		return "The finding has changed meanwhile." + unchanged
+	}
+	return fmt.Sprintf("%s was faster: the finding is %s now.", now.DecidedBy, now.standing()) + unchanged
 }

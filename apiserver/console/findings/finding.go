@@ -50,7 +50,7 @@ func showWith(ctx context.Context, v *page.Visit, conflict string) (page.Respons
 		return page.Response{}, err
 	}
 	return page.Response{
-		Title: s.Details.Title, Body: findingPage(s), Styles: styles, Modules: []string{"findings/finding.js"},
+		Title: s.Details.Title, Body: findingPage(s), Styles: styles,
 	}, nil
 }
 

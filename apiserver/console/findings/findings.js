@@ -1,7 +1,8 @@
-// The list of findings: filters and search without loading anew, rows as one scrolls, a finding beside the list, and
-// decisions by keyboard.
-import { ask, fragment, message } from "../ui/ui.js";
-import { changeForm, submitted } from "./finding.js";
+// The list of findings: filters and search without loading anew, a finding beside the list, keys and selection.
+import { ask, fragment, message, report } from "../ui/ui.js";
+import { decide, submitted, undo } from "./decisions.js";
+import { open, openRow, panel, shut } from "./panel.js";
+import { more, results, stand, standing, walk, watchEnd } from "./rows.js";
 
 /** @template {Element} T @param {string} selector @param {new () => T} type @returns {T | null} */
 function find(selector, type) {
@@ -9,8 +10,6 @@ function find(selector, type) {
   return found instanceof type ? found : null;
 }
 
-const results = /** @type {HTMLElement} */ (document.querySelector("#results"));
-const panel = /** @type {HTMLElement} */ (document.querySelector("#panel"));
 document.body.classList.add("scripted");
 
 // --- Filters, order and search -------------------------------------------------------------------------------------
@@ -18,44 +17,66 @@ document.body.classList.add("scripted");
 /** @type {AbortController | undefined} */
 let asking;
 
+/** Where the list that is shown is. */
+let shown = location.pathname + location.search;
+
 /** Shows the results of another address.
- * @param {string} url @param {boolean} push Whether the browser's back leads to what is shown now. */
-async function go(url, push) {
+ * @param {string} url @param {"push" | "replace" | "none"} record How the browser remembers it. */
+async function go(url, record) {
   asking?.abort();
   asking = new AbortController();
   try {
-    const response = await ask(url, { signal: asking.signal });
-    results.replaceChildren(fragment(await response.text()));
-    if (push) history.pushState(null, "", url);
-    else history.replaceState(null, "", url);
-    at = null;
+    const text = await (await ask(url, { signal: asking.signal })).text();
+    if (record === "push") history.pushState(null, "", url);
+    if (record === "replace") history.replaceState(null, "", url);
+    shown = location.pathname + location.search;
+    keepPlace(() => results.replaceChildren(fragment(text)));
     watchEnd();
   } catch (error) {
     report(error);
   }
 }
 
-/** @param {unknown} error */
-function report(error) {
-  if (error instanceof DOMException && error.name === "AbortError") return;
-  message(error instanceof Error ? error.message : String(error), { wrong: true });
+/** Does something to the results that leaves the reader where the reader was: in the search, or on a link.
+ * @param {() => void} change */
+function keepPlace(change) {
+  const active = document.activeElement;
+  const inside = active instanceof HTMLElement && results.contains(active) ? active : null;
+  const typed = inside instanceof HTMLInputElement && inside.name === "text" ? inside : null;
+  const words = inside?.textContent;
+  change();
+  const input = find("#text", HTMLInputElement);
+  if (typed && input) {
+    input.value = typed.value;
+    input.focus();
+    input.setSelectionRange(typed.selectionStart, typed.selectionEnd);
+  } else if (inside && words) {
+    /** @type {HTMLElement | undefined} */ ([...results.querySelectorAll("a")].find((a) => a.textContent === words))?.focus();
+  }
 }
 
-window.addEventListener("popstate", () => go(location.href, false));
+window.addEventListener("popstate", () => {
+  if (location.pathname + location.search !== shown) go(location.href, "none");
+});
 
 results.addEventListener("click", (event) => {
+  if (event.target instanceof Element && event.target.closest("[data-all]")) {
+    find('input[name="all"]:not(:checked)', HTMLInputElement)?.click();
+    find('.selection [name="reason"]', HTMLSelectElement)?.focus();
+    return;
+  }
   const link = event.target instanceof Element ? event.target.closest("a") : null;
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
   if (link.hasAttribute("data-results")) {
     event.preventDefault();
-    go(link.href, true);
+    go(link.href, "push");
   } else if (link.hasAttribute("data-next")) {
     event.preventDefault();
     more(link);
   } else if (link.hasAttribute("data-panel")) {
     event.preventDefault();
     stand(link.closest("li"));
-    open(link.href);
+    open(link.href).then((there) => there && focusPanel());
   }
 });
 
@@ -65,171 +86,34 @@ let typing = 0;
 
 results.addEventListener("input", (event) => {
   if (!(event.target instanceof HTMLInputElement) || event.target.name !== "text") return;
-  const input = event.target;
   clearTimeout(typing);
-  typing = window.setTimeout(async () => {
-    const form = /** @type {HTMLFormElement} */ (input.form);
-    const query = new URLSearchParams();
-    for (const [name, value] of new FormData(form)) if (value) query.set(name, String(value));
-    const caret = input.selectionStart ?? input.value.length;
-    await go(`${form.action}?${query}`, false);
-    const again = find("#text", HTMLInputElement);
-    again?.focus();
-    again?.setSelectionRange(caret, caret);
-  }, typingTime);
+  typing = window.setTimeout(search, typingTime);
 });
 
-// --- Rows ----------------------------------------------------------------------------------------------------------
-
-/** Puts the next rows in the place of the link to them.
- * @param {HTMLAnchorElement} link */
-async function more(link) {
-  if (link.ariaBusy === "true") return;
-  link.ariaBusy = "true";
-  try {
-    const response = await ask(link.href);
-    const rest = fragment(await response.text());
-    for (const row of rest.querySelectorAll(".row")) if (document.getElementById(row.id)) row.remove();
-    link.closest("p")?.replaceWith(rest);
-    watchEnd();
-  } catch (error) {
-    link.ariaBusy = "false";
-    report(error);
-  }
-}
-
-const end = new IntersectionObserver((entries) => {
-  for (const entry of entries) {
-    if (!entry.isIntersecting || !(entry.target instanceof HTMLAnchorElement)) continue;
-    end.unobserve(entry.target);
-    more(entry.target);
-  }
-}, { rootMargin: "1200px" });
-
-function watchEnd() {
-  end.disconnect();
-  const link = find("[data-next]", HTMLAnchorElement);
-  if (link) end.observe(link);
-}
-
-/** @type {HTMLElement | null} The row that keys are about. */
-let at = null;
-
-/** @param {Element | null} row */
-function stand(row) {
-  at?.classList.remove("at");
-  at = row instanceof HTMLElement ? row : null;
-  at?.classList.add("at");
-  at?.scrollIntoView({ block: "nearest" });
-}
-
-/** @param {1 | -1} step */
-function walk(step) {
-  const rows = [...results.querySelectorAll(".row")];
-  const index = at ? rows.indexOf(at) : step === 1 ? -1 : rows.length;
-  const next = rows[index + step];
-  if (!next) return;
-  stand(next);
-  /** @type {HTMLElement | null} */ (next.querySelector("[data-panel]"))?.focus({ preventScroll: true });
-  if (!panel.hidden) openRow();
+function search() {
+  const form = find("#text", HTMLInputElement)?.form;
+  if (!form) return;
+  const query = new URLSearchParams();
+  for (const [name, value] of new FormData(form)) if (value) query.set(name, String(value));
+  go(`${form.action}?${query}`, "replace");
 }
 
 // --- The finding beside the list -----------------------------------------------------------------------------------
 
-/** @param {string} url */
-async function open(url) {
-  try {
-    const response = await ask(url);
-    const close = Object.assign(document.createElement("button"), { type: "button", className: "close", textContent: "Close" });
-    close.addEventListener("click", shut);
-    panel.replaceChildren(close, fragment(await response.text()));
-    panel.hidden = false;
-    panel.scrollTop = 0;
-  } catch (error) {
-    report(error);
-  }
-}
-
-function openRow() {
-  const link = at?.querySelector("[data-panel]");
-  if (link instanceof HTMLAnchorElement) open(link.href);
-}
-
-function shut() {
-  panel.hidden = true;
-  panel.replaceChildren();
-  /** @type {HTMLElement | null | undefined} */ (at?.querySelector("[data-panel]"))?.focus();
+function focusPanel() {
+  /** @type {HTMLElement | null} */ (panel.querySelector(".close"))?.focus();
 }
 
 panel.addEventListener("submit", (event) => {
   const form = event.target;
   if (!(form instanceof HTMLFormElement) || !form.hasAttribute("data-decide")) return;
   event.preventDefault();
-  const id = form.closest("article")?.dataset.id ?? "";
-  decide(id, submitted(form)).then((done) => {
-    if (done) open(form.action);
-  });
+  decide(form.closest("article")?.dataset.id ?? "", submitted(form));
 });
 
-// --- Decisions -----------------------------------------------------------------------------------------------------
+// --- Decisions by key ----------------------------------------------------------------------------------------------
 
-/** @typedef {{user_status: string, reason: string, expires_at: string, comments: string}} Change */
-/** @type {{id: string, change: Change, seen: string}[]} What the last decisions are undone by. */
-const undos = [];
-
-/** @type {Promise<unknown>} Decisions are sent one after the other, so that each rests on what the one before has made. */
-let sending = Promise.resolve();
-
-/** Decides about a finding, and shows its row as it then is. The row changes at once, and back where that fails.
- * @param {string} id @param {URLSearchParams} form @param {boolean} [undoing] @returns {Promise<boolean>} */
-function decide(id, form, undoing = false) {
-  const badge = document.getElementById(id)?.querySelector(".state .badge");
-  const before = badge?.textContent ?? "";
-  if (badge) badge.textContent = { muted: "muted", active: "confirmed", open: "open" }[form.get("user_status") ?? ""] ?? before;
-  const sent = sending.then(() => send(id, form, undoing)).catch((error) => {
-    if (badge) badge.textContent = before;
-    report(error);
-    return false;
-  });
-  sending = sent;
-  return sent;
-}
-
-/** @param {string} id @param {URLSearchParams} form @param {boolean} undoing */
-async function send(id, form, undoing) {
-  const row = document.getElementById(id);
-  if (row?.dataset.seen && !form.has("seen")) form.set("seen", row.dataset.seen);
-  const answer = await (await ask(`/console/findings/${encodeURIComponent(id)}`, { form })).json();
-  if (row) replaceRow(row, answer.row);
-  if (undoing) {
-    message("Undone.");
-    return true;
-  }
-  undos.push({ id, change: answer.undo, seen: answer.seen });
-  message("Decided.", { action: "Undo (u)", run: undo });
-  return true;
-}
-
-/** @param {HTMLElement} row @param {string} html */
-function replaceRow(row, html) {
-  const fresh = /** @type {HTMLElement} */ (fragment(html).firstElementChild);
-  const wasAt = row === at;
-  row.replaceWith(fresh);
-  if (!wasAt) return;
-  stand(fresh);
-  /** @type {HTMLElement | null} */ (fresh.querySelector("[data-panel]"))?.focus({ preventScroll: true });
-}
-
-function undo() {
-  const last = undos.pop();
-  if (!last) {
-    message("There is nothing to undo.");
-    return;
-  }
-  decide(last.id, changeForm(last.change, last.seen), true);
-}
-
-/** Decides about the row that one stands on, or about what is selected.
+/** Decides about what is selected, or about the row that one stands on. From nowhere it only goes to the first row.
  * @param {string} status */
 function decideBy(status) {
   const bar = find(".selection", HTMLFieldSetElement);
@@ -237,58 +121,83 @@ function decideBy(status) {
     message("Your key may not decide: it lacks the scope findings:triage.", { wrong: true });
     return;
   }
-  if (selectedCount() > 0) {
+  if (results.querySelector('.row input[name="id"]:checked, input[name="all"]:checked')) {
     /** @type {HTMLSelectElement} */ (bar.querySelector('[name="user_status"]')).value = status;
     /** @type {HTMLSelectElement} */ (bar.querySelector('[name="reason"]')).focus();
     return;
   }
-  if (!at) walk(1);
-  if (!at) return;
-  const { id } = at;
-  if (status !== "muted") {
-    decide(id, new URLSearchParams({ user_status: status }));
-    return;
-  }
+  const row = standing();
+  if (!row) walk(1);
+  else if (status === "muted") askWhy(row);
+  else decide(row.id, new URLSearchParams({ user_status: status }));
+}
+
+/** Asks for the reason, the end and the comment. It begins with those in force; an empty comment leaves the one there is.
+ * @param {HTMLElement} row */
+function askWhy(row) {
   const dialog = find("#decision", HTMLDialogElement);
   const form = dialog?.querySelector("form");
   if (!dialog || !form) return;
-  /** @type {HTMLSelectElement} */ (form.elements.namedItem("user_status")).value = status;
+  form.reset();
+  /** @param {string} name @param {string} value */
+  const set = (name, value) => {
+    const field = form.elements.namedItem(name);
+    if (field instanceof HTMLSelectElement || field instanceof HTMLInputElement) field.value = value;
+  };
+  set("user_status", "muted");
+  set("reason", row.dataset.reason ?? "");
+  set("until", row.dataset.until ?? "");
   dialog.returnValue = "";
-  dialog.addEventListener("close", () => {
+  dialog.onclose = () => {
     if (dialog.returnValue !== "decide") return;
     const fields = submitted(form);
-    // A comment that was there stays, unless another is written.
     if (!fields.get("comments")) fields.delete("comments");
-    decide(id, fields);
-  }, { once: true });
+    decide(row.id, fields);
+  };
   dialog.showModal();
   /** @type {HTMLSelectElement} */ (form.elements.namedItem("reason")).focus();
 }
 
-// --- Selection -----------------------------------------------------------------------------------------------------
+// Enter decides, and Shift+Enter begins a new line of the comment.
+find("#decision", HTMLDialogElement)?.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.target instanceof HTMLButtonElement) return;
+  event.preventDefault();
+  const form = event.currentTarget instanceof HTMLElement ? event.currentTarget.querySelector("form") : null;
+  form?.requestSubmit(form.querySelector("button"));
+});
 
-const selectedCount = () => results.querySelectorAll('.row input[name="id"]:checked, input[name="all"]:checked').length;
+// --- Selection -----------------------------------------------------------------------------------------------------
 
 results.addEventListener("change", (event) => {
   if (!(event.target instanceof HTMLInputElement) || !["id", "all"].includes(event.target.name)) return;
-  const count = results.querySelectorAll('.row input[name="id"]:checked').length;
-  const all = find('input[name="all"]', HTMLInputElement)?.checked;
+  const bar = find(".selection", HTMLFieldSetElement);
   const said = find("#selected", HTMLParagraphElement);
-  if (said) said.textContent = all ? "All that match are decided about." : `${count} selected. Press x to select more.`;
-  find(".selection", HTMLFieldSetElement)?.classList.toggle("used", count > 0 || Boolean(all));
+  if (!bar || !said) return;
+  const count = results.querySelectorAll('.row input[name="id"]:checked').length;
+  const all = Boolean(find('input[name="all"]', HTMLInputElement)?.checked);
+  const tooMany = !all && count > Number(bar.dataset.most);
+  said.textContent = all ? "All that match will be decided about." : `${count} selected. Press x to select more.`;
+  bar.classList.toggle("used", count > 0 || all);
+  find("#too-many", HTMLParagraphElement)?.toggleAttribute("hidden", !tooMany);
+  bar.querySelector("button")?.toggleAttribute("disabled", tooMany);
 });
 
 function toggleSelected() {
-  if (!at) walk(1);
-  /** @type {HTMLInputElement | null | undefined} */ (at?.querySelector('input[name="id"]'))?.click();
+  if (!standing()) walk(1);
+  /** @type {HTMLInputElement | null | undefined} */ (standing()?.querySelector('input[name="id"]'))?.click();
 }
 
 // --- Keys ----------------------------------------------------------------------------------------------------------
 
+/** @param {1 | -1} step */
+function step(step) {
+  if (walk(step) && !panel.hidden) openRow();
+}
+
 /** @type {Record<string, () => void>} */
 const actions = {
-  j: () => walk(1),
-  k: () => walk(-1),
+  j: () => step(1),
+  k: () => step(-1),
   x: toggleSelected,
   m: () => decideBy("muted"),
   c: () => decideBy("active"),
@@ -298,19 +207,31 @@ const actions = {
   "?": () => find("#help", HTMLDialogElement)?.showModal(),
 };
 
+/** Keys that may be held down. */
+const repeated = ["j", "k"];
+
+/** Where a person's choice to do without keys is kept. */
+const keysChoice = "findings-console-keys";
+
+const useKeys = find("#use-keys", HTMLInputElement);
+if (useKeys) {
+  useKeys.checked = localStorage.getItem(keysChoice) !== "off";
+  useKeys.addEventListener("change", () => localStorage.setItem(keysChoice, useKeys.checked ? "on" : "off"));
+}
+
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-  if (event.key === "Escape" && !panel.hidden) {
-    shut();
-    return;
-  }
   const typed = event.target instanceof HTMLElement && event.target.matches('input:not([type="checkbox"]), select, textarea');
   if (typed) {
     if (event.key === "Escape") /** @type {HTMLElement} */ (event.target).blur();
     return;
   }
+  if (event.key === "Escape" && !panel.hidden) {
+    shut();
+    return;
+  }
   const act = actions[event.key];
-  if (!act) return;
+  if (!act || (useKeys && !useKeys.checked && event.key !== "?") || (event.repeat && !repeated.includes(event.key))) return;
   event.preventDefault();
   // Later, so that the key is not typed into what it opens.
   requestAnimationFrame(act);

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -26,6 +27,8 @@ const (
 	pageRows = 100
 	// facetValues is how many values of a facet are shown until one asks for more.
 	facetValues = 6
+	// maxSelected is how many findings an operation may name; it is the contract's.
+	maxSelected = 400
 	// allFacetValues is how many are shown then.
 	allFacetValues = 200
 )
@@ -99,6 +102,9 @@ type listing struct {
 
 // list is the list of findings. A module asks for the rows after a cursor, or for the list anew.
 func list(ctx context.Context, v *page.Visit) (page.Response, error) {
+	if err := check(v.Query); err != nil {
+		return page.Response{}, err
+	}
 	shown := listing{view: newView(v.Query), Token: v.Token, CanDecide: v.May("findings:triage")}
 	cursor := v.Query.Get("cursor")
 	if v.Scripted && cursor != "" {
@@ -160,7 +166,7 @@ func facets(ctx context.Context, v *page.Visit, of view, opened string) ([]facet
 	if _, err := v.API.Get(ctx, "/v2/finding-counts", query, &counts); err != nil {
 		return nil, err
 	}
-	if isFilter(opened) {
+	if slices.ContainsFunc(filters, func(f filter) bool { return f.Name == opened }) {
 		query.Set("values", strconv.Itoa(allFacetValues))
 		query.Set("field", opened)
 		var all client.FindingCounts
@@ -188,6 +194,18 @@ func facetsOf(counts client.FindingCounts, of view) (facets []facet) {
 	return facets
 }
 
+// inOrder returns the values of a facet: those of severity by how severe they are, others as they were counted.
+func inOrder(f filter, values []client.ValueCount) []client.ValueCount {
+	if f.Name != "severity" {
+		return values
+	}
+	return slices.SortedFunc(slices.Values(values), func(a, b client.ValueCount) int {
+		return slices.Index(severities, a.Value) - slices.Index(severities, b.Value)
+	})
+}
+
+var severities = []string{"high", "medium", "low"}
+
 // tells reports whether the facet leads anywhere: that nothing is in doubt, say, is no choice.
 func (f facet) tells() bool {
 	switch len(f.Values) {
@@ -212,7 +230,7 @@ func newFacet(f filter, field client.FieldCounts, of view) facet {
 		shown.Values = append(shown.Values, choice{f.word(value), count, is, toggle})
 		seen = seen || is
 	}
-	for _, value := range field.Values {
+	for _, value := range inOrder(f, field.Values) {
 		add(value.Value, value.Count)
 	}
 	// What was chosen stays to be seen, so that it can be taken back where it was chosen.

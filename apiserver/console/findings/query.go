@@ -1,9 +1,14 @@
 package findings
 
 import (
+	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 )
@@ -58,10 +63,28 @@ func (f filter) word(value string) string {
 	if word, ok := f.words[value]; ok {
 		return word
 	}
+	if f.Name == "created_since" {
+		return lately(value)
+	}
 	if strings.HasPrefix(f.Name, "created_") || strings.HasPrefix(f.Name, "updated_") {
 		return day(value)
 	}
 	return value
+}
+
+// lately says how long ago a moment was that is counted from, and the day of any other.
+func lately(at string) string {
+	moment, err := time.Parse(time.RFC3339, at)
+	if err != nil {
+		return day(at)
+	}
+	switch days := int(time.Since(moment).Round(24*time.Hour) / (24 * time.Hour)); days {
+	case 1:
+		return "last day"
+	case 7, 30, 90, 365:
+		return fmt.Sprintf("last %d days", days)
+	}
+	return day(at)
 }
 
 // day is the day of a moment, whose hour nobody looks for.
@@ -70,6 +93,23 @@ func day(at string) string {
 	return day
 }
 
+// check refuses an address that asks for what there is not: a filter that is misspelt would show more than was asked for,
+// and one that is given twice less.
+func check(given url.Values) error {
+	for name, values := range given {
+		switch {
+		case !isFilter(name) && !slices.Contains(noFilters, name):
+			return api.Failed(http.StatusBadRequest, fmt.Sprintf("There is no filter %q.", name))
+		case len(values) > 1:
+			return api.Failed(http.StatusBadRequest, fmt.Sprintf("%q is given more than once.", name))
+		}
+	}
+	return nil
+}
+
+// noFilters are the other parameters of the list's address.
+var noFilters = []string{"sort", "order", "cursor", "facet"}
+
 // view is what a person looks at: the parameters of the page's address that say which findings, and in which order.
 type view struct{ values url.Values }
 
@@ -77,8 +117,8 @@ type view struct{ values url.Values }
 var orders = []struct{ Label, Sort, Order string }{
 	{"newest first", "created_at", "desc"},
 	{"oldest first", "created_at", "asc"},
-	{"changed last first", "updated_at", "desc"},
-	{"changed first first", "updated_at", "asc"},
+	{"most recently changed first", "updated_at", "desc"},
+	{"least recently changed first", "updated_at", "asc"},
 }
 
 // newView keeps what belongs to a view, so that a link holds nothing else. A field left empty in a form is no filter.

@@ -35,7 +35,7 @@ func (d decision) until() string {
 // keys that the list listens to.
 var keys = []struct{ Key, Does string }{
 	{"j", "next finding"},
-	{"k", "finding before"},
+	{"k", "previous finding"},
 	{"Enter", "show the finding beside the list"},
 	{"Esc", "close what is shown"},
 	{"x", "select, or take out of the selection"},

@@ -10,6 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/apiserver/console/session"
+	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 )
 
 // Routes returns the pages.
@@ -17,7 +18,8 @@ func Routes() []page.Route {
 	return []page.Route{
 		{Method: http.MethodGet, Path: "login", Serve: show, Public: true},
 		{Method: http.MethodPost, Path: "login", Serve: logIn, Public: true},
-		{Method: http.MethodPost, Path: "logout", Serve: logOut},
+		// Of a key that is no longer valid too.
+		{Method: http.MethodPost, Path: "logout", Serve: logOut, Public: true},
 	}
 }
 
@@ -29,20 +31,23 @@ func show(_ context.Context, v *page.Visit) (page.Response, error) {
 
 func logIn(ctx context.Context, v *page.Visit) (page.Response, error) {
 	next := v.Form.Get("next")
-	// What is pasted often has a line end, or the name of the header with it.
-	key := strings.TrimSpace(v.Form.Get("key"))
-	key = strings.TrimSpace(strings.TrimPrefix(key, "Bearer "))
+	// What is pasted often has a line end, or the header around it.
+	words := strings.Fields(v.Form.Get("key"))
+	key := ""
+	if len(words) > 0 {
+		key = words[len(words)-1]
+	}
 	cookie, err := v.LogIn(ctx, key)
 	var failure *api.Failure
 	if errors.As(err, &failure) && failure.Status == http.StatusUnauthorized {
-		return page.Response{Status: http.StatusUnauthorized, Title: title, Body: form(next, failure.Said.Detail)}, nil
+		return page.Response{Status: http.StatusUnauthorized, Title: title, Body: form(next, "This key is not valid, or no longer: look whether all of it was pasted.")}, nil
 	}
 	if err != nil {
 		return page.Response{}, err
 	}
 	response := page.SeeOther(next)
-	if next == "" {
-		response.Location = session.Path
+	if next == "" || next == session.Path {
+		response.Location = ui.Home(v.Who)
 	}
 	response.Cookie = cookie
 	return response, nil

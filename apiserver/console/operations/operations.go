@@ -2,13 +2,17 @@
 package operations
 
 import (
+	"cmp"
 	"context"
 	"embed"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
 )
 
@@ -53,8 +57,47 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if _, err := v.API.Get(ctx, address(v), nil, &operation); err != nil {
 		return page.Response{}, err
 	}
-	body := operationPage(operation, v.Token, v.May("findings:triage"))
+	samples, err := samplesOf(ctx, v, operation.Samples)
+	if err != nil {
+		return page.Response{}, err
+	}
+	body := operationPage(operation, samples, v.Token, v.May("findings:triage"))
 	return page.Response{Title: "Operation " + operation.Id, Body: body, Styles: styles, Modules: modules}, nil
+}
+
+// sample is a finding that the operation is about, as far as the page shows it.
+type sample struct {
+	ID      string `json:"id"`
+	Details struct {
+		Title    string `json:"title"`
+		Location struct {
+			Path string `json:"file_path"`
+			Line int32  `json:"line_number"`
+		} `json:"location"`
+	} `json:"details"`
+}
+
+func (s sample) title() string { return cmp.Or(s.Details.Title, s.ID) }
+
+func (s sample) place() string { return ui.Place(s.Details.Location.Path, s.Details.Location.Line) }
+
+// maxSamples bounds what is asked for to show what an operation is about.
+const maxSamples = 10
+
+// samplesOf reads some findings. One that does not exist any more is shown by its id.
+func samplesOf(ctx context.Context, v *page.Visit, ids []string) ([]sample, error) {
+	samples := make([]sample, min(len(ids), maxSamples))
+	for i := range samples {
+		_, err := v.API.Get(ctx, "/v2/findings/"+url.PathEscape(ids[i]), nil, &samples[i])
+		var failure *api.Failure
+		if errors.As(err, &failure) && failure.Status == http.StatusNotFound {
+			samples[i].ID, err = ids[i], nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return samples, nil
 }
 
 func address(v *page.Visit) string { return apiPath + "/" + url.PathEscape(v.Path("id")) }

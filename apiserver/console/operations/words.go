@@ -2,6 +2,7 @@ package operations
 
 import (
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -74,4 +75,28 @@ func about(filters map[string]string) (facts []ui.Fact) {
 		facts = append(facts, ui.Fact{Name: name, Value: filters[name]})
 	}
 	return facts
+}
+
+// values are the filters as parameters of the list.
+func values(filters map[string]string) url.Values {
+	values := url.Values{}
+	for name, value := range filters {
+		values.Set(name, value)
+	}
+	return values
+}
+
+// inWords says in a line what an operation is about.
+func inWords(o client.TriageOperation) string {
+	var words []string
+	for _, f := range about(o.Filters) {
+		words = append(words, f.Name+" "+f.Value)
+	}
+	switch {
+	case len(words) > 0:
+		return strings.Join(words, ", ")
+	case o.Undo != "":
+		return "what " + o.Undo + " has changed"
+	}
+	return "findings that were selected"
 }

@@ -56,8 +56,30 @@ func cookie(value string, secure bool, maxAge int) *http.Cookie {
 
 // APIKey returns the key of the request's session, "" if there is none that is valid.
 func (s Sealer) APIKey(r *http.Request, now time.Time) string {
-	sealed, err := encoding.DecodeString(value(r))
-	if err != nil || len(sealed) == 0 {
+	_, key := s.session(r, now)
+	return key
+}
+
+// session returns the request's session and the key that it holds. Another site may set cookies for a domain that both
+// are in: what does not open is not the console's, and of two that do neither is.
+func (s Sealer) session(r *http.Request, now time.Time) (value, apiKey string) {
+	for _, cookie := range r.CookiesNamed(CookieName) {
+		key := s.open(cookie.Value, now)
+		switch {
+		case key == "":
+		case apiKey != "":
+			return "", ""
+		default:
+			value, apiKey = cookie.Value, key
+		}
+	}
+	return value, apiKey
+}
+
+// open returns the key that a session holds, "" if it is none or is over.
+func (s Sealer) open(value string, now time.Time) string {
+	sealed, err := encoding.DecodeString(value)
+	if err != nil || len(value) > maxCookieBytes {
 		return ""
 	}
 	for _, key := range s.Keys(purpose) {
@@ -73,26 +95,23 @@ func (s Sealer) APIKey(r *http.Request, now time.Time) string {
 	return ""
 }
 
-// value returns the value of the request's only session cookie. A second one could be another site's doing, which may
-// set cookies for a domain that both are in.
-func value(r *http.Request) string {
-	cookies := r.CookiesNamed(CookieName)
-	if len(cookies) != 1 || len(cookies[0].Value) > maxCookieBytes {
-		return ""
-	}
-	return cookies[0].Value
-}
-
 // Token returns what a form of the request's session must send back, so that no other site can send it.
-func (s Sealer) Token(r *http.Request) string { return token(s.Keys(tokenPurpose)[0], value(r)) }
+func (s Sealer) Token(r *http.Request, now time.Time) string {
+	value, _ := s.session(r, now)
+	return token(s.Keys(tokenPurpose)[0], value)
+}
 
 // tokenPurpose is that of the keys of tokens.
 const tokenPurpose = "findings-operator console form 1"
 
 // Holds reports whether the token belongs to the request's session.
-func (s Sealer) Holds(r *http.Request, given string) bool {
+func (s Sealer) Holds(r *http.Request, given string, now time.Time) bool {
+	value, _ := s.session(r, now)
+	if value == "" {
+		return false
+	}
 	for _, key := range s.Keys(tokenPurpose) {
-		if hmac.Equal([]byte(token(key, value(r))), []byte(given)) {
+		if hmac.Equal([]byte(token(key, value)), []byte(given)) {
 			return true
 		}
 	}

@@ -65,7 +65,10 @@ func TestASessionEndsWithItsTimeAndWithTheKeysThatSealedIt(t *testing.T) {
 		}
 	}
 	if got := sealer("a").APIKey(with(value, value), now); got != "" {
-		t.Errorf("two cookies give %q", got)
+		t.Errorf("two sessions give %q", got)
+	}
+	if got := sealer("a").APIKey(with("another-site", value), now); got != "key" {
+		t.Errorf("beside another site's cookie it gives %q", got)
 	}
 	if got := sealer("a").APIKey(with(), now); got != "" {
 		t.Errorf("no cookie gives %q", got)
@@ -75,11 +78,11 @@ func TestASessionEndsWithItsTimeAndWithTheKeysThatSealedIt(t *testing.T) {
 func TestATokenHoldsForItsSessionAlone(t *testing.T) {
 	s := sealer("a")
 	mine, other := with(s.Cookie("key", true, now).Value), with(s.Cookie("key", true, now).Value)
-	token := s.Token(mine)
-	if !s.Holds(mine, token) || !sealer("b", "a").Holds(mine, token) {
+	token := s.Token(mine, now)
+	if !s.Holds(mine, token, now) || !sealer("b", "a").Holds(mine, token, now) {
 		t.Error("it does not hold for its session")
 	}
-	if s.Holds(other, token) || s.Holds(with(), token) || s.Holds(mine, "") || sealer("b").Holds(mine, token) {
+	if s.Holds(other, token, now) || s.Holds(with(), token, now) || s.Holds(mine, "", now) || sealer("b").Holds(mine, token, now) {
 		t.Error("it holds for another")
 	}
 }

@@ -2,24 +2,31 @@
 // data-follow. The rest stays: somebody may be writing in it.
 import { ask, fragment } from "./ui.js";
 
-/** How long to wait before asking again, and after an answer that did not come. */
+/** How long to wait before asking again: longer each time that nothing has changed, and longest after an answer that did
+ * not come. A page that nobody sees does not ask. */
 const pause = 1000;
 const longPause = 10_000;
+
+let wait = pause;
 
 let shown = "";
 
 async function follow() {
   const followed = document.querySelector("#followed[data-follow]");
   if (!followed) return;
-  let next = pause;
+  if (document.hidden) {
+    document.addEventListener("visibilitychange", follow, { once: true });
+    return;
+  }
   try {
     const answer = await (await ask(location.href)).text();
+    wait = answer === shown ? Math.min(wait * 1.5, longPause) : pause;
     if (answer !== shown) show(followed, answer);
     shown = answer;
   } catch {
-    next = longPause;
+    wait = longPause;
   }
-  setTimeout(follow, next);
+  setTimeout(follow, wait);
 }
 
 /** Shows the part as it is now. Who stands on a link of it stays there.
@@ -33,4 +40,4 @@ function show(before, page) {
   if (link !== null) /** @type {HTMLElement | null} */ (now.querySelector(`a[href="${CSS.escape(link)}"]`))?.focus();
 }
 
-setTimeout(follow, pause);
+setTimeout(follow, wait);

@@ -35,11 +35,12 @@ func newSanitiser() *bluemonday.Policy {
 func prose(written string, heading int) string {
 	source := []byte(written)
 	document := markdown.Parser().Parse(text.NewReader(source))
-	for node := document.FirstChild(); node != nil; node = node.NextSibling() {
+	_ = ast.Walk(document, func(node ast.Node, _ bool) (ast.WalkStatus, error) { // it returns no error
 		if h, ok := node.(*ast.Heading); ok {
 			h.Level = heading
 		}
-	}
+		return ast.WalkContinue, nil
+	})
 	var out bytes.Buffer
 	if err := markdown.Renderer().Render(&out, source, document); err != nil {
 		return html.EscapeString(written)

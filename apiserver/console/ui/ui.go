@@ -5,6 +5,7 @@ package ui
 import (
 	"embed"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/client"
@@ -37,12 +38,17 @@ type Problem struct {
 	// RetryAt is when to try again; zero where that changes nothing.
 	RetryAt   time.Time
 	RequestID string
+	// Change says that it was something to be changed, and not a page to be seen.
+	Change bool
 }
 
 // Title says what is wrong.
 func (p Problem) Title() string {
 	switch p.Status {
 	case http.StatusBadRequest:
+		if p.Change {
+			return "Not accepted"
+		}
 		return "This address does not work"
 	case http.StatusForbidden:
 		return "Not allowed"
@@ -60,6 +66,9 @@ func (p Problem) Title() string {
 func (p Problem) Next() string {
 	switch p.Status {
 	case http.StatusBadRequest:
+		if p.Change {
+			return "Nothing was changed. Go back, change what is said above, and try again."
+		}
 		return "Go back, or start from a list without filters."
 	case http.StatusForbidden:
 		return "If a scope is missing, ask whoever manages the organization's API keys for a key that has it, and log " +
@@ -69,7 +78,7 @@ func (p Problem) Next() string {
 	case http.StatusConflict, http.StatusPreconditionFailed:
 		return "Load the page again to see what was decided, then decide again."
 	case http.StatusTooManyRequests:
-		return "Your API key has used up its requests. Wait until the time below, then load the page again."
+		return "The requests that your API key, or your address, may send in a minute are used up. Wait until the time below, then load the page again."
 	}
 	return "Load the page again. If it stays so, tell whoever runs the service the request's name below."
 }
@@ -83,14 +92,32 @@ func (p Problem) Said() any {
 	}{p.Title(), p.Detail, p.Next()}
 }
 
+// link is one of the navigation. Scope is what its page needs.
+type link struct{ Name, Path, Scope string }
+
 // navigation leads to the pages.
-var navigation = []struct{ Name, Path string }{
-	{"Overview", "/console/"},
-	{"Findings", "/console/findings"},
-	{"Reviews", "/console/reviews"},
-	{"Scans", "/console/scans"},
-	{"Operations", "/console/operations"},
-	{"Webhooks", "/console/deliveries"},
+var navigation = []link{
+	{"Overview", "/console/", findingsRead},
+	{"Findings", "/console/findings", findingsRead},
+	{"Reviews", "/console/reviews", "reviews:read"},
+	{"Scans", "/console/scans", findingsRead},
+	{"Operations", "/console/operations", findingsRead},
+	{"Webhooks", "/console/deliveries", "webhooks:read"},
+}
+
+const findingsRead = "findings:read"
+
+// navigationOf leads to the pages that the key may see.
+func navigationOf(who client.WhoAmI) []link {
+	return slices.DeleteFunc(slices.Clone(navigation), func(l link) bool { return !slices.Contains(who.Scopes, l.Scope) })
+}
+
+// Home is the first page that the key may see.
+func Home(who client.WhoAmI) string {
+	if links := navigationOf(who); len(links) > 0 {
+		return links[0].Path
+	}
+	return navigation[0].Path
 }
 
 // current says of a link that it leads to the page itself, or to what is below it.

@@ -19,10 +19,11 @@ export function fragment(html) {
 
 /** What the console refused, in words for people. */
 export class Refusal extends Error {
-  /** @param {number} status @param {{title?: string, detail?: string, next?: string}} said */
+  /** @param {number} status @param {{title?: string, detail?: string, next?: string, row?: string}} said */
   constructor(status, said) {
     super([said.title, said.detail, said.next].filter(Boolean).join(" · ") || `The service answered with ${status}.`);
     this.status = status;
+    this.said = said;
   }
 }
 
@@ -36,8 +37,9 @@ export async function ask(url, options = {}) {
     method: options.form ? "POST" : "GET", body: options.form, headers, signal: options.signal, credentials: "same-origin",
   });
   if (response.status === 401) {
-    location.reload();
-    return new Promise(() => {});
+    throw new Refusal(response.status, {
+      title: "Your session has ended", detail: "Nothing was changed.", next: "Log in in another tab, then do it again here.",
+    });
   }
   if (!response.ok) throw new Refusal(response.status, await response.json().catch(() => ({})));
   return response;
@@ -70,15 +72,18 @@ export function localise(root) {
 /** How long a message stays where nothing has to be done about it. */
 const messageTime = 10_000;
 
-/** Shows a message, with a button if there is something to do about it.
+/** Shows a message, with a button if there is something to do about it. One that something is wrong stays until it is
+ * taken away.
  * @param {string} text
  * @param {{wrong?: boolean, action?: string, run?: () => void}} [options] */
 export function message(text, options = {}) {
   const shown = document.createElement("div");
   shown.className = options.wrong ? "message wrong" : "message";
+  if (options.wrong) shown.role = "alert";
   shown.append(Object.assign(document.createElement("span"), { textContent: text }));
-  if (options.action) {
-    const button = Object.assign(document.createElement("button"), { type: "button", textContent: options.action });
+  const action = options.wrong ? "Dismiss" : options.action;
+  if (action) {
+    const button = Object.assign(document.createElement("button"), { type: "button", textContent: action });
     button.addEventListener("click", () => {
       shown.remove();
       options.run?.();
@@ -88,5 +93,17 @@ export function message(text, options = {}) {
   document.querySelector("#messages")?.replaceChildren(shown);
   if (!options.wrong) setTimeout(() => shown.remove(), messageTime);
 }
+
+/** Shows what went wrong, unless nobody waits for it any more.
+ * @param {unknown} error */
+export function report(error) {
+  if (error instanceof DOMException && error.name === "AbortError") return;
+  message(error instanceof Error ? error.message : String(error), { wrong: true });
+}
+
+// What the browser kept of a page that one comes back to may be over.
+window.addEventListener("pageshow", (event) => {
+  if (event.persisted) location.reload();
+});
 
 localise(document);

@@ -1,0 +1,96 @@
+// Decisions about one finding: sent one after the other, each undone by u.
+import { ask, message, Refusal, report } from "../ui/ui.js";
+import { refresh } from "./panel.js";
+import { replaceRow } from "./rows.js";
+
+/** @typedef {{user_status: string, reason?: string, expires_at?: string, comments: string}} Change */
+
+/** @type {{id: string, change: Change, seen: string}[]} What the last decisions are undone by. */
+const undos = [];
+
+/** @type {Promise<unknown>} Each rests on what the one before has made. */
+let sending = Promise.resolve();
+
+/** What a decision is called in a row.
+ * @type {Record<string, string>} */
+const standings = { muted: "muted", active: "confirmed", open: "open" };
+
+/** The fields of a form as they are sent.
+ * @param {HTMLFormElement} form */
+export function submitted(form) {
+  const fields = new URLSearchParams();
+  for (const [name, value] of new FormData(form)) fields.set(name, String(value));
+  return fields;
+}
+
+/** Decides about a finding. The row shows it at once, and then what came of it.
+ * @param {string} id @param {URLSearchParams} form */
+export function decide(id, form) {
+  const restore = anticipate(id, form.get("user_status") ?? "");
+  enqueue(async () => {
+    try {
+      const answer = await send(id, form);
+      undos.push({ id, change: answer.undo, seen: answer.seen });
+      message("Decided.", { action: "Undo (u)", run: undo });
+    } catch (error) {
+      restore();
+      throw error;
+    }
+  });
+}
+
+/** Puts back what the last decision has changed. It waits for decisions that are on their way. */
+export function undo() {
+  enqueue(async () => {
+    const last = undos.at(-1);
+    if (!last) {
+      message("There is nothing to undo.");
+      return;
+    }
+    const { change } = last;
+    const form = new URLSearchParams({ user_status: change.user_status, comments: change.comments, seen: last.seen });
+    if (change.reason !== undefined) form.set("reason", change.reason);
+    if (change.expires_at !== undefined) form.set("until", change.expires_at);
+    await send(last.id, form);
+    undos.pop();
+    message("Undone.");
+  });
+}
+
+/** @param {() => Promise<void>} step */
+function enqueue(step) {
+  sending = sending.then(step).catch(report);
+}
+
+/** Shows a decision before it is made, and returns what takes that back.
+ * @param {string} id @param {string} status */
+function anticipate(id, status) {
+  const badge = document.getElementById(id)?.querySelector(".state .badge");
+  if (!badge || !standings[status]) return () => {};
+  const before = { text: badge.textContent, class: badge.className };
+  badge.textContent = standings[status];
+  badge.className = `badge is-${standings[status]}`;
+  return () => {
+    badge.textContent = before.text;
+    badge.className = before.class;
+  };
+}
+
+/** Sends a decision and shows the row as it then is, also where somebody else was faster.
+ * @param {string} id @param {URLSearchParams} form @returns {Promise<{undo: Change, seen: string, row: string}>} */
+async function send(id, form) {
+  const row = document.getElementById(id);
+  if (row?.dataset.seen && !form.has("seen")) form.set("seen", row.dataset.seen);
+  try {
+    const answer = await (await ask(`/console/findings/${encodeURIComponent(id)}`, { form })).json();
+    if (row) replaceRow(row, answer.row);
+    refresh(id);
+    return answer;
+  } catch (error) {
+    if (error instanceof Refusal && error.said.row) {
+      if (row) replaceRow(row, error.said.row);
+      refresh(id);
+    }
+    throw error;
+  }
+}

@@ -1,0 +1,51 @@
+// The finding beside the list.
+import { ask, fragment, report } from "../ui/ui.js";
+import { standing, titleOf } from "./rows.js";
+
+export const panel = /** @type {HTMLElement} */ (document.querySelector("#panel"));
+
+/** @type {AbortController | undefined} What is asked for now; what was asked for before comes too late. */
+let asking;
+
+/** Shows a finding. Reports whether it is still the one that was asked for last.
+ * @param {string} url */
+export async function open(url) {
+  asking?.abort();
+  asking = new AbortController();
+  const { signal } = asking;
+  try {
+    const text = await (await ask(url, { signal })).text();
+    if (signal.aborted) return false;
+    const close = Object.assign(document.createElement("button"), { type: "button", className: "close", textContent: "Close" });
+    close.addEventListener("click", shut);
+    panel.replaceChildren(close, fragment(text));
+    panel.hidden = false;
+    panel.scrollTop = 0;
+    return true;
+  } catch (error) {
+    report(error);
+    return false;
+  }
+}
+
+/** Shows the finding of the row that one stands on. */
+export function openRow() {
+  const row = standing();
+  const title = row && titleOf(row);
+  if (title instanceof HTMLAnchorElement) open(title.href);
+}
+
+/** Shows the finding anew if it is the one that is shown.
+ * @param {string} id */
+export function refresh(id) {
+  const shown = panel.querySelector("article");
+  if (!panel.hidden && shown?.dataset.id === id) open(`/console/findings/${encodeURIComponent(id)}`);
+}
+
+export function shut() {
+  asking?.abort();
+  panel.hidden = true;
+  panel.replaceChildren();
+  const row = standing();
+  if (row) titleOf(row)?.focus();
+}

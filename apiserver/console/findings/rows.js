@@ -1,0 +1,86 @@
+// The rows of the list: the one that keys are about, and more of them as one scrolls.
+import { ask, fragment, report } from "../ui/ui.js";
+
+export const results = /** @type {HTMLElement} */ (document.querySelector("#results"));
+
+/** @type {HTMLElement | null} The row that keys are about. */
+let at = null;
+
+/** @returns {HTMLElement | null} The row that keys are about, if it is still shown. */
+export function standing() {
+  return at?.isConnected ? at : null;
+}
+
+/** @param {Element | null} row */
+export function stand(row) {
+  at?.classList.remove("at");
+  at = row instanceof HTMLElement ? row : null;
+  at?.classList.add("at");
+}
+
+/** @param {Element} row @returns {HTMLElement | null} */
+export const titleOf = (row) => row.querySelector("[data-panel]");
+
+/** Goes to another row, or to the first one from nowhere. Reports whether there is one.
+ * @param {1 | -1} step */
+export function walk(step) {
+  const rows = [...results.querySelectorAll(".row")];
+  const from = standing();
+  const next = rows[from ? rows.indexOf(from) + step : 0];
+  if (!next) return false;
+  stand(next);
+  next.scrollIntoView({ block: "nearest" });
+  titleOf(next)?.focus({ preventScroll: true });
+  return true;
+}
+
+// Whoever comes to a row by Tab or by mouse stands on it too.
+results.addEventListener("focusin", (event) => {
+  const row = event.target instanceof Element ? event.target.closest(".row") : null;
+  if (row) stand(row);
+});
+
+/** Puts a row as the console now shows it in the place of the one before.
+ * @param {HTMLElement} row @param {string} html */
+export function replaceRow(row, html) {
+  const fresh = /** @type {HTMLElement} */ (fragment(html).firstElementChild);
+  const wasAt = row === standing();
+  const focused = row.contains(document.activeElement);
+  const box = /** @type {HTMLInputElement | null} */ (fresh.querySelector('input[name="id"]'));
+  if (box) box.checked = Boolean(row.querySelector('input[name="id"]:checked'));
+  row.replaceWith(fresh);
+  if (wasAt) stand(fresh);
+  if (focused) titleOf(fresh)?.focus({ preventScroll: true });
+}
+
+/** Puts the next rows in the place of the link to them.
+ * @param {HTMLAnchorElement} link */
+export async function more(link) {
+  if (link.ariaBusy === "true") return;
+  link.ariaBusy = "true";
+  try {
+    const rest = fragment(await (await ask(link.href)).text());
+    for (const row of rest.querySelectorAll(".row")) if (document.getElementById(row.id)) row.remove();
+    if (!link.isConnected) return;
+    link.closest("p")?.replaceWith(rest);
+    watchEnd();
+  } catch (error) {
+    link.ariaBusy = "false";
+    report(error);
+  }
+}
+
+const end = new IntersectionObserver((entries) => {
+  for (const entry of entries) {
+    if (!entry.isIntersecting || !(entry.target instanceof HTMLAnchorElement)) continue;
+    end.unobserve(entry.target);
+    more(entry.target);
+  }
+}, { rootMargin: "1200px" });
+
+/** Loads more rows when the end of those that there are comes near. */
+export function watchEnd() {
+  end.disconnect();
+  const link = results.querySelector("[data-next]");
+  if (link) end.observe(link);
+}
