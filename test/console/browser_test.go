@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,13 +11,15 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
 // patience bounds what a person waits for in the browser, on a machine that does other things too.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // browser is one for all tests; each person has a window of their own, with cookies of its own.
 var browser = sync.OnceValues(func() (context.Context, error) {
@@ -106,9 +109,26 @@ func (p *person) goes(path string) {
 func (p *person) presses(keys ...string) {
 	p.Helper()
 	for _, key := range keys {
-		p.do(chromedp.KeyEvent(key))
+		p.types(key)
 		// Keys are acted on with the next frame.
 		p.evaluates("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))", nil)
+	}
+}
+
+// keyNames are those of keys that are no letters.
+var keyNames = map[string]string{kb.Enter: "Enter", kb.Escape: "Escape"}
+
+// types presses a key as a keyboard does. Chromedp sends its letter apart, which then comes into what the key has opened.
+func (p *person) types(key string) {
+	p.Helper()
+	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeKeyDown, input.DispatchKeyEventTypeKeyUp} {
+		event := input.DispatchKeyEventParams{Type: kind, Key: cmp.Or(keyNames[key], key)}
+		if kind == input.DispatchKeyEventTypeKeyDown {
+			event.Text = key
+		}
+		if _, err := chromedp.Call(p.window, input.DispatchKeyEvent, event); err != nil {
+			p.Fatal(err)
+		}
 	}
 }
 

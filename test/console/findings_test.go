@@ -85,7 +85,8 @@ func TestAFindingIsDecidedByKeysAndTheDecisionUndone(t *testing.T) {
 	p.goes("/console/findings")
 	p.presses("j", "m")
 	p.sees("document.querySelector('#decision').open")
-	p.do(chromedp.SetValue("#one-reason", "used-in-tests"), chromedp.SendKeys("#one-comments", "A fixture."), chromedp.KeyEvent(kb.Enter))
+	p.do(chromedp.SetValue("#one-reason", "used-in-tests"), chromedp.SendKeys("#one-comments", "A fixture."))
+	p.presses(kb.Enter)
 	p.reads("#f-decided .state", "muted", "apikey/ada")
 	if got := o.finding("f-decided").Spec.Triage; got.Reason != v1alpha1.DecisionUsedInTests || got.Comments != "A fixture." || got.By != "apikey/ada" {
 		t.Errorf("the decision is %+v", got)
@@ -117,17 +118,19 @@ func TestEachFindingIsDecidedByWhatWasAskedAboutItAlone(t *testing.T) {
 	p.presses("k", "c", "u")
 	p.reads("#messages", "Undone")
 	p.reads("#f-0002 .state", "open")
-	for name, want := range map[string]v1alpha1.UserStatus{"f-0000": "", "f-0001": v1alpha1.UserStatusMuted, "f-0002": v1alpha1.UserStatusOpen} {
+	for name, want := range map[string]v1alpha1.UserStatus{"f-0000": v1alpha1.UserStatusOpen, "f-0001": v1alpha1.UserStatusMuted, "f-0002": v1alpha1.UserStatusOpen} {
 		if got := o.finding(name).Spec.Triage; got.UserStatus != want || got.Reason != "" || got.ExpiresAt != nil || got.Comments != "" {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
 	p.do(chromedp.Focus("#f-0001 input"))
 	p.presses("m")
-	p.do(chromedp.SetValue("#one-reason", "duplicate"), chromedp.SetValue("#one-until", "2099-05-04"), chromedp.KeyEvent(kb.Enter))
+	p.do(chromedp.SetValue("#one-reason", "duplicate"), chromedp.SetValue("#one-until", "2099-05-04"))
+	p.presses(kb.Enter)
 	p.sees("document.querySelector('#f-0001').dataset.reason === 'duplicate'")
 	p.presses("m")
-	p.do(chromedp.SendKeys("#one-comments", "Still."), chromedp.KeyEvent(kb.Enter))
+	p.do(chromedp.SendKeys("#one-comments", "Still."))
+	p.presses(kb.Enter)
 	harness.Eventually(t, func(g Gomega) {
 		got := o.finding("f-0001").Spec.Triage
 		g.Expect(got.Comments).To(Equal("Still."))
@@ -160,7 +163,7 @@ func TestAnAddressThatAsksForWhatThereIsNotIsRefused(t *testing.T) {
 	v := newVisitor(t)
 	v.logsIn(o.key("ada"))
 	for query, words := range map[string]string{
-		"severty=high": "There is no filter", "severity=high&severity=low": "given more than once", "severity=foo": "severity", "cursor=x": "cursor",
+		"severty=high": "There is no filter", "severity=high&severity=low": "given more than once", "severity=foo": "must be one of", "cursor=x": "start again without it",
 	} {
 		if answer := v.asks("/console/findings?"+query, nil); answer.StatusCode != 400 || !strings.Contains(answer.text, words) {
 			t.Errorf("%s: %s\n%s", query, answer.Status, answer.text)

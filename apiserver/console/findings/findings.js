@@ -230,6 +230,12 @@ document.addEventListener("keydown", (event) => {
     shut();
     return;
   }
+  // In a form, Enter would send it.
+  if (event.key === "Enter" && event.target instanceof HTMLInputElement && event.target.name === "id") {
+    event.preventDefault();
+    openRow();
+    return;
+  }
   const act = actions[event.key];
   if (!act || (useKeys && !useKeys.checked && event.key !== "?") || (event.repeat && !repeated.includes(event.key))) return;
   event.preventDefault();
