@@ -10,9 +10,11 @@ COPY hack/image hack/image
 RUN cd hack/image && go run . --certificates /ca-certificates.crt
 COPY api api
 COPY apiserver apiserver
+COPY client client
 COPY cmd cmd
 COPY controllers controllers
 COPY internal internal
+COPY scanimport scanimport
 ARG TARGETOS TARGETARCH
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
     go build -trimpath -buildvcs=false -ldflags="-s -w -buildid=" -o /findings-operator ./cmd/findings-operator

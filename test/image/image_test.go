@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -116,11 +117,15 @@ func build(t *testing.T, builder, root string) string {
 	return out
 }
 
-// copySources copies what the operator is built from to a folder of another name.
+// copied is a folder that the Dockerfile takes from the repository.
+var copied = regexp.MustCompile(`(?m)^COPY (\w+) \w+$`)
+
+// copySources copies what the Dockerfile builds the operator from to a folder of another name.
 func copySources(t *testing.T) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "elsewhere")
-	for _, folder := range []string{"api", "apiserver", "cmd", "controllers", "internal", "scanimport"} {
+	for _, found := range copied.FindAllStringSubmatch(string(readFile(t, testenv.RepositoryRoot(), "Dockerfile")), -1) {
+		folder := found[1]
 		if err := os.CopyFS(filepath.Join(to, folder), os.DirFS(filepath.Join(testenv.RepositoryRoot(), folder))); err != nil {
 			t.Fatal(err)
 		}
