@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -165,7 +166,7 @@ func TestAnAddressThatAsksForWhatThereIsNotIsRefused(t *testing.T) {
 	for query, words := range map[string]string{
 		"severty=high": "There is no filter", "severity=high&severity=low": "given more than once", "severity=foo": "must be one of", "cursor=x": "start again without it",
 	} {
-		if answer := v.asks("/console/findings?"+query, nil); answer.StatusCode != 400 || !strings.Contains(answer.text, words) {
+		if answer := v.asks("/console/findings?"+query, nil); answer.StatusCode != http.StatusBadRequest || !strings.Contains(answer.text, words) {
 			t.Errorf("%s: %s\n%s", query, answer.Status, answer.text)
 		}
 	}

@@ -93,8 +93,8 @@ func (c *Client) do(request *http.Request, into any) (tag string, err error) {
 	return answer.header.Get("ETag"), nil
 }
 
-// serve returns a panic as an error: pages call several operations at a time, each in a goroutine of its own, where nobody
-// else would recover.
+// serve returns a panic as an error: pages call several operations at a time, each in a goroutine of its own, where
+// nobody else would recover.
 func (c *Client) serve(answer *recorder, request *http.Request) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {

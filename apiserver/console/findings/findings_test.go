@@ -17,7 +17,7 @@ import (
 )
 
 // textOf is what a person reads of HTML, and whether it holds an element beside those of code.
-func textOf(t *rapid.T, shown string) (text string, elements map[string]bool) {
+func textOf(shown string) (text string, elements map[string]bool) {
 	elements = map[string]bool{}
 	var out strings.Builder
 	for tokens := html.NewTokenizer(strings.NewReader(shown)); ; {
@@ -37,7 +37,7 @@ func TestCodeIsShownAsItIsWhateverItIs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		path := rapid.SampledFrom([]string{"a.go", "b.py", "c.html", "d.js", "e", "f.sql", "g.xml", "<h>.rb"}).Draw(t, "path")
 		code := rapid.StringMatching(`([a-z<>/"'&;=(){} ]|<script>|\n){0,80}`).Draw(t, "code")
-		text, elements := textOf(t, highlighted(path, code, 1))
+		text, elements := textOf(highlighted(path, code, 1))
 		for name := range elements {
 			if name != "pre" && name != "code" && name != "span" {
 				t.Fatalf("the code became <%s>", name)

@@ -93,8 +93,8 @@ func day(at string) string {
 	return day
 }
 
-// check refuses an address that asks for what there is not: a filter that is misspelt would show more than was asked for,
-// and one that is given twice less.
+// check refuses an address that asks for what does not exist: a filter that is misspelt would show more than was asked
+// for, and one that is given twice less.
 func check(given url.Values) error {
 	for name, values := range given {
 		switch {
