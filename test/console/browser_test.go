@@ -110,8 +110,6 @@ func (p *person) presses(keys ...string) {
 	p.Helper()
 	for _, key := range keys {
 		p.types(key)
-		// Keys are acted on with the next frame.
-		p.evaluates("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))", nil)
 	}
 }
 

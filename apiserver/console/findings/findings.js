@@ -239,8 +239,7 @@ document.addEventListener("keydown", (event) => {
   const act = actions[event.key];
   if (!act || (useKeys && !useKeys.checked && event.key !== "?") || (event.repeat && !repeated.includes(event.key))) return;
   event.preventDefault();
-  // Later, so that the key is not typed into what it opens.
-  requestAnimationFrame(act);
+  act();
 });
 
 watchEnd();
