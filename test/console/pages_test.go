@@ -126,7 +126,10 @@ func (o *organization) hasOthers(text string) {
 		builder.Review("rv-1").PullRequest("shop", 7).Reviewed("sha-1", found).Reviewed("sha-2", found.Add(time.Hour)).In(o.namespace).
 			Mutate(func(r *v1alpha1.Review) { r.Spec.PRTitle = text }).Build(),
 		builder.ReviewIssue("i-new").Review("rv-1").SeenIn("sha-1", "sha-2").In(o.namespace).
-			Mutate(func(i *v1alpha1.ReviewIssue) { i.Spec.Title, i.Spec.Description, i.Spec.File = text, text, text }).Build(),
+			Mutate(func(i *v1alpha1.ReviewIssue) {
+				i.Spec.Title, i.Spec.Description, i.Spec.File = text, text, text
+				i.Spec.Triage.UserStatus, i.Spec.Triage.Comments = v1alpha1.UserStatusMuted, text
+			}).Build(),
 		builder.ReviewIssue("i-fixed").Review("rv-1").SeenIn("sha-1").In(o.namespace).Build(),
 		builder.WebhookDelivery("d-1", found).Endpoint("absent").In(o.namespace).Build(),
 		scan)
@@ -143,7 +146,7 @@ func TestAPullRequestShowsWhatIsNewAndWhatIsFixed(t *testing.T) {
 	p.goes("/console/reviews")
 	p.sees("document.querySelector('main a[href=\"/console/reviews/rv-1\"]')")
 	p.clicks(`main a[href="/console/reviews/rv-1"]`)
-	p.reads("main", "New: open issues", "The signing key is in the source", "Fixed: resolved issues")
+	p.reads("main", "New: open issues", "The signing key is in the source", "muted by", "Fixed: resolved issues")
 	q := loggedIn(t, o.key("scans", v1alpha1.ScopeFindingsRead))
 	q.goes("/console/scans")
 	q.clicks(`main a[href="/console/scans/s-1"]`)

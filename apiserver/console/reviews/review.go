@@ -17,21 +17,20 @@ import (
 
 // shown is what the page of a pull request shows.
 type shown struct {
-	id string
-	// review is nil where it was not found, see find.
-	review *client.Review
+	client.ReviewFull
 	// open are the issues that the pull request would bring, resolved those that it had.
-	open, resolved client.ReviewIssueList
+	open, resolved client.ReviewIssueFullList
 	view           url.Values
 }
 
 func show(ctx context.Context, v *page.Visit) (page.Response, error) {
-	s := shown{id: v.Path("id"), view: page.Given(v.Query, "severity", openCursor, resolvedCursor)}
+	s := shown{view: page.Given(v.Query, "severity", openCursor, resolvedCursor)}
+	of := "/v2/reviews/" + url.PathEscape(v.Path("id"))
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.issues(ctx, v, "open", s.view.Get(openCursor), &s.open) })
-	group.Go(func() error { return s.issues(ctx, v, "resolved", s.view.Get(resolvedCursor), &s.resolved) })
-	group.Go(func() (err error) {
-		s.review, err = find(ctx, v, s.id)
+	group.Go(func() error { return s.issues(ctx, v, of, "open", s.view.Get(openCursor), &s.open) })
+	group.Go(func() error { return s.issues(ctx, v, of, "resolved", s.view.Get(resolvedCursor), &s.resolved) })
+	group.Go(func() error {
+		_, err := v.API.Get(ctx, of, nil, &s.ReviewFull)
 		return err
 	})
 	if err := group.Wait(); err != nil {
@@ -47,15 +46,16 @@ const (
 )
 
 // issues reads a page of the issues in a state, the most severe of the page first.
-func (s *shown) issues(ctx context.Context, v *page.Visit, status, cursor string, into *client.ReviewIssueList) error {
+func (s *shown) issues(ctx context.Context, v *page.Visit, of, status, cursor string,
+	into *client.ReviewIssueFullList) error {
 	query := page.Given(s.view, "severity")
 	query.Set("status", status)
 	query.Set("size", "200")
 	if cursor != "" {
 		query.Set("cursor", cursor)
 	}
-	_, err := v.API.Get(ctx, "/v2/reviews/"+url.PathEscape(s.id)+"/issues", query, into)
-	slices.SortStableFunc(into.Items, func(a, b client.ReviewIssue) int {
+	_, err := v.API.Get(ctx, of+"/full-issues", query, into)
+	slices.SortStableFunc(into.Items, func(a, b client.ReviewIssueFull) int {
 		return cmp.Or(rank(b.Severity)-rank(a.Severity), strings.Compare(a.FilePath, b.FilePath),
 			int(a.LineNumber-b.LineNumber))
 	})
@@ -66,53 +66,16 @@ func rank(s client.Severity) int {
 	return slices.Index([]client.Severity{client.SeverityLow, client.SeverityMedium, client.SeverityHigh}, s)
 }
 
-// mostPages bounds how far the list of reviews is read to find one: the REST API returns none by its id.
-const mostPages = 3
-
-// find returns a review, or nil if it is not among those that changed last. Then its issues tell what they can.
-func find(ctx context.Context, v *page.Visit, id string) (*client.Review, error) {
-	query := url.Values{"size": {"1000"}}
-	for range mostPages {
-		var reviews client.ReviewList
-		if _, err := v.API.Get(ctx, apiPath, query, &reviews); err != nil {
-			return nil, err
-		}
-		for i := range reviews.Items {
-			if reviews.Items[i].Id == id {
-				return &reviews.Items[i], nil
-			}
-		}
-		if !reviews.HasMore {
-			break
-		}
-		query.Set("cursor", reviews.NextCursor)
-	}
-	return nil, nil //nolint:nilnil // not to be found is no error
-}
-
-// name is the repository and the number of the pull request, as far as they are known.
-func (s shown) name() string {
-	if s.review != nil {
-		return name(*s.review)
-	}
-	for _, i := range slices.Concat(s.open.Items, s.resolved.Items) {
-		return pullRequest(i.RepoOwner, i.RepoName, i.PrNumber)
-	}
-	return s.id
-}
+// name is the repository and the number of the pull request.
+func (s shown) name() string { return pullRequest(s.RepoOwner, s.RepoName, s.PrNumber) }
 
 // title is that of the pull request; without one, its name.
-func (s shown) title() string {
-	if s.review != nil && s.review.PrTitle != "" {
-		return s.review.PrTitle
-	}
-	return s.name()
-}
+func (s shown) title() string { return cmp.Or(s.PrTitle, s.name()) }
 
 // part is one of the page's two lists of issues.
 type part struct {
 	id, title, what, none string
-	issues                client.ReviewIssueList
+	issues                client.ReviewIssueFullList
 	// next is the address of the page with the list further on.
 	next string
 }
@@ -129,18 +92,14 @@ func (s shown) parts() []part {
 
 // figures count all issues. Those of a severity lead to the page with no others.
 func (s shown) figures() []ui.Figure {
-	if s.review == nil {
-		return []ui.Figure{
-			{Name: "Open", Count: int32(s.open.Total)},         //nolint:gosec // bounded by what a review can hold
-			{Name: "Resolved", Count: int32(s.resolved.Total)}, //nolint:gosec // as above
-		}
-	}
 	return []ui.Figure{
-		{Name: "Open", Count: s.review.OpenIssueCount},
-		s.figure("High", "high", s.review.OpenHighCount),
-		s.figure("Medium", "medium", s.review.OpenMediumCount),
-		s.figure("Low", "low", s.review.OpenLowCount),
-		{Name: "Resolved", Count: s.review.ClosedIssueCount},
+		{Name: "Open", Count: s.OpenIssueCount},
+		s.figure("High", "high", s.OpenHighCount),
+		s.figure("Medium", "medium", s.OpenMediumCount),
+		s.figure("Low", "low", s.OpenLowCount),
+		{Name: "Of them muted", Count: s.OpenMutedCount},
+		{Name: "Of them confirmed", Count: s.OpenConfirmedCount},
+		{Name: "Resolved", Count: s.ClosedIssueCount},
 	}
 }
 
@@ -148,14 +107,14 @@ func (s shown) figures() []ui.Figure {
 func (s shown) figure(name, severity string, count int32) ui.Figure {
 	f := ui.Figure{Name: name, Count: count}
 	if count > 0 {
-		f.Link = page.Address(address(s.id), nil, "severity", severity)
+		f.Link = page.Address(address(s.Id), nil, "severity", severity)
 	}
 	return f
 }
 
 // after is the address of this page with one of its lists further on.
 func (s shown) after(list, cursor string) string {
-	return page.Address(address(s.id), s.view, list, cursor)
+	return page.Address(address(s.Id), s.view, list, cursor)
 }
 
 // address is where the console has a review.
@@ -171,7 +130,7 @@ func pullRequest(owner, repository string, number int32) string {
 
 // commitLink is the page of a commit at the provider. The API has that of the commit that first showed the issue; the
 // others are beside it.
-func commitLink(i client.ReviewIssue, commit string) string {
+func commitLink(i client.ReviewIssueFull, commit string) string {
 	before, known := strings.CutSuffix(i.CommitLink, i.CommitSha)
 	if !known || i.CommitSha == "" {
 		return ""
@@ -180,7 +139,7 @@ func commitLink(i client.ReviewIssue, commit string) string {
 }
 
 // place is where the issue is.
-func place(i client.ReviewIssue) client.FileLocation {
+func place(i client.ReviewIssueFull) client.FileLocation {
 	return client.FileLocation{FilePath: i.FilePath, LineNumber: i.LineNumber, Url: i.FileLocationLink}
 }
 
@@ -194,3 +153,16 @@ func tone(status client.PullRequestStatus) ui.Tone {
 	}
 	return ui.Plain
 }
+
+// decision says what was decided about an issue and by whom, "" where nothing was.
+func decision(i client.ReviewIssueFull) string {
+	switch {
+	case i.UserStatus != client.UserStatusOpen:
+		return words[string(i.UserStatus)] + " by " + i.DecidedBy
+	case i.Verdict.UserStatus != nil:
+		return words[string(*i.Verdict.UserStatus)] + " by policy " + i.Verdict.Policy
+	}
+	return ""
+}
+
+var words = map[string]string{"muted": "muted", "active": "confirmed"}

@@ -1,15 +1,9 @@
 package reviews
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
-	"net/http"
 	"net/url"
 	"testing"
 
-	"github.com/appsec-dev/findings-operator/apiserver/console/api"
-	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
 )
 
@@ -30,16 +24,16 @@ func TestDaysAreAskedForAsTimes(t *testing.T) {
 }
 
 func TestCommitsAreBesideEachOther(t *testing.T) {
-	issue := client.ReviewIssue{CommitSha: "5d41", CommitLink: "https://git.example.com/shop/commit/5d41"}
+	issue := client.ReviewIssueFull{CommitSha: "5d41", CommitLink: "https://git.example.com/shop/commit/5d41"}
 	for _, tc := range []struct {
 		reason string
-		issue  client.ReviewIssue
+		issue  client.ReviewIssueFull
 		want   string
 	}{
 		{"another commit", issue, "https://git.example.com/shop/commit/7d79"},
-		{"a link of another form", client.ReviewIssue{CommitSha: "5d41", CommitLink: "https://git.example.com/5d41?x"}, ""},
-		{"no link", client.ReviewIssue{CommitSha: "5d41"}, ""},
-		{"no commit", client.ReviewIssue{CommitLink: "https://git.example.com/"}, ""},
+		{"a link of another form", client.ReviewIssueFull{CommitSha: "5d41", CommitLink: "https://git.example.com/5d41?x"}, ""},
+		{"no link", client.ReviewIssueFull{CommitSha: "5d41"}, ""},
+		{"no commit", client.ReviewIssueFull{CommitLink: "https://git.example.com/"}, ""},
 	} {
 		if got := commitLink(tc.issue, "7d79"); got != tc.want {
 			t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)
@@ -47,28 +41,16 @@ func TestCommitsAreBesideEachOther(t *testing.T) {
 	}
 }
 
-// pages serves pages of the list of reviews with one review each, r-0, r-1 and so on without end, and counts them.
-func pages(served *int) page.Visit {
-	return page.Visit{API: api.New(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		list := client.ReviewList{
-			Items: []client.Review{{Id: fmt.Sprintf("r-%d", *served)}}, HasMore: true, NextCursor: "next",
-		}
-		*served++
-		_ = json.NewEncoder(w).Encode(list)
-	}), "", "")}
-}
-
-func TestAReviewIsLookedForWithinABound(t *testing.T) {
-	for _, tc := range []struct {
-		id     string
-		found  bool
-		served int
-	}{{"r-0", true, 1}, {"r-2", true, 3}, {"r-3", false, 3}} {
-		served := 0
-		visit := pages(&served)
-		review, err := find(context.Background(), &visit, tc.id)
-		if err != nil || (review != nil) != tc.found || served != tc.served {
-			t.Errorf("%s: %v %v after %d pages", tc.id, review, err, served)
+func TestAnIssueSaysWhoDecided(t *testing.T) {
+	muted := client.FindingVerdictUserStatus("muted")
+	for want, issue := range map[string]client.ReviewIssueFull{
+		"":                        {UserStatus: "open"},
+		"muted by apikey/ada":     {UserStatus: "muted", DecidedBy: "apikey/ada", Verdict: client.FindingVerdict{UserStatus: &muted, Policy: "tests"}},
+		"confirmed by apikey/ada": {UserStatus: "active", DecidedBy: "apikey/ada"},
+		"muted by policy tests":   {UserStatus: "open", Verdict: client.FindingVerdict{UserStatus: &muted, Policy: "tests"}},
+	} {
+		if got := decision(issue); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
