@@ -93,10 +93,14 @@ func template(path string) string { return segment.ReplaceAllString(path, "{$1}"
 func (r *router) servePage(route page.Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, console.MaxFormBytes)
-		sendAnswer(c, r.console.Serve(route, console.Request{
+		answer := r.console.Serve(route, console.Request{
 			HTTP: c.Request, RequestID: stateOf(c).requestID, Path: c.Param,
 			Secure: strings.HasPrefix(origin(c.Request), "https:"),
-		}))
+		})
+		if answer.Err != nil {
+			stateOf(c).err = problem.Internal("", answer.Err)
+		}
+		sendAnswer(c, answer)
 	}
 }
 

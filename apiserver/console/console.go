@@ -64,6 +64,8 @@ type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
+	// Err is why the page could not be made, for the log alone; nil for what the page tells the reader.
+	Err error
 }
 
 // Serve answers a request of a page. The session's key is known to be valid, unless the page is public.
@@ -143,8 +145,9 @@ func (c *Console) Failed(r *http.Request, requestID string, err error) Answer {
 
 func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err error) Answer {
 	var failure *api.Failure
+	var cause error
 	if !errors.As(err, &failure) {
-		failure = api.Failed(http.StatusInternalServerError, "")
+		failure, cause = api.Failed(http.StatusInternalServerError, ""), err
 	}
 	if failure.Status == http.StatusUnauthorized && !v.Scripted {
 		return redirect(Path + "login?next=" + url.QueryEscape(next(r)))
@@ -159,8 +162,9 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 	}
 	answer, err := c.render(r.Context(), v, shown)
 	if err != nil {
-		return Answer{Status: http.StatusInternalServerError, Header: http.Header{}}
+		return Answer{Status: http.StatusInternalServerError, Header: http.Header{}, Err: errors.Join(cause, err)}
 	}
+	answer.Err = cause
 	return answer
 }
 
@@ -217,7 +221,7 @@ func redirect(location string) Answer {
 func asJSON(status int, value any) Answer {
 	body, err := json.Marshal(value)
 	if err != nil {
-		return Answer{Status: http.StatusInternalServerError, Header: http.Header{}}
+		return Answer{Status: http.StatusInternalServerError, Header: http.Header{}, Err: err}
 	}
 	return Answer{Status: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: body}
 }

@@ -221,7 +221,7 @@ func uri(path string) string {
 }
 
 // suppressions are why a finding is not to be acted on: by its source, by a person, else by who or what decided in
-// their place. An empty list says that there are none.
+// their place. An empty list states that the result is not suppressed.
 func suppressions(f *openapi.FindingFull) []sarifSuppression {
 	out := []sarifSuppression{}
 	if own := f.Facts.Suppression; own.Kind != nil {

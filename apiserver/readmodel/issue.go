@@ -124,7 +124,7 @@ func (m *Model) issueWork(p *partition, name string) (work, bool) {
 }
 
 // issueOf returns an issue and what renders it, in the state that follows from its spec and its review's, as the
-// controller will record it. Where the review is not there, what status says stands.
+// controller will record it. Where the review does not exist, the status decides.
 func (p *partition) issueOf(held *heldIssue) (item *Issue, draw func() error) {
 	var (
 		review     *v1alpha1.Review

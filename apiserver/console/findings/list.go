@@ -25,12 +25,11 @@ const (
 	listPath = "/console/findings"
 	// pageRows is how many rows are asked for at a time.
 	pageRows = 100
-	// facetValues is how many values of a facet are shown until one asks for more.
-	facetValues = 6
+	// facetValues is how many values of a facet are shown until one asks for more, allFacetValues how many then.
+	facetValues    = 6
+	allFacetValues = 200
 	// maxSelected is how many findings an operation may name; it is the contract's.
 	maxSelected = 400
-	// allFacetValues is how many are shown then.
-	allFacetValues = 200
 )
 
 var (
@@ -59,16 +58,11 @@ type row struct {
 		} `json:"location"`
 	} `json:"details"`
 	Repo struct {
-		ID   string `json:"id"`
 		Name string `json:"name"`
 	} `json:"repo"`
-	Project struct {
-		Name string `json:"name"`
-	} `json:"project"`
 	Facts struct {
-		Tool  string   `json:"tool"`
-		Rule  string   `json:"rule_id"`
-		Score *float32 `json:"score"`
+		Tool string `json:"tool"`
+		Rule string `json:"rule_id"`
 	} `json:"facts"`
 	Status string `json:"status"`
 	decision

@@ -1129,7 +1129,7 @@ func selectionBar(l listing) templ.Component {
 	})
 }
 
-// decisionFields are what a decision consists of, filled with the one that there is.
+// decisionFields are the fields of a form that decides, filled with the current decision.
 func decisionFields(prefix string, now decision) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
-
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 )
 
@@ -28,7 +27,7 @@ func yesOrNo(yes, no string) map[string]string { return map[string]string{"true"
 
 // filters in the order in which their facets are shown.
 var filters = []filter{
-	{"severity", "Severity", map[string]string{"high": "high", "medium": "medium", "low": "low"}},
+	{"severity", "Severity", nil},
 	{"status", "State", map[string]string{"open": "open", "open_muted": "muted", "closed": "closed"}},
 	{"user_status", "Decision", map[string]string{"open": "undecided", "active": "confirmed", "muted": "muted"}},
 	{"stale", "Decision in doubt", yesOrNo("in doubt", "not in doubt")},
@@ -113,7 +112,7 @@ var noFilters = []string{"sort", "order", "cursor", "facet"}
 // view is what a person looks at: the parameters of the page's address that say which findings, and in which order.
 type view struct{ values url.Values }
 
-// order is what a list may be sorted by.
+// orders are those that the list can be in.
 var orders = []struct{ Label, Sort, Order string }{
 	{"newest first", "created_at", "desc"},
 	{"oldest first", "created_at", "asc"},
@@ -151,11 +150,7 @@ func (v view) with(pairs ...string) string {
 
 // export returns the address of all that the view shows, as a file.
 func (v view) export(format string) string {
-	values := url.Values{"format": {format}}
-	for name := range v.values {
-		values.Set(name, v.values.Get(name))
-	}
-	return "/console/export?" + values.Encode()
+	return page.Address("/console/export", v.values, "format", format)
 }
 
 // chip is a filter in force, and the address without it.

@@ -730,7 +730,7 @@ func Severity(severity string) templ.Component {
 	})
 }
 
-// Empty says that there is nothing to show, and what to do.
+// Empty stands in the place of an empty list, and tells the reader what to do next.
 func Empty(title string, next string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -1,0 +1,48 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/apiserver/console/session"
+)
+
+// What a reader is told holds nothing of the cause, and the log gets all of it.
+func TestTheCauseOfAFailedPageIsForTheLogAlone(t *testing.T) {
+	operations := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a secret of the service") })
+	c, err := New(operations, session.Sealer{Keys: func(string) [][]byte { return [][]byte{make([]byte, 32)} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		serve  page.Handle
+		status int
+		logged string
+	}{
+		"an error": {func(context.Context, *page.Visit) (page.Response, error) {
+			return page.Response{}, errors.New("a secret of the page")
+		}, http.StatusInternalServerError, "a secret of the page"},
+		"an operation that panics": {func(ctx context.Context, v *page.Visit) (page.Response, error) {
+			_, err := v.API.Get(ctx, "/v2/findings", nil, &struct{}{})
+			return page.Response{}, err
+		}, http.StatusInternalServerError, "a secret of the service"},
+		"what the reader can mend": {func(context.Context, *page.Visit) (page.Response, error) {
+			return page.Response{}, api.Failed(http.StatusConflict, "Ada was faster.")
+		}, http.StatusConflict, ""},
+	} {
+		request := httptest.NewRequest(http.MethodGet, Path+"x", http.NoBody)
+		answer := c.Serve(page.Route{Method: http.MethodGet, Serve: tc.serve, Public: true}, Request{HTTP: request})
+		if answer.Status != tc.status || strings.Contains(string(answer.Body), "secret") {
+			t.Errorf("%s: %d\n%s", name, answer.Status, answer.Body)
+		}
+		if (answer.Err != nil) != (tc.logged != "") || answer.Err != nil && !strings.Contains(answer.Err.Error(), tc.logged) {
+			t.Errorf("%s: the log gets %v", name, answer.Err)
+		}
+	}
+}
