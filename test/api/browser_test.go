@@ -22,17 +22,6 @@ import (
 // browserTimeout bounds the browser on a machine that does other things too.
 const browserTimeout = 2 * time.Minute
 
-// browser is the program, wherever it is called so.
-func browser(t *testing.T) string {
-	t.Helper()
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
-			return found
-		}
-	}
-	return needs.Program(t, "chromium", "chromium")
-}
-
 // opened returns the page as a browser has made it of /docs, and all addresses that the page had
 // it ask for. What browsers ask for on their own account is not among them. No name but the
 // facade's leads anywhere.
@@ -42,7 +31,7 @@ func opened(t *testing.T, origin string) (dom string, asked []string) {
 	defer cancel()
 	netLog := filepath.Join(t.TempDir(), "net.json")
 	//nolint:gosec // a test's own
-	command := exec.CommandContext(ctx, browser(t), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+	command := exec.CommandContext(ctx, needs.Browser(t), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
 		"--user-data-dir="+t.TempDir(), "--no-first-run", "--no-proxy-server", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 		"--log-net-log="+netLog, "--virtual-time-budget=20000", "--dump-dom", origin+"/docs")
 	command.WaitDelay = 10 * time.Second // its children hold the output open

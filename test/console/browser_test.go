@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os/exec"
 	"sync"
 	"testing"
 	"time"
@@ -22,23 +21,19 @@ import (
 const patience = 2 * time.Minute
 
 // browser is one for all tests; each person has a window of their own, with cookies of its own.
-var browser = sync.OnceValues(func() (context.Context, error) {
-	program := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
-			program = found
-			break
-		}
-	}
-	if program == "" {
-		return nil, nil
-	}
+var browser struct {
+	sync.Once
+	context.Context
+	err error
+}
+
+func startBrowser(program string) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.ExecPath(program),
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"), chromedp.Flag("no-proxy-server", true))
 	allocator, _ := chromedp.NewExecAllocator(context.Background(), options...)
-	ctx, _ := chromedp.NewContext(allocator)
-	return ctx, chromedp.Do(ctx)
-})
+	browser.Context, _ = chromedp.NewContext(allocator)
+	browser.err = chromedp.Do(browser.Context)
+}
 
 // person sits before the browser.
 type person struct {
@@ -49,14 +44,12 @@ type person struct {
 // newPerson opens a window of somebody who has not logged in.
 func newPerson(t *testing.T) *person {
 	t.Helper()
-	started, err := browser()
-	if err != nil {
-		t.Fatal(err)
+	program := needs.Browser(t)
+	browser.Do(func() { startBrowser(program) })
+	if browser.err != nil {
+		t.Fatal(browser.err)
 	}
-	if started == nil {
-		needs.Program(t, "chromium", "chromium")
-	}
-	window, closeWindow := chromedp.NewContext(started, chromedp.WithNewBrowserContext())
+	window, closeWindow := chromedp.NewContext(browser.Context, chromedp.WithNewBrowserContext())
 	window, cancel := context.WithTimeout(window, 4*patience)
 	t.Cleanup(func() {
 		cancel()

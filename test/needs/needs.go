@@ -19,6 +19,17 @@ func Program(t testing.TB, name, debianPackage string) string {
 	return path
 }
 
+// Browser returns the path of Chromium, whatever it is called here.
+func Browser(t testing.TB) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if found, err := exec.LookPath(name); err == nil {
+			return found
+		}
+	}
+	return Program(t, "chromium", "chromium")
+}
+
 // Missing ends the test for want of something.
 func Missing(t testing.TB, format string, arguments ...any) {
 	t.Helper()

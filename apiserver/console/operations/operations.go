@@ -2,7 +2,6 @@
 package operations
 
 import (
-	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
-	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
 )
 
@@ -65,33 +63,17 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	return page.Response{Title: "Operation " + operation.Id, Body: body, Styles: styles, Modules: modules}, nil
 }
 
-// sample is a finding that the operation is about, as far as the page shows it.
-type sample struct {
-	ID      string `json:"id"`
-	Details struct {
-		Title    string `json:"title"`
-		Location struct {
-			Path string `json:"file_path"`
-			Line int32  `json:"line_number"`
-		} `json:"location"`
-	} `json:"details"`
-}
-
-func (s sample) title() string { return cmp.Or(s.Details.Title, s.ID) }
-
-func (s sample) place() string { return ui.Place(s.Details.Location.Path, s.Details.Location.Line) }
-
 // maxSamples bounds what is asked for to show what an operation is about.
 const maxSamples = 10
 
 // samplesOf reads some findings. One that does not exist any more is shown by its id.
-func samplesOf(ctx context.Context, v *page.Visit, ids []string) ([]sample, error) {
-	samples := make([]sample, min(len(ids), maxSamples))
+func samplesOf(ctx context.Context, v *page.Visit, ids []string) ([]client.FindingFull, error) {
+	samples := make([]client.FindingFull, min(len(ids), maxSamples))
 	for i := range samples {
 		_, err := v.API.Get(ctx, "/v2/findings/"+url.PathEscape(ids[i]), nil, &samples[i])
 		var failure *api.Failure
 		if errors.As(err, &failure) && failure.Status == http.StatusNotFound {
-			samples[i].ID, err = ids[i], nil
+			samples[i].Id, err = ids[i], nil
 		}
 		if err != nil {
 			return nil, err
