@@ -24,6 +24,9 @@ import (
 // conflictDelay is how long to wait for the cache to show the object as it is now.
 const conflictDelay = 50 * time.Millisecond
 
+// goneDelay is how long to wait before looking again where something that was written or read has gone.
+const goneDelay = time.Second
+
 // Status writes after over before as object's status, by JSON merge patch. It reports whether
 // a write was needed; object then has the resource version that it made. No more of the answer is
 // asked for: object's status is what was written, and encoding it costs the API server much.
@@ -108,8 +111,9 @@ func setFinalizers(ctx context.Context, c client.Client, object client.Object, f
 	return nil
 }
 
-// Outcome turns the error of a write into that of a reconcile. A conflict is everyday life
-// beside other writers, and an object that has gone needs nothing more: neither is an error.
+// Outcome turns the error of a write into that of a reconcile. A conflict is everyday life beside other writers, and so
+// is an object that has gone meanwhile: the reconcile comes again, sees what is there now, and neither is an error. It
+// comes again for what has gone too: that may be another object than the reconciled one, which still needs its work.
 func Outcome(result ctrl.Result, err error) (ctrl.Result, error) {
 	switch {
 	case err == nil:
@@ -117,7 +121,7 @@ func Outcome(result ctrl.Result, err error) (ctrl.Result, error) {
 	case apierrors.IsConflict(err):
 		return ctrl.Result{RequeueAfter: wait.Jitter(conflictDelay, 1)}, nil
 	case apierrors.IsNotFound(err):
-		return ctrl.Result{}, nil
+		return ctrl.Result{RequeueAfter: wait.Jitter(goneDelay, 1)}, nil
 	default:
 		return ctrl.Result{}, err
 	}

@@ -61,7 +61,7 @@ func TestOutcome(t *testing.T) {
 	}{
 		{"all went well: the result stands", nil, true, false},
 		{"a conflict is tried again, and is no error", wrap(apierrors.NewConflict(resource, "f", errors.New("moved on"))), true, false},
-		{"what has gone needs nothing more", wrap(apierrors.NewNotFound(resource, "f")), false, false},
+		{"what has gone may be another object: look again", wrap(apierrors.NewNotFound(resource, "f")), true, false},
 		{"anything else is an error", wrap(apierrors.NewForbidden(resource, "f", errors.New("no right"))), false, true},
 	}
 	for _, c := range cases {
