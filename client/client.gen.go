@@ -1000,6 +1000,7 @@ const (
 	CountFindingsParamsFieldCategory      CountFindingsParamsField = "category"
 	CountFindingsParamsFieldClass         CountFindingsParamsField = "class"
 	CountFindingsParamsFieldCreatedSince  CountFindingsParamsField = "created_since"
+	CountFindingsParamsFieldFile          CountFindingsParamsField = "file"
 	CountFindingsParamsFieldMinScore      CountFindingsParamsField = "min_score"
 	CountFindingsParamsFieldOwner         CountFindingsParamsField = "owner"
 	CountFindingsParamsFieldPackage       CountFindingsParamsField = "package"
@@ -1023,6 +1024,8 @@ func (e CountFindingsParamsField) Valid() bool {
 	case CountFindingsParamsFieldClass:
 		return true
 	case CountFindingsParamsFieldCreatedSince:
+		return true
+	case CountFindingsParamsFieldFile:
 		return true
 	case CountFindingsParamsFieldMinScore:
 		return true
@@ -3449,6 +3452,9 @@ type TriageOperationFilters struct {
 	// CreatedUntil The first `created_at` that is too late.
 	CreatedUntil *time.Time `json:"created_until,omitempty"`
 
+	// File The path of a file, or of a folder with a slash at its end.
+	File *string `json:"file,omitempty"`
+
 	// MinScore The lowest score, from 0 to 10.
 	MinScore *string `json:"min_score,omitempty"`
 
@@ -3905,6 +3911,9 @@ type Custom string
 // EndTime defines model for EndTime.
 type EndTime = time.Time
 
+// FileFilter defines model for FileFilter.
+type FileFilter = string
+
 // FindingSort defines model for FindingSort.
 type FindingSort string
 
@@ -4068,6 +4077,9 @@ type ListFindingsV1Params struct {
 	// without a version means every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
 
+	// File Only findings in this file, compared byte by byte; below this folder where it ends in a slash.
+	File *FileFilter `form:"file,omitempty" json:"file,omitempty"`
+
 	// Owner Only findings of projects of this owner, compared byte by byte.
 	Owner *OwnerFilter `form:"owner,omitempty" json:"owner,omitempty"`
 
@@ -4161,7 +4173,7 @@ type ListReviewsParamsCustom string
 
 // CountFindingsParams defines parameters for CountFindings.
 type CountFindingsParams struct {
-	// Field The only field to count by. By default findings are counted by all.
+	// Field The only field to count by. By default findings are counted by all but `file`, of which most values have few.
 	Field *CountFindingsParamsField `form:"field,omitempty" json:"field,omitempty"`
 
 	// Values How many values of a field are told at most.
@@ -4197,6 +4209,9 @@ type CountFindingsParams struct {
 	// Package Only findings in this package: by its name, whatever the case, or by its package URL, of which one
 	// without a version means every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
+
+	// File Only findings in this file, compared byte by byte; below this folder where it ends in a slash.
+	File *FileFilter `form:"file,omitempty" json:"file,omitempty"`
 
 	// Owner Only findings of projects of this owner, compared byte by byte.
 	Owner *OwnerFilter `form:"owner,omitempty" json:"owner,omitempty"`
@@ -4282,6 +4297,9 @@ type ExportFindingsParams struct {
 	// Package Only findings in this package: by its name, whatever the case, or by its package URL, of which one
 	// without a version means every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
+
+	// File Only findings in this file, compared byte by byte; below this folder where it ends in a slash.
+	File *FileFilter `form:"file,omitempty" json:"file,omitempty"`
 
 	// Owner Only findings of projects of this owner, compared byte by byte.
 	Owner *OwnerFilter `form:"owner,omitempty" json:"owner,omitempty"`
@@ -4377,6 +4395,9 @@ type ListFindingsV2Params struct {
 	// Package Only findings in this package: by its name, whatever the case, or by its package URL, of which one
 	// without a version means every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
+
+	// File Only findings in this file, compared byte by byte; below this folder where it ends in a slash.
+	File *FileFilter `form:"file,omitempty" json:"file,omitempty"`
 
 	// Owner Only findings of projects of this owner, compared byte by byte.
 	Owner *OwnerFilter `form:"owner,omitempty" json:"owner,omitempty"`
@@ -4494,6 +4515,9 @@ type ListFindingsFullParams struct {
 	// Package Only findings in this package: by its name, whatever the case, or by its package URL, of which one
 	// without a version means every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
+
+	// File Only findings in this file, compared byte by byte; below this folder where it ends in a slash.
+	File *FileFilter `form:"file,omitempty" json:"file,omitempty"`
 
 	// Owner Only findings of projects of this owner, compared byte by byte.
 	Owner *OwnerFilter `form:"owner,omitempty" json:"owner,omitempty"`
@@ -5101,7 +5125,7 @@ type ClientInterface interface {
 
 	// CountFindings Count findings by the values that they have
 	//
-	// An addition to the contract. How many of the organization's findings have each value of each filter of
+	// An addition to the contract. How many of the organization's findings have each value of the filters of
 	// `GET /v1/findings`, the most frequent values first. Each `field` is a parameter of the lists and each `value` a value
 	// for it: a list with that value, and with the other filters of this request, has as many rows as `count` says. What this
 	// request asks of a field itself does not narrow that field's counts, so that they show what else could be chosen.
@@ -5696,7 +5720,7 @@ func (c *Client) ListReviews(ctx context.Context, params *ListReviewsParams, req
 
 // CountFindings Count findings by the values that they have
 //
-// An addition to the contract. How many of the organization's findings have each value of each filter of
+// An addition to the contract. How many of the organization's findings have each value of the filters of
 // `GET /v1/findings`, the most frequent values first. Each `field` is a parameter of the lists and each `value` a value
 // for it: a list with that value, and with the other filters of this request, has as many rows as `count` says. What this
 // request asks of a field itself does not narrow that field's counts, so that they show what else could be chosen.
@@ -6847,6 +6871,18 @@ func NewListFindingsV1Request(server string, params *ListFindingsV1Params) (*htt
 
 		}
 
+		if params.File != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "file", *params.File, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Owner != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "owner", *params.Owner, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
@@ -7353,6 +7389,18 @@ func NewCountFindingsRequest(server string, params *CountFindingsParams) (*http.
 
 		}
 
+		if params.File != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "file", *params.File, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Owner != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "owner", *params.Owner, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
@@ -7686,6 +7734,18 @@ func NewExportFindingsRequest(server string, params *ExportFindingsParams) (*htt
 
 		}
 
+		if params.File != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "file", *params.File, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Owner != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "owner", *params.Owner, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
@@ -8007,6 +8067,18 @@ func NewListFindingsV2Request(server string, params *ListFindingsV2Params) (*htt
 		if params.Package != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "package", *params.Package, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.File != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "file", *params.File, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -8548,6 +8620,18 @@ func NewListFindingsFullRequest(server string, params *ListFindingsFullParams) (
 		if params.Package != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "package", *params.Package, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.File != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "file", *params.File, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -10760,7 +10844,7 @@ type ClientWithResponsesInterface interface {
 
 	// CountFindingsWithResponse Count findings by the values that they have
 	//
-	// An addition to the contract. How many of the organization's findings have each value of each filter of
+	// An addition to the contract. How many of the organization's findings have each value of the filters of
 	// `GET /v1/findings`, the most frequent values first. Each `field` is a parameter of the lists and each `value` a value
 	// for it: a list with that value, and with the other filters of this request, has as many rows as `count` says. What this
 	// request asks of a field itself does not narrow that field's counts, so that they show what else could be chosen.
@@ -18091,7 +18175,7 @@ func (c *ClientWithResponses) ListReviewsWithResponse(ctx context.Context, param
 
 // CountFindingsWithResponse Count findings by the values that they have
 //
-// An addition to the contract. How many of the organization's findings have each value of each filter of
+// An addition to the contract. How many of the organization's findings have each value of the filters of
 // `GET /v1/findings`, the most frequent values first. Each `field` is a parameter of the lists and each `value` a value
 // for it: a list with that value, and with the other filters of this request, has as many rows as `count` says. What this
 // request asks of a field itself does not narrow that field's counts, so that they show what else could be chosen.

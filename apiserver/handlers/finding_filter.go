@@ -13,7 +13,7 @@ import (
 var findingFilters = []string{
 	"status", "user_status", "severity", "repo_id", "project_id", "class", "tool", "rule", "vulnerability", "package", "owner",
 	"category", "created_since", "created_until", "updated_since", "updated_until", "min_score", "text",
-	"stale", "suppressed",
+	"stale", "suppressed", "file",
 }
 
 func findingFilter(query openapi.Parameters) (readmodel.FindingFilter, error) {
@@ -29,6 +29,7 @@ func findingFilter(query openapi.Parameters) (readmodel.FindingFilter, error) {
 		Vulnerability: optional(query, "vulnerability"),
 		Package:       optional(query, "package"),
 		Owner:         optional(query, "owner"),
+		File:          optional(query, "file"),
 		Category:      optional(query, "category"),
 		Created:       period(query, "created"),
 		Updated:       period(query, "updated"),

@@ -55,7 +55,7 @@ func selectionOf(given openapi.Parameters) (*v1alpha1.FindingSelection, error) {
 		Category:   only[v1alpha1.FindingCategory](filter.Category),
 		Class:      filter.Class,
 		Tool:       given.Get("tool"), Rule: given.Get("rule"), Owner: given.Get("owner"),
-		Vulnerability: given.Get("vulnerability"), Package: given.Get("package"),
+		Vulnerability: given.Get("vulnerability"), Package: given.Get("package"), File: given.Get("file"),
 		CreatedSince: timeOf(filter.Created.Since), CreatedUntil: timeOf(filter.Created.Until),
 		UpdatedSince: timeOf(filter.Updated.Since), UpdatedUntil: timeOf(filter.Updated.Until),
 		Stale: filter.Stale, Suppressed: filter.Suppressed,

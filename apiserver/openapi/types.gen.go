@@ -990,6 +990,7 @@ const (
 	CountFindingsParamsFieldCategory      CountFindingsParamsField = "category"
 	CountFindingsParamsFieldClass         CountFindingsParamsField = "class"
 	CountFindingsParamsFieldCreatedSince  CountFindingsParamsField = "created_since"
+	CountFindingsParamsFieldFile          CountFindingsParamsField = "file"
 	CountFindingsParamsFieldMinScore      CountFindingsParamsField = "min_score"
 	CountFindingsParamsFieldOwner         CountFindingsParamsField = "owner"
 	CountFindingsParamsFieldPackage       CountFindingsParamsField = "package"
@@ -1013,6 +1014,8 @@ func (e CountFindingsParamsField) Valid() bool {
 	case CountFindingsParamsFieldClass:
 		return true
 	case CountFindingsParamsFieldCreatedSince:
+		return true
+	case CountFindingsParamsFieldFile:
 		return true
 	case CountFindingsParamsFieldMinScore:
 		return true
@@ -3439,6 +3442,9 @@ type TriageOperationFilters struct {
 	// CreatedUntil The first `created_at` that is too late.
 	CreatedUntil *time.Time `json:"created_until,omitempty"`
 
+	// File The path of a file, or of a folder with a slash at its end.
+	File *string `json:"file,omitempty"`
+
 	// MinScore The lowest score, from 0 to 10.
 	MinScore *string `json:"min_score,omitempty"`
 
@@ -3895,6 +3901,9 @@ type Custom string
 // EndTime defines model for EndTime.
 type EndTime = time.Time
 
+// FileFilter defines model for FileFilter.
+type FileFilter = string
+
 // FindingSort defines model for FindingSort.
 type FindingSort string
 
@@ -4058,6 +4067,9 @@ type ListFindingsV1Params struct {
 	// without a version means every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
 
+	// File Only findings in this file, compared byte by byte; below this folder where it ends in a slash.
+	File *FileFilter `form:"file,omitempty" json:"file,omitempty"`
+
 	// Owner Only findings of projects of this owner, compared byte by byte.
 	Owner *OwnerFilter `form:"owner,omitempty" json:"owner,omitempty"`
 
@@ -4151,7 +4163,7 @@ type ListReviewsParamsCustom string
 
 // CountFindingsParams defines parameters for CountFindings.
 type CountFindingsParams struct {
-	// Field The only field to count by. By default findings are counted by all.
+	// Field The only field to count by. By default findings are counted by all but `file`, of which most values have few.
 	Field *CountFindingsParamsField `form:"field,omitempty" json:"field,omitempty"`
 
 	// Values How many values of a field are told at most.
@@ -4187,6 +4199,9 @@ type CountFindingsParams struct {
 	// Package Only findings in this package: by its name, whatever the case, or by its package URL, of which one
 	// without a version means every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
+
+	// File Only findings in this file, compared byte by byte; below this folder where it ends in a slash.
+	File *FileFilter `form:"file,omitempty" json:"file,omitempty"`
 
 	// Owner Only findings of projects of this owner, compared byte by byte.
 	Owner *OwnerFilter `form:"owner,omitempty" json:"owner,omitempty"`
@@ -4272,6 +4287,9 @@ type ExportFindingsParams struct {
 	// Package Only findings in this package: by its name, whatever the case, or by its package URL, of which one
 	// without a version means every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
+
+	// File Only findings in this file, compared byte by byte; below this folder where it ends in a slash.
+	File *FileFilter `form:"file,omitempty" json:"file,omitempty"`
 
 	// Owner Only findings of projects of this owner, compared byte by byte.
 	Owner *OwnerFilter `form:"owner,omitempty" json:"owner,omitempty"`
@@ -4367,6 +4385,9 @@ type ListFindingsV2Params struct {
 	// Package Only findings in this package: by its name, whatever the case, or by its package URL, of which one
 	// without a version means every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
+
+	// File Only findings in this file, compared byte by byte; below this folder where it ends in a slash.
+	File *FileFilter `form:"file,omitempty" json:"file,omitempty"`
 
 	// Owner Only findings of projects of this owner, compared byte by byte.
 	Owner *OwnerFilter `form:"owner,omitempty" json:"owner,omitempty"`
@@ -4484,6 +4505,9 @@ type ListFindingsFullParams struct {
 	// Package Only findings in this package: by its name, whatever the case, or by its package URL, of which one
 	// without a version means every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
+
+	// File Only findings in this file, compared byte by byte; below this folder where it ends in a slash.
+	File *FileFilter `form:"file,omitempty" json:"file,omitempty"`
 
 	// Owner Only findings of projects of this owner, compared byte by byte.
 	Owner *OwnerFilter `form:"owner,omitempty" json:"owner,omitempty"`

@@ -37,6 +37,9 @@ var (
 	scores = []int{90, 70, 40, 1}
 )
 
+// fileField is counted by only where it is asked for: nearly every finding has a value of its own.
+const fileField = "file"
+
 // countFields are all of them, in the order in which they are told.
 func countFields(now time.Time) []countField {
 	type filter = FindingFilter
@@ -70,6 +73,8 @@ func countFields(now time.Time) []countField {
 		one("package", byTraits, func(i *Item) string { return findingquery.PackageName(i.traits.Value().packageName) },
 			member(func(f *filter) **string { return &f.Package })),
 		createdSince(now),
+		one(fileField, byItself, func(i *Item) string { return i.path },
+			member(func(f *filter) **string { return &f.File })),
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // CountQuery asks how many of an organization's findings have each value of a field.
 type CountQuery struct {
 	Filter FindingFilter
-	// Field is the one that is counted by; empty means all.
+	// Field is the one that is counted by; empty means all but the file.
 	Field string
 	// Values is how many values of a field are told at most.
 	Values int
@@ -61,7 +61,9 @@ func (m *Model) CountFindings(ctx context.Context, organization string, q CountQ
 
 func countFindings(x *index.Index[*Item], q CountQuery, now time.Time) FindingCounts {
 	fields := countFields(now)
-	fields = slices.DeleteFunc(fields, func(f countField) bool { return q.Field != "" && f.name != q.Field })
+	fields = slices.DeleteFunc(fields, func(f countField) bool {
+		return q.Field == "" && f.name == fileField || q.Field != "" && f.name != q.Field
+	})
 	c := newCounting(fields)
 	asked := askedOf(x, q.Filter, fields)
 	look := func(item *Item) {

@@ -45,6 +45,8 @@ func asking(t *rapid.T, f FindingFilter, name, value string) FindingFilter {
 		f.Vulnerability = &value
 	case "package":
 		f.Package = &value
+	case "file":
+		f.File = &value
 	case "created_since":
 		since, err := time.Parse(time.RFC3339, value)
 		if err != nil {
@@ -69,7 +71,8 @@ func TestEachCountIsWhatAListWithTheValueShows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, items := drawModel(t)
 		filter := drawFilter(t)
-		counts := count(t, m, CountQuery{Filter: filter, Values: 100})
+		field := rapid.SampledFrom([]string{"", fileField}).Draw(t, "field")
+		counts := count(t, m, CountQuery{Filter: filter, Field: field, Values: 100})
 		if want := len(naive(items, FindingQuery{Filter: filter})); counts.Total != want {
 			t.Fatalf("%+v: %d findings in all, want %d", filter, counts.Total, want)
 		}

@@ -24,6 +24,8 @@ type FindingFilter struct {
 	Vulnerability *string
 	// Package is a name, whatever its case, or a package URL.
 	Package *string
+	// File is a path, or a folder with a slash at its end.
+	File *string
 	// MinScore is in tenths; a finding without a score has none that is enough.
 	MinScore *int
 	// Created and Updated bound the times shown.
@@ -164,6 +166,9 @@ func (f FindingFilter) conditions(x *index.Index[*Item]) []condition {
 	if f.Suppressed != nil {
 		all = append(all, isCondition(x, suppressedField, *f.Suppressed, func(i *Item) bool { return i.Suppressed }))
 	}
+	if f.File != nil {
+		all = append(all, unindexed(x, func(i *Item) bool { return findingquery.IsIn(i.path, *f.File) }))
+	}
 	if f.MinScore != nil {
 		selected := x.PickFrom(scoreField, scoreKey(*f.MinScore))
 		all = append(all, condition{selected, func(i *Item) bool { return int(i.traits.Value().score) >= *f.MinScore }})
@@ -176,10 +181,14 @@ func isCondition(x *index.Index[*Item], field index.Field, want bool, is func(*I
 	if want {
 		return condition{x.PickFirst(field, ""), is}
 	}
-	isNot := func(i *Item) bool { return !is(i) }
+	return unindexed(x, func(i *Item) bool { return !is(i) })
+}
+
+// unindexed is a condition that is looked up in each row.
+func unindexed(x *index.Index[*Item], meets func(*Item) bool) condition {
 	selected := x.Pick(index.Everything, "", index.AnyFacet)
-	selected.Also(isNot)
-	return condition{selected, isNot}
+	selected.Also(meets)
+	return condition{selected, meets}
 }
 
 // packageCondition has the buckets of the package, of which a package URL with a version leaves rows out.

@@ -61,6 +61,8 @@ type stored struct {
 	rendered *render.Finding
 	traits   unique.Handle[traits]
 	text     string
+	// path of the file; empty where there is none.
+	path    string
 	history  []render.Moment
 }
 

@@ -85,6 +85,7 @@ func (m *Model) renderFinding(object *v1alpha1.Finding) *preparedFinding {
 		rendered:        rendered,
 		traits:          traitsOf(spec),
 		text:            findingquery.Text(&spec.Details),
+		path:            shared(findingquery.PathOf(&spec.Details)),
 		history:         render.NewHistory(object.Status.Transitions),
 	}
 	if s := prepared.stored; s.declared == s.Basis {

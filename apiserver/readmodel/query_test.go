@@ -105,6 +105,7 @@ func drawFilter(t *rapid.T) FindingFilter {
 		Owner:         rare("filter owner", "team-a", "team-b", "none"),
 		Vulnerability: rare("filter vulnerability", "CVE-1", "ghsa-1", "none"),
 		Package:       rare("filter package", "LODASH", "pkg:npm/lodash", "pkg:npm/lodash@2", "none"),
+		File:          rare("filter file", "src/", "src/SQL.go", "web/a.js", "web", ""),
 		Created:       period("filter created"),
 		Updated:       period("filter updated"),
 	}
@@ -162,12 +163,16 @@ func (f FindingFilter) isMet(i *Item) bool {
 	if facts.Score != nil {
 		score = int(*facts.Score * 10)
 	}
-	text := strings.ToLower(shown.Details.Title + "\n" + shown.Details.Location.FilePath)
+	path := shown.Details.Location.FilePath
+	inFile := func(file string) bool {
+		return path == file || strings.HasSuffix(file, "/") && strings.HasPrefix(path, file)
+	}
+	text := strings.ToLower(shown.Details.Title + "\n" + path)
 	return (f.Stale == nil || *f.Stale == (shown.DecisionStale != "")) && (f.Suppressed == nil || *f.Suppressed == (facts.Suppression.Kind != nil)) &&
 		same(f.Tool, facts.Tool) && same(f.Rule, facts.RuleId) && same(f.Category, category) && same(f.Owner, shown.Project.Context.Owner) &&
 		same(f.Vulnerability, append(facts.Vulnerability.Aliases, facts.Vulnerability.Id)...) &&
 		same(f.Package, facts.Package.Name, facts.Package.Purl, strings.TrimRight(facts.Package.Purl, "@12")) &&
-		in(f.Created, shown.CreatedAt) && in(f.Updated, shown.UpdatedAt) && (f.MinScore == nil || score >= *f.MinScore) &&
+		(f.File == nil || inFile(*f.File)) && in(f.Created, shown.CreatedAt) && in(f.Updated, shown.UpdatedAt) && (f.MinScore == nil || score >= *f.MinScore) &&
 		!slices.ContainsFunc(f.Words, func(word string) bool { return !strings.Contains(text, word) })
 }
 

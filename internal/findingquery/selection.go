@@ -121,7 +121,7 @@ func (s *Selection) matchesFacts(f *v1alpha1.Finding) bool {
 		(asked.Vulnerability == "" || IsVulnerability(spec.Vulnerability, asked.Vulnerability)) &&
 		(asked.Package == "" || IsPackage(spec.Package, asked.Package)) &&
 		(asked.Suppressed == nil || *asked.Suppressed == (spec.Suppression != nil)) &&
-		(asked.File == "" || isIn(spec.Details.Location, asked.File)) &&
+		(asked.File == "" || IsIn(PathOf(&spec.Details), asked.File)) &&
 		(len(s.words) == 0 || HasWords(Text(&spec.Details), s.words))
 }
 
@@ -169,13 +169,18 @@ func same[T ~string](asked, is T) bool { return asked == "" || asked == is }
 
 func oneOf[T ~string](asked []T, is T) bool { return len(asked) == 0 || slices.Contains(asked, is) }
 
-func isIn(location *v1alpha1.FileLocation, file string) bool {
-	switch {
-	case location == nil:
-		return false
-	case strings.HasSuffix(file, "/"):
-		return strings.HasPrefix(location.FilePath, file)
-	default:
-		return location.FilePath == file
+// IsIn reports whether a path is that of the file, or below the folder, which ends in a slash.
+func IsIn(path, file string) bool {
+	if strings.HasSuffix(file, "/") {
+		return strings.HasPrefix(path, file)
 	}
+	return path == file
+}
+
+// PathOf is the path of the file that a finding is in; "" where it is in none.
+func PathOf(details *v1alpha1.FindingDetails) string {
+	if details.Location == nil {
+		return ""
+	}
+	return details.Location.FilePath
 }

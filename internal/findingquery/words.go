@@ -35,10 +35,10 @@ func Words(text string) []string {
 
 // Text is where words are looked for, folded: the title, and the path in a line of its own, which no word crosses.
 func Text(details *v1alpha1.FindingDetails) string {
-	if details.Location == nil || details.Location.FilePath == "" {
-		return Fold(details.Title)
+	if path := PathOf(details); path != "" {
+		return Fold(details.Title + "\n" + path)
 	}
-	return Fold(details.Title + "\n" + details.Location.FilePath)
+	return Fold(details.Title)
 }
 
 // HasWords reports whether each of the words is in the text, in whole or as a part of a word. All are folded.

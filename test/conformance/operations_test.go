@@ -70,7 +70,7 @@ var filterValues = map[string][]string{
 	"status": {"open", "open_muted", "closed"}, "user_status": {"open", "active", "muted"}, "severity": {"high", "medium", "low"},
 	"repo_id": {"repo", "none"}, "project_id": {"a", "b", "proj"}, "class": {"CWE-22", "CWE-0"}, "tool": {"trivy", "gosec", "none"},
 	"rule": {"G304", "CVE-2019-1549"}, "vulnerability": {"cve-2019-1549", "GHSA-29mw-wpgm-hmr9"},
-	"package": {"openssl", "pkg:apk/alpine/openssl", "pkg:apk/alpine/openssl@1.1.1d-r0"}, "owner": {"team-a", "team-b"},
+	"package": {"openssl", "pkg:apk/alpine/openssl", "pkg:apk/alpine/openssl@1.1.1d-r0"}, "owner": {"team-a", "team-b"}, "file": {"Web/", "api/download.go"},
 	"category": {"Code", "Package", "Secret"}, "created_since": {"2026-03-02T08:30:00Z", "2026-03-02T08:29:59.5+00:00"},
 	"created_until": {"2026-03-03T08:30:00Z", "2026-03-03t08:30:00.1z"}, "updated_since": {"2020-01-01T00:00:00Z"},
 	"updated_until": {"2099-01-01T00:00:00Z"}, "min_score": {"5.3", "5.31", "9", "0"}, "stale": {"true", "false"},

@@ -4,6 +4,7 @@ package findings
 import (
 	"context"
 	"embed"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -88,27 +89,33 @@ type rows struct {
 type listing struct {
 	view
 	rows
+	grouped
 	Facets []facet
 	Token  string
 	// CanDecide says that the key may.
 	CanDecide bool
 }
 
-// list is the list of findings. A module asks for the rows after a cursor, or for the list anew.
+// list is the list of findings. A module asks for the rows after a cursor, for those of a group, or for the list anew.
 func list(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if err := check(v.Query); err != nil {
 		return page.Response{}, err
 	}
 	shown := listing{view: newView(v.Query), Token: v.Token, CanDecide: v.May("findings:triage")}
 	cursor := v.Query.Get("cursor")
-	if v.Scripted && cursor != "" {
+	if v.Scripted && (cursor != "" || v.Query.Get("part") == "rows") {
 		if err := shown.read(ctx, v, cursor); err != nil {
 			return page.Response{}, err
 		}
 		return page.Response{Body: rowsAndMore(shown)}, nil
 	}
 	group, both := errgroup.WithContext(ctx)
-	group.Go(func() error { return shown.read(both, v, cursor) })
+	group.Go(func() error {
+		if by, ok := shown.groupedBy(); ok {
+			return shown.readGroups(both, v, by)
+		}
+		return shown.read(both, v, cursor)
+	})
 	group.Go(func() (err error) {
 		shown.Facets, err = facets(both, v, shown.view, v.Query.Get("facet"))
 		return err
@@ -124,9 +131,8 @@ func list(ctx context.Context, v *page.Visit) (page.Response, error) {
 
 func (l *listing) read(ctx context.Context, v *page.Visit, cursor string) error {
 	query := url.Values{"size": {strconv.Itoa(pageRows)}}
-	for name := range l.values {
-		query.Set(name, l.values.Get(name))
-	}
+	maps.Copy(query, page.Given(l.values, "sort", "order"))
+	maps.Copy(query, l.filters())
 	if cursor != "" {
 		query.Set("cursor", cursor)
 	}

@@ -41,6 +41,7 @@ var filters = []filter{
 	{"rule", "Rule", nil},
 	{"vulnerability", "Vulnerability", nil},
 	{"package", "Package", nil},
+	{"file", "File or folder", nil},
 	{"min_score", "Score of at least", nil},
 	{"created_since", "Found since", nil},
 }
@@ -49,6 +50,11 @@ var filters = []filter{
 var more = []filter{
 	{"text", "Text", nil}, {"created_until", "Found until", nil},
 	{"updated_since", "Changed since", nil}, {"updated_until", "Changed until", nil},
+}
+
+// filterNamed returns the filter of that name.
+func filterNamed(name string) filter {
+	return filters[slices.IndexFunc(filters, func(f filter) bool { return f.Name == name })]
 }
 
 // isFilter reports whether a parameter of that name leaves findings out.
@@ -103,11 +109,18 @@ func check(given url.Values) error {
 			return api.Failed(http.StatusBadRequest, fmt.Sprintf("%q is given more than once.", name))
 		}
 	}
+	known := func(f filter) bool { return f.Name == given.Get("group") }
+	if given.Get("group") != "" && !slices.ContainsFunc(groupings, known) {
+		return api.Failed(http.StatusBadRequest, fmt.Sprintf("Findings are not grouped by %q.", given.Get("group")))
+	}
 	return nil
 }
 
-// noFilters are the other parameters of the list's address.
-var noFilters = []string{"sort", "order", "cursor", "facet"}
+// noFilters are the other parameters of the list's address, those that belong to a view first.
+var noFilters = []string{"sort", "order", "group", "cursor", "facet", "part"}
+
+// isOfView reports whether a link to the view keeps the parameter.
+func isOfView(name string) bool { return isFilter(name) || slices.Contains(noFilters[:3], name) }
 
 // view is what a person looks at: the parameters of the page's address that say which findings, and in which order.
 type view struct{ values url.Values }
@@ -124,7 +137,7 @@ var orders = []struct{ Label, Sort, Order string }{
 func newView(given url.Values) view {
 	v := view{url.Values{}}
 	for name, values := range given {
-		if (isFilter(name) || name == "sort" || name == "order") && len(values) > 0 && values[0] != "" {
+		if isOfView(name) && len(values) > 0 && values[0] != "" {
 			v.values.Set(name, values[0])
 		}
 	}

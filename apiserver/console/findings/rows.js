@@ -24,7 +24,7 @@ export const titleOf = (row) => row.querySelector("[data-panel]");
 /** Goes to another row, or to the first one from nowhere. Reports whether there is one.
  * @param {1 | -1} step */
 export function walk(step) {
-  const rows = [...results.querySelectorAll(".row")];
+  const rows = [...results.querySelectorAll(".row:not(details:not([open]) .row)")];
   const from = standing();
   const next = rows[from ? rows.indexOf(from) + step : 0];
   if (!next) return false;
@@ -78,9 +78,9 @@ const end = new IntersectionObserver((entries) => {
   }
 }, { rootMargin: "1200px" });
 
-/** Loads more rows when the end of those that there are comes near. */
+/** Loads more rows when the end of those that there are comes near. What is in a closed group is nowhere near, and near
+ * when the group is opened. */
 export function watchEnd() {
   end.disconnect();
-  const link = results.querySelector("[data-next]");
-  if (link) end.observe(link);
+  for (const link of results.querySelectorAll("[data-next]")) end.observe(link);
 }

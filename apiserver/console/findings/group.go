@@ -1,0 +1,88 @@
+package findings
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+// groupings are the filters by whose values the list can be grouped. A finding has one value of each at most, so that
+// it is in one group.
+var groupings = []filter{
+	filterNamed("severity"), filterNamed("rule"), filterNamed("package"), filterNamed("file"),
+	filterNamed("repo_id"), filterNamed("project_id"), filterNamed("owner"),
+}
+
+// group is what the view shows of findings that have a value in common.
+type group struct {
+	Word  string
+	Count int
+	// Only is the address of a list of these alone, Rows that of the first rows of it.
+	Only, Rows string
+}
+
+// grouped is the list by groups.
+type grouped struct {
+	Groups []group
+	// Hidden is how many groups are not shown, Without how many findings are in none where all groups are shown.
+	Hidden, Without int
+}
+
+// groupedBy is the filter by which the view is grouped. One that the view asks for a value of leaves nothing to group.
+func (v view) groupedBy() (by filter, ok bool) {
+	i := slices.IndexFunc(groupings, func(f filter) bool { return f.Name == v.values.Get("group") })
+	if i < 0 || v.values.Get(groupings[i].Name) != "" {
+		return filter{}, false
+	}
+	return groupings[i], true
+}
+
+// groupName is what the view is grouped by.
+func (v view) groupName() string {
+	if by, ok := v.groupedBy(); ok {
+		return by.name()
+	}
+	return notGrouped
+}
+
+const notGrouped = "none"
+
+// name is what a grouping by the filter is called.
+func (f filter) name() string { return "by " + strings.ToLower(f.Label) }
+
+// readGroups counts the findings of the view by groups, the greatest first.
+func (l *listing) readGroups(ctx context.Context, v *page.Visit, by filter) error {
+	query := l.filters()
+	query.Set("field", by.Name)
+	query.Set("values", strconv.Itoa(allFacetValues))
+	var counts client.FindingCounts
+	if _, err := v.API.Get(ctx, "/v2/finding-counts", query, &counts); err != nil {
+		return err
+	}
+	l.Total = int(counts.Total)
+	l.grouped = groupsOf(counts, l.view, by)
+	return nil
+}
+
+// groupsOf are the groups of what was counted by one field.
+func groupsOf(counts client.FindingCounts, of view, by filter) (out grouped) {
+	for _, field := range counts.Fields {
+		counted := 0
+		for _, value := range inOrder(by, field.Values) {
+			counted += int(value.Count)
+			out.Groups = append(out.Groups, group{
+				Word: by.word(value.Value), Count: int(value.Count),
+				Only: of.with("group", "", by.Name, value.Value),
+				Rows: of.with("group", "", by.Name, value.Value, "part", "rows"),
+			})
+		}
+		if out.Hidden = int(field.Distinct) - len(field.Values); out.Hidden == 0 {
+			out.Without = int(counts.Total) - counted
+		}
+	}
+	return out
+}
