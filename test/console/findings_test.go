@@ -61,6 +61,35 @@ func TestFacetsSearchAndOrderNarrowTheListAndStayInTheAddress(t *testing.T) {
 	}
 }
 
+func TestGroupsHaveTheirCountsAndAreOpenedOnDemand(t *testing.T) {
+	o := newOrganization(t)
+	o.has(some(6)...)
+	o.has(builder.Finding("f-low").Title("Of no tool").Severity(v1alpha1.LevelLow).DetectedAt(found).Mutate(func(f *v1alpha1.Finding) {
+		f.Spec.RuleID, f.Spec.Details.Location = "", &v1alpha1.FileLocation{FilePath: "src/api/a.go"}
+	}))
+	p := loggedIn(t, o.key("ada"))
+	p.goes("/console/findings?sort=created_at&order=asc")
+	p.clicks(".tools details:nth-of-type(2) summary")
+	p.presses(kb.Escape)
+	p.sees("!document.querySelector('.tools details[open]') && document.activeElement.textContent.startsWith('Group')")
+	p.clicks(".tools details:nth-of-type(2) summary")
+	p.clicks(`.menu a[href*="group=severity"]`)
+	p.sees("[...document.querySelectorAll('.group summary')].map((s) => s.innerText.replace(/\\s+/g, ' ')).join() === 'high 2,medium 2,low 3'")
+	p.sees("location.search.includes('group=severity') && !document.querySelector('.row')")
+	p.clicks(".groups li:nth-child(3) summary")
+	p.sees("["+rowTitles+"].join() === 'Of no tool,Finding number 2,Finding number 5'")
+	p.presses("j", "m")
+	p.do(chromedp.SetValue("#one-reason", "duplicate"))
+	p.presses(kb.Enter)
+	p.reads("#f-low .state", "muted")
+	p.clicks(".groups li:nth-child(3) .only a")
+	p.reads(".total", "3 findings")
+	p.sees("location.search === '?order=asc&severity=low&sort=created_at'")
+	p.goes("/console/findings?file=src/&group=rule")
+	p.reads(".total", "1 finding")
+	p.reads("#selection", "1 finding has none and is in no group.")
+}
+
 func TestTheListScrollsThroughAllRowsWithNoneTwice(t *testing.T) {
 	const n = 450
 	o := newOrganization(t)
@@ -165,6 +194,7 @@ func TestAnAddressThatAsksForWhatThereIsNotIsRefused(t *testing.T) {
 	v.logsIn(o.key("ada"))
 	for query, words := range map[string]string{
 		"severty=high": "There is no filter", "severity=high&severity=low": "given more than once", "severity=foo": "must be one of", "cursor=x": "start again without it",
+		"group=title": "not grouped by",
 	} {
 		if answer := v.asks("/console/findings?"+query, nil); answer.StatusCode != http.StatusBadRequest || !strings.Contains(answer.text, words) {
 			t.Errorf("%s: %s\n%s", query, answer.Status, answer.text)
@@ -195,15 +225,31 @@ func TestAFindingIsShownBesideTheListAndOnItsOwnPage(t *testing.T) {
 		f.Spec.Details.Location = &v1alpha1.FileLocation{FilePath: "orders/list.go", LineNumber: 14}
 		f.Spec.Details.Code = "return db.Query(\"select \" + name)"
 		f.Spec.Details.Remediation = "Use a parameter."
+		f.Spec.RuleID = "G201"
+	}).DetectedAt(found), builder.Finding("f-like").Title("A like one").DetectedAt(found.Add(time.Hour)).Mutate(func(f *v1alpha1.Finding) {
+		f.Spec.RuleID = "G201"
 	}))
-	p := loggedIn(t, o.key("ada"))
+	env.Create(t, builder.WebhookDelivery("d-shown", time.Now()).Endpoint("absent").In(o.namespace).Mutate(func(d *v1alpha1.WebhookDelivery) {
+		d.Spec.Event.Type, d.Spec.Event.Subject = "finding.created", v1alpha1.WebhookEventSubject{Kind: "Finding", Name: "f-shown"}
+	}).Build())
+	p := loggedIn(t, o.key("ada", v1alpha1.Scopes()...))
 	p.goes("/console/findings")
-	p.presses("j", kb.Enter)
-	p.reads("#panel", "SQL injection", "orders/list.go:14", "Use a parameter.", "What happened", "created")
+	p.presses("j", "j", kb.Enter)
+	p.reads("#panel", "SQL injection", "orders/list.go:14", "Use a parameter.", "What happened", "created", "finding.created sent to absent")
+	p.reads("#panel .similar", "A like one")
+	p.sees("location.hash === '#f-shown' && document.querySelectorAll('.similar li').length === 1")
 	p.sees("document.querySelector('#panel .prose strong').textContent === 'strong'")
 	p.sees("document.querySelector('#panel .chroma .k').textContent === 'return'")
 	p.presses(kb.Escape)
-	p.sees("document.querySelector('#panel').hidden")
+	p.sees("document.querySelector('#panel').hidden && location.hash === ''")
+	p.presses(kb.Enter)
+	p.reads("#panel", "SQL injection")
+	p.presses("k")
+	p.reads("#panel h1", "A like one")
+	p.do(chromedp.NavigateBack())
+	p.sees("document.querySelector('#panel').hidden && location.pathname === '/console/findings'")
+	p.goes("/console/findings#f-shown")
+	p.reads("#panel", "SQL injection")
 	p.goes("/console/findings/f-shown")
 	p.reads("h1", "SQL injection")
 	p.clicks(".decide summary")

@@ -82,7 +82,7 @@ func (p *person) barriers(what string) {
 
 // pages are the console's, of an organization with the findings below.
 var pages = []string{
-	"/console/", "/console/findings", "/console/findings?severity=high&facet=rule", "/console/findings?text=nothing",
+	"/console/", "/console/findings", "/console/findings?severity=high&facet=rule", "/console/findings?text=nothing", "/console/findings?group=rule",
 	"/console/findings/f-0000", "/console/findings/f-none", "/console/operations",
 	"/console/reviews", "/console/reviews?custom=open_with_issues", "/console/reviews/rv-1", "/console/scans", "/console/scans/s-1", "/console/deliveries", "/console/deliveries/d-1",
 }

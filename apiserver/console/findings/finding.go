@@ -13,9 +13,11 @@ import (
 // shown is what the page of a finding shows.
 type shown struct {
 	client.FindingFull
-	History   []client.Transition
-	Token     string
-	CanDecide bool
+	History    []client.Transition
+	Deliveries []client.WebhookDelivery
+	Similar    similar
+	Token      string
+	CanDecide  bool
 	// Conflict says who was faster; empty for nobody.
 	Conflict string
 }
@@ -37,7 +39,15 @@ func showWith(ctx context.Context, v *page.Visit, conflict string) (page.Respons
 	at := address(v.Path("id"))
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		_, err := v.API.Get(ctx, at, nil, &s.FindingFull)
+		if _, err := v.API.Get(ctx, at, nil, &s.FindingFull); err != nil {
+			return err
+		}
+		var err error
+		s.Similar, err = readSimilar(ctx, v, s.FindingFull)
+		return err
+	})
+	group.Go(func() (err error) {
+		s.Deliveries, err = readDeliveries(ctx, v, v.Path("id"))
 		return err
 	})
 	group.Go(func() error {

@@ -1,7 +1,7 @@
 // The list of findings: filters and search without loading anew, a finding beside the list, keys and selection.
 import { ask, fragment, message, report } from "../ui/ui.js";
 import { decide, submitted, undo } from "./decisions.js";
-import { open, openRow, panel, shut } from "./panel.js";
+import { follow, open, openRow, panel, shut } from "./panel.js";
 import { more, results, stand, standing, walk, watchEnd } from "./rows.js";
 
 /** @template {Element} T @param {string} selector @param {new () => T} type @returns {T | null} */
@@ -57,6 +57,7 @@ function keepPlace(change) {
 
 window.addEventListener("popstate", () => {
   if (location.pathname + location.search !== shown) go(location.href, "none");
+  follow();
 });
 
 results.addEventListener("click", (event) => {
@@ -243,3 +244,4 @@ document.addEventListener("keydown", (event) => {
 });
 
 watchEnd();
+follow();

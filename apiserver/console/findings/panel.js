@@ -21,6 +21,7 @@ export async function open(url) {
     panel.replaceChildren(close, fragment(text));
     panel.hidden = false;
     panel.scrollTop = 0;
+    remember(url);
     return true;
   } catch (error) {
     report(error);
@@ -42,10 +43,34 @@ export function refresh(id) {
   if (!panel.hidden && shown?.dataset.id === id) open(`/console/findings/${encodeURIComponent(id)}`);
 }
 
+/** Shuts the panel. The browser's Back leads to where one came from before the list, and not to the panel again. */
 export function shut() {
+  hide();
+  if (history.state?.panel) history.back();
+  else if (location.hash) history.replaceState(null, "", location.pathname + location.search);
+}
+
+function hide() {
   asking?.abort();
+  if (panel.hidden) return;
   panel.hidden = true;
   panel.replaceChildren();
   const row = standing();
   if (row) titleOf(row)?.focus();
+}
+
+/** Keeps the finding that is shown in the address, so that Back closes it, and a copied address shows it.
+ * @param {string} url */
+function remember(url) {
+  const hash = `#${new URL(url, location.href).pathname.split("/").pop()}`;
+  if (location.hash === hash) return;
+  if (location.hash) history.replaceState(history.state, "", hash);
+  else history.pushState({ panel: true }, "", hash);
+}
+
+/** Shows the finding that the address names, or none. */
+export function follow() {
+  const id = decodeURIComponent(location.hash.slice(1));
+  if (!id) hide();
+  else if (panel.hidden || panel.querySelector("article")?.dataset.id !== id) open(`/console/findings/${encodeURIComponent(id)}`);
 }

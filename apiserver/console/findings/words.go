@@ -1,7 +1,6 @@
 package findings
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -114,6 +113,7 @@ func (s shown) facts() []ui.Fact {
 	return []ui.Fact{
 		shared("Tool", f.Tool, "tool"),
 		shared("Rule", f.RuleId, "rule"),
+		shared("File", s.Details.Location.FilePath, "file"),
 		plain("Severity of the tool", f.ToolSeverity),
 		shared("Class", f.Class, "class"),
 		shared("Vulnerability", f.Vulnerability.Id, "vulnerability"),
@@ -146,12 +146,6 @@ func (s shown) row() row {
 	r.UserStatus = string(s.UserStatus)
 	r.Verdict.UserStatus = (*string)(s.Verdict.UserStatus)
 	return r
-}
-
-func newestFirst(history []client.Transition) []client.Transition {
-	history = slices.Clone(history)
-	slices.SortStableFunc(history, func(a, b client.Transition) int { return int(b.Seq - a.Seq) })
-	return history
 }
 
 // happened says what a transition was.

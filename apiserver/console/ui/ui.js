@@ -101,6 +101,23 @@ export function report(error) {
   message(error instanceof Error ? error.message : String(error), { wrong: true });
 }
 
+/** The menu that is open, if any. */
+const openMenu = () => /** @type {HTMLDetailsElement | null} */ (document.querySelector("details[open]:has(> .menu)"));
+
+// A menu closes by Esc, and by a click elsewhere.
+document.addEventListener("keydown", (event) => {
+  const menu = openMenu();
+  if (event.key !== "Escape" || !menu) return;
+  event.stopImmediatePropagation();
+  menu.open = false;
+  menu.querySelector("summary")?.focus();
+});
+document.addEventListener("click", (event) => {
+  for (let menu = openMenu(); menu && !(event.target instanceof Node && menu.contains(event.target)); menu = openMenu()) {
+    menu.open = false;
+  }
+});
+
 // What the browser kept of a page that one comes back to may be over.
 window.addEventListener("pageshow", (event) => {
   if (event.persisted) location.reload();

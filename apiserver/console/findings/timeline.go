@@ -1,0 +1,51 @@
+package findings
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+// timelineDeliveries is how many deliveries a finding's timeline shows, the newest.
+const timelineDeliveries = 50
+
+// happening is one thing that happened about a finding: a transition, or an event that an endpoint was sent.
+type happening struct {
+	Transition *client.Transition
+	Delivery   *client.WebhookDelivery
+}
+
+// readDeliveries reads what endpoints were sent about the finding, as far as the key may see it.
+func readDeliveries(ctx context.Context, v *page.Visit, finding string) ([]client.WebhookDelivery, error) {
+	if !v.May("webhooks:read") {
+		return nil, nil
+	}
+	var list client.WebhookDeliveryList
+	query := url.Values{"subject_id": {finding}, "size": {strconv.Itoa(timelineDeliveries)}}
+	_, err := v.API.Get(ctx, "/v2/webhook-deliveries", query, &list)
+	return list.Items, err
+}
+
+// timeline is all that happened, the newest first. Transitions keep their order; a delivery comes after what happened no
+// later than it was made.
+func timeline(history []client.Transition, deliveries []client.WebhookDelivery) []happening {
+	slices.SortStableFunc(history, func(a, b client.Transition) int { return int(b.Seq - a.Seq) })
+	slices.SortStableFunc(deliveries, func(a, b client.WebhookDelivery) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	all := make([]happening, 0, len(history)+len(deliveries))
+	for i := range history {
+		for len(deliveries) > 0 && !deliveries[0].CreatedAt.Before(history[i].At.Truncate(time.Second)) {
+			all = append(all, happening{Delivery: &deliveries[0]})
+			deliveries = deliveries[1:]
+		}
+		all = append(all, happening{Transition: &history[i]})
+	}
+	for i := range deliveries {
+		all = append(all, happening{Delivery: &deliveries[i]})
+	}
+	return all
+}
