@@ -2,10 +2,12 @@ package findings
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
 )
@@ -23,19 +25,19 @@ type shown struct {
 }
 
 // now is the decision that the page shows.
-func (s shown) now() decision {
-	return decision{
+func (s shown) now() decision.Standing {
+	return decision.Standing{Decision: decision.Decision{
 		UserStatus: string(s.UserStatus), Reason: (*string)(s.Reason), ExpiresAt: s.ExpiresAt, Comments: s.Comments,
-	}
+	}, DecidedBy: s.DecidedBy}
 }
 
 // show is the page of a finding, or the panel beside the list.
 func show(ctx context.Context, v *page.Visit) (page.Response, error) {
-	return showWith(ctx, v, "")
+	return showWith(ctx, v, http.StatusOK)
 }
 
-func showWith(ctx context.Context, v *page.Visit, conflict string) (page.Response, error) {
-	s := shown{Token: v.Token, CanDecide: v.May("findings:triage"), Conflict: conflict}
+func showWith(ctx context.Context, v *page.Visit, status int) (page.Response, error) {
+	s := shown{Token: v.Token, CanDecide: v.May("findings:triage")}
 	at := address(v.Path("id"))
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -59,9 +61,10 @@ func showWith(ctx context.Context, v *page.Visit, conflict string) (page.Respons
 	if err := group.Wait(); err != nil {
 		return page.Response{}, err
 	}
-	return page.Response{
-		Title: s.Details.Title, Body: findingPage(s), Styles: styles,
-	}, nil
+	if status == http.StatusConflict {
+		s.Conflict = s.now().Conflict("finding", s.row().standing())
+	}
+	return page.Response{Status: status, Title: s.Details.Title, Body: findingPage(s), Styles: styles}, nil
 }
 
 // address is where the REST API has a finding.

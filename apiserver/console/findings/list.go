@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
 )
@@ -66,8 +67,7 @@ type row struct {
 		Rule string `json:"rule_id"`
 	} `json:"facts"`
 	Status string `json:"status"`
-	decision
-	DecidedBy string    `json:"decided_by"`
+	decision.Standing
 	Stale     string    `json:"decision_stale"`
 	CreatedAt time.Time `json:"created_at"`
 	Verdict   struct {

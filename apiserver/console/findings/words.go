@@ -3,33 +3,10 @@ package findings
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
 )
-
-// reasons of a decision, in the order of how often they are given.
-var reasons = []struct{ Value, Word string }{
-	{"false-positive", "false positive"},
-	{"not-reachable", "not reachable"},
-	{"used-in-tests", "used in tests"},
-	{"mitigated-elsewhere", "mitigated elsewhere"},
-	{"accepted-risk", "accepted risk"},
-	{"will-not-fix", "will not fix"},
-	{"duplicate", "duplicate"},
-}
-
-// choices are what can be decided.
-var choices = []struct{ Value, Word string }{{"muted", "Mute"}, {"active", "Confirm"}, {"open", "Open again"}}
-
-// until is the day on which the decision ends, empty without one.
-func (d decision) until() string {
-	if d.ExpiresAt == nil {
-		return ""
-	}
-	return d.ExpiresAt.UTC().Format(time.DateOnly)
-}
 
 // keys that the list listens to.
 var keys = []struct{ Key, Does string }{
@@ -81,26 +58,6 @@ func (v view) orderName() string {
 	return "sort"
 }
 
-// word is what a decision is called.
-func word(userStatus string) string {
-	switch userStatus {
-	case "active":
-		return "Confirmed"
-	case "muted":
-		return "Muted"
-	}
-	return "Open"
-}
-
-func reasonWord(reason string) string {
-	for _, known := range reasons {
-		if known.Value == reason {
-			return known.Word
-		}
-	}
-	return reason
-}
-
 func score(score float32) string { return strconv.FormatFloat(float64(score), 'f', 1, 32) }
 
 // facts are those that the finding has. What others share leads to the list of those.
@@ -142,8 +99,7 @@ func given[T ~string](value *T) string {
 
 // row is the finding as the list shows it, as far as its standing goes.
 func (s shown) row() row {
-	r := row{Status: string(s.Status), DecidedBy: s.DecidedBy}
-	r.UserStatus = string(s.UserStatus)
+	r := row{Standing: s.now(), Status: string(s.Status)}
 	r.Verdict.UserStatus = (*string)(s.Verdict.UserStatus)
 	return r
 }

@@ -6,21 +6,22 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// decision says in words what the operation decides.
-func decision(o client.TriageOperation) string {
+// inTitle says in words what the operation decides.
+func inTitle(o client.TriageOperation) string {
 	if o.Undo != "" {
 		return "Undo " + o.Undo
 	}
 	words := []string{"Comment"}
 	if o.Set.UserStatus != nil {
-		words[0] = map[string]string{"muted": "Mute", "active": "Confirm", "open": "Open again"}[string(*o.Set.UserStatus)]
+		words[0] = decision.Choice(string(*o.Set.UserStatus))
 	}
 	if o.Set.Reason != nil {
-		words = append(words, strings.ReplaceAll(string(*o.Set.Reason), "-", " "))
+		words = append(words, decision.ReasonWord(string(*o.Set.Reason)))
 	}
 	if o.Set.ExpiresAt != nil {
 		words = append(words, "until "+o.Set.ExpiresAt.UTC().Format("2006-01-02"))

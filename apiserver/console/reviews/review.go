@@ -3,6 +3,7 @@ package reviews
 import (
 	"cmp"
 	"context"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
@@ -21,10 +23,19 @@ type shown struct {
 	// open are the issues that the pull request would bring, resolved those that it had.
 	open, resolved client.ReviewIssueFullList
 	view           url.Values
+	token          string
+	canDecide      bool
+	// Conflict says who was faster to decide about the issue Conflicted; empty for nobody.
+	Conflict, Conflicted string
 }
 
 func show(ctx context.Context, v *page.Visit) (page.Response, error) {
-	s := shown{view: page.Given(v.Query, "severity", openCursor, resolvedCursor)}
+	return showWith(ctx, v, shown{}, http.StatusOK)
+}
+
+func showWith(ctx context.Context, v *page.Visit, s shown, status int) (page.Response, error) {
+	s.token, s.canDecide = v.Token, v.May("findings:triage")
+	s.view = page.Given(v.Query, "severity", openCursor, resolvedCursor)
 	of := "/v2/reviews/" + url.PathEscape(v.Path("id"))
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.issues(ctx, v, of, "open", s.view.Get(openCursor), &s.open) })
@@ -36,7 +47,7 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if err := group.Wait(); err != nil {
 		return page.Response{}, err
 	}
-	return page.Response{Title: s.title(), Body: reviewPage(s), Styles: styles}, nil
+	return page.Response{Status: status, Title: s.title(), Body: reviewPage(s), Styles: styles}, nil
 }
 
 // openCursor and resolvedCursor say how far the lists of the page are, each on its own.
@@ -154,15 +165,15 @@ func tone(status client.PullRequestStatus) ui.Tone {
 	return ui.Plain
 }
 
-// decision says what was decided about an issue and by whom, "" where nothing was.
-func decision(i client.ReviewIssueFull) string {
+// decided says what was decided about an issue and by whom, "" where nothing was.
+func decided(i client.ReviewIssueFull) string {
 	switch {
 	case i.UserStatus != client.UserStatusOpen:
-		return words[string(i.UserStatus)] + " by " + i.DecidedBy
+		return lower(i.UserStatus) + " by " + i.DecidedBy
 	case i.Verdict.UserStatus != nil:
-		return words[string(*i.Verdict.UserStatus)] + " by policy " + i.Verdict.Policy
+		return lower(*i.Verdict.UserStatus) + " by policy " + i.Verdict.Policy
 	}
 	return ""
 }
 
-var words = map[string]string{"muted": "muted", "active": "confirmed"}
+func lower[T ~string](userStatus T) string { return strings.ToLower(decision.Word(string(userStatus))) }

@@ -49,7 +49,7 @@ func TestAnIssueSaysWhoDecided(t *testing.T) {
 		"confirmed by apikey/ada": {UserStatus: "active", DecidedBy: "apikey/ada"},
 		"muted by policy tests":   {UserStatus: "open", Verdict: client.FindingVerdict{UserStatus: &muted, Policy: "tests"}},
 	} {
-		if got := decision(issue); got != want {
+		if got := decided(issue); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -1,0 +1,46 @@
+package decision
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+)
+
+// tries bounds how often a decision is made again because a scan has changed the finding meanwhile.
+const tries = 5
+
+// Store stores the decision of a form about what the REST API shows at one address and takes changes of at another, and
+// returns the one before it. It stores nothing and reports so if somebody has decided since the person saw it.
+func Store(ctx context.Context, v *page.Visit, shown, changed string) (before Standing, overtaken bool, err error) {
+	for try := 1; ; try++ {
+		before = Standing{}
+		tag, err := v.API.Get(ctx, shown, nil, &before)
+		if err != nil {
+			return before, false, err
+		}
+		if given := v.Form.Get("seen"); given != "" && given != before.Seen() {
+			return before, true, nil
+		}
+		var answer struct{}
+		err = v.API.Send(ctx, http.MethodPatch, changed, tag, ChangeOf(v.Form, before.Decision), &answer)
+		var failure *api.Failure
+		if !errors.As(err, &failure) || failure.Status != http.StatusPreconditionFailed || try == tries {
+			return before, false, err
+		}
+	}
+}
+
+// Conflict says why a decision about something was not stored, given how it stands now.
+func (d Standing) Conflict(what, standing string) string {
+	const unchanged = " Nothing was changed: look at it, then decide again."
+	switch {
+	case d.UserStatus == Open && d.ExpiresAt != nil:
+		return "The decision has ended meanwhile." + unchanged
+	case d.DecidedBy == "":
+		return "The " + what + " has changed meanwhile." + unchanged
+	}
+	return d.DecidedBy + " was faster: the " + what + " is " + standing + " now." + unchanged
+}
