@@ -33,8 +33,11 @@ const (
 // The bounds that findings are counted from.
 var (
 	ageDays = []int{1, 7, 30, 90, 365}
-	// scores are the bounds of CVSS's ratings, in tenths.
-	scores = []int{90, 70, 40, 1}
+	// scores are the bounds of CVSS's ratings, in tenths and as they are told.
+	scores = []struct {
+		tenths int16
+		told   string
+	}{{90, "9"}, {70, "7"}, {40, "4"}, {1, "0.1"}}
 )
 
 // fileField is counted by only where it is asked for: nearly every finding has a value of its own.
@@ -96,9 +99,10 @@ func member[T any](of func(*FindingFilter) **T) func(*FindingFilter) FindingFilt
 }
 
 func countScore(i *Item, n int, counts map[string]int) {
+	score := i.traits.Value().score
 	for _, bound := range scores {
-		if int(i.traits.Value().score) >= bound {
-			counts[strconv.FormatFloat(float64(bound)/10, 'f', -1, 64)] += n //nolint:mnd // tenths
+		if score >= bound.tenths {
+			counts[bound.told] += n
 		}
 	}
 }

@@ -215,26 +215,32 @@ type findingPlace struct {
 }
 
 // alike are findings of which one stands for those with the same key.
-type alike[K comparable] map[K]*sample
+type alike[K comparable] struct {
+	at      map[K]int
+	samples []sample
+}
 
 type sample struct {
 	item  *Item
 	count int
 }
 
-func (a alike[K]) add(key K, item *Item) {
-	s := a[key]
-	if s == nil {
-		s = &sample{item: item}
-		a[key] = s
+func newAlike[K comparable]() alike[K] { return alike[K]{at: map[K]int{}} }
+
+func (a *alike[K]) add(key K, item *Item) {
+	at, known := a.at[key]
+	if !known {
+		at = len(a.samples)
+		a.at[key] = at
+		a.samples = append(a.samples, sample{item: item})
 	}
-	s.count++
+	a.samples[at].count++
 }
 
 func newCounting(fields []countField) *counting {
 	c := &counting{
 		fields: fields, counts: make([]map[string]int, len(fields)),
-		traits: alike[unique.Handle[traits]]{}, kinds: alike[findingKind]{}, places: alike[findingPlace]{},
+		traits: newAlike[unique.Handle[traits]](), kinds: newAlike[findingKind](), places: newAlike[findingPlace](),
 	}
 	for k := range c.counts {
 		c.counts[k] = map[string]int{}
@@ -259,9 +265,9 @@ func (c *counting) add(item *Item) {
 func (c *counting) addTo(k int, item *Item) { c.fields[k].count(item, 1, c.counts[k]) }
 
 func (c *counting) result(values int) FindingCounts {
-	resolve(c, byTraits, c.traits)
-	resolve(c, byKind, c.kinds)
-	resolve(c, byPlace, c.places)
+	c.resolve(byTraits, c.traits.samples)
+	c.resolve(byKind, c.kinds.samples)
+	c.resolve(byPlace, c.places.samples)
 	out := FindingCounts{Total: c.total, Fields: make([]FieldCounts, len(c.fields))}
 	for k, counts := range c.counts {
 		out.Fields[k] = FieldCounts{Name: c.fields[k].name, Values: greatest(counts, values), Distinct: len(counts)}
@@ -269,13 +275,17 @@ func (c *counting) result(values int) FindingCounts {
 	return out
 }
 
-// resolve counts those that are alike by the fields in which they are.
-func resolve[K comparable](c *counting, by likeness, groups alike[K]) {
+// resolve counts those that are alike by the fields in which they are: by all fields before the next, whose values are
+// elsewhere in memory.
+func (c *counting) resolve(by likeness, samples []sample) {
+	var fields []int
 	for k := range c.fields {
-		if c.fields[k].by != by {
-			continue
+		if c.fields[k].by == by {
+			fields = append(fields, k)
 		}
-		for _, s := range groups {
+	}
+	for _, s := range samples {
+		for _, k := range fields {
 			c.fields[k].count(s.item, s.count, c.counts[k])
 		}
 	}
