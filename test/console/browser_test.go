@@ -11,6 +11,7 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -37,12 +38,12 @@ func startBrowser(program string) {
 
 // person sits before the browser.
 type person struct {
-	*testing.T
+	testing.TB
 	window context.Context
 }
 
 // newPerson opens a window of somebody who has not logged in.
-func newPerson(t *testing.T) *person {
+func newPerson(t testing.TB) *person {
 	t.Helper()
 	program := needs.Browser(t)
 	browser.Do(func() { startBrowser(program) })
@@ -65,7 +66,7 @@ func newPerson(t *testing.T) *person {
 }
 
 // loggedIn opens a window of somebody who has pasted the key.
-func loggedIn(t *testing.T, key string) *person {
+func loggedIn(t testing.TB, key string) *person {
 	t.Helper()
 	p := newPerson(t)
 	p.goes("/console/login")
@@ -191,4 +192,20 @@ func quoted(text string) string {
 		panic(err) // a string
 	}
 	return string(content)
+}
+
+// loads a page as on a first visit, and wants that all of it, with what it asks for, transfers so many bytes at most.
+func (p *person) loads(path string, most int) {
+	p.Helper()
+	if _, err := chromedp.Call(p.window, network.SetCacheDisabled, network.SetCacheDisabledParams{CacheDisabled: true}); err != nil {
+		p.Fatal(err)
+	}
+	p.goes(path)
+	p.sees("performance.getEntriesByType('resource').length > 4 && performance.getEntriesByType('navigation')[0].loadEventEnd > 0")
+	var bytes int
+	p.evaluates("[...performance.getEntriesByType('resource'), ...performance.getEntriesByType('navigation')].reduce((sum, e) => sum + e.transferSize, 0)", &bytes)
+	if bytes == 0 || bytes > most {
+		p.Errorf("%s transfers %d bytes, want at most %d", path, bytes, most)
+	}
+	p.Logf("%s transfers %d bytes", path, bytes)
 }

@@ -95,7 +95,7 @@ func TestTheListScrollsThroughAllRowsWithNoneTwice(t *testing.T) {
 	o := newOrganization(t)
 	o.has(some(n)...)
 	p := loggedIn(t, o.key("ada"))
-	p.goes("/console/findings")
+	p.loads("/console/findings", 150_000)
 	p.sees(fmt.Sprintf("(window.scrollTo(0, document.body.scrollHeight), document.querySelectorAll('.row').length === %d)", n))
 	p.sees("!document.querySelector('[data-next]')")
 	var ids []string

@@ -55,7 +55,7 @@ func (p *person) barriers(what string) {
 	p.Helper()
 	script, err := axe()
 	if err != nil {
-		needs.Missing(p.T, "npm cannot fetch axe-core: %v", err)
+		needs.Missing(p.TB, "npm cannot fetch axe-core: %v", err)
 	}
 	p.evaluates("(() => {"+script+"; return true; })()", nil)
 	var found struct {
@@ -122,7 +122,7 @@ func TestNoPageHasBarriersInLightOrDarkWideOrNarrow(t *testing.T) {
 func (o *organization) hasOthers(text string) {
 	o.Helper()
 	scan := builder.Scan("s-1", found).Project("shop", "web").In(o.namespace).Build()
-	env.Create(o.T,
+	env.Create(o.TB,
 		builder.Review("rv-1").PullRequest("shop", 7).Reviewed("sha-1", found).Reviewed("sha-2", found.Add(time.Hour)).In(o.namespace).
 			Mutate(func(r *v1alpha1.Review) { r.Spec.PRTitle = text }).Build(),
 		builder.ReviewIssue("i-new").Review("rv-1").SeenIn("sha-1", "sha-2").In(o.namespace).
@@ -133,7 +133,7 @@ func (o *organization) hasOthers(text string) {
 		builder.ReviewIssue("i-fixed").Review("rv-1").SeenIn("sha-1").In(o.namespace).Build(),
 		builder.WebhookDelivery("d-1", found).Endpoint("absent").In(o.namespace).Build(),
 		scan)
-	harness.Eventually(o.T, func(g Gomega) {
+	harness.Eventually(o.TB, func(g Gomega) {
 		g.Expect(env.Client.Get(o.Context(), client.ObjectKeyFromObject(scan), scan)).To(Succeed())
 		g.Expect(scan.Status.ObservedGeneration).To(BeNumerically(">", 0))
 	})

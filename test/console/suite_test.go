@@ -99,18 +99,18 @@ func start() (stop func() error, err error) {
 
 // organization is one for a test alone.
 type organization struct {
-	*testing.T
+	testing.TB
 	name, namespace string
 }
 
 var made atomic.Int32
 
-func newOrganization(t *testing.T) *organization {
+func newOrganization(t testing.TB) *organization {
 	t.Helper()
 	name := fmt.Sprintf("console-%d", made.Add(1))
 	org := builder.Organization(name).Build()
 	env.Create(t, org)
-	o := &organization{T: t, name: name}
+	o := &organization{TB: t, name: name}
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(org), org)).To(Succeed())
 		g.Expect(v1alpha1.IsConditionTrue(org.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
@@ -124,8 +124,8 @@ func newOrganization(t *testing.T) *organization {
 func (o *organization) key(name string, scopes ...v1alpha1.Scope) (token string) {
 	o.Helper()
 	key := builder.APIKey(name).Scopes(scopes...).In(o.namespace).Build()
-	env.Create(o.T, key)
-	harness.Eventually(o.T, func(g Gomega) {
+	env.Create(o.TB, key)
+	harness.Eventually(o.TB, func(g Gomega) {
 		g.Expect(env.Client.Get(o.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
 		g.Expect(v1alpha1.IsConditionTrue(key.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
 		secret := &corev1.Secret{}
@@ -133,7 +133,7 @@ func (o *organization) key(name string, scopes ...v1alpha1.Scope) (token string)
 		g.Expect(env.Client.Get(o.Context(), name, secret)).To(Succeed())
 		token = string(secret.Data[v1alpha1.APIKeyTokenKey])
 	})
-	harness.Eventually(o.T, func(g Gomega) {
+	harness.Eventually(o.TB, func(g Gomega) {
 		request, err := http.NewRequestWithContext(o.Context(), http.MethodGet, base+"/v2/whoami", http.NoBody)
 		g.Expect(err).NotTo(HaveOccurred())
 		request.Header.Set("Authorization", "Bearer "+token)
@@ -156,7 +156,7 @@ func (o *organization) has(findings ...*builder.FindingBuilder) {
 	if err := group.Wait(); err != nil {
 		o.Fatal(err)
 	}
-	harness.Eventually(o.T, func(g Gomega) {
+	harness.Eventually(o.TB, func(g Gomega) {
 		for _, f := range findings {
 			finding := f.Build()
 			g.Expect(env.Client.Get(o.Context(), client.ObjectKeyFromObject(finding), finding)).To(Succeed())
@@ -176,7 +176,7 @@ func (o *organization) finding(name string) *v1alpha1.Finding {
 
 // visitor asks for pages without a browser, as an attacker's program may.
 type visitor struct {
-	*testing.T
+	testing.TB
 	http.Client
 }
 
