@@ -39,12 +39,17 @@ func (r *router) ofConsole(request *http.Request) bool {
 
 // addConsoleAssets serves what needs no key and counts against no limit.
 func (r *router) addConsoleAssets(engine *gin.Engine) {
-	for at, asset := range r.console.Assets() {
-		r.templates[at] = console.Path + "assets"
-		serve := func(c *gin.Context) { sendAnswer(c, asset) }
-		engine.GET(at, serve)
-		engine.HEAD(at, serve)
+	at := console.Path + console.AssetsPath
+	r.templates[at] = console.Path + "assets"
+	serve := func(c *gin.Context) {
+		if asset, there := r.console.Asset(c.Param("version"), strings.TrimPrefix(c.Param("name"), "/")); there {
+			sendAnswer(c, asset)
+			return
+		}
+		fail(c, problem.NotFound("path"))
 	}
+	engine.GET(at, serve)
+	engine.HEAD(at, serve)
 }
 
 // addConsolePages serves the pages.

@@ -80,15 +80,22 @@ func readAssets() (assets, error) {
 // address returns where an asset is.
 func (a assets) address(name string) string { return path.Join(Path, "assets", a.version, name) }
 
-// Assets returns what is served without a session, by path.
-func (c *Console) Assets() map[string]Answer {
-	answers := map[string]Answer{}
-	for name, content := range c.assets.files {
-		h := header(contentTypes[path.Ext(name)])
-		h.Set("Cache-Control", "public, max-age=31536000, immutable")
-		answers[c.assets.address(name)] = Answer{Status: http.StatusOK, Header: h, Body: content}
+// AssetsPath is where what needs no session is, below Path, with Gin's names of segments.
+const AssetsPath = "assets/:version/*name"
+
+// Asset returns an asset. While replicas are replaced, a page of one may ask another for an asset of its version: the other
+// has none but its own, which a browser must not keep under that name.
+func (c *Console) Asset(version, name string) (Answer, bool) {
+	content, there := c.assets.files[name]
+	if !there {
+		return Answer{}, false
 	}
-	return answers
+	h := header(contentTypes[path.Ext(name)])
+	h.Set("Cache-Control", "no-store")
+	if version == c.assets.version {
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	return Answer{Status: http.StatusOK, Header: h, Body: content}, true
 }
 
 var contentTypes = map[string]string{

@@ -167,6 +167,20 @@ func TestNoPageMayBeFramedOrRunWhatItHolds(t *testing.T) {
 	}
 }
 
+// While replicas are replaced, a page of one is given the assets of another.
+func TestAnAssetOfAnotherVersionIsServedAndNotKept(t *testing.T) {
+	v := newVisitor(t)
+	at := regexp.MustCompile(`/console/assets/\w+/ui/ui\.css`).FindString(v.asks("/console/login", nil).text)
+	own, other := v.asks(at, nil), v.asks("/console/assets/0123456789abcdef/ui/ui.css", nil)
+	if own.text == "" || other.text != own.text || !strings.Contains(own.Header.Get("Cache-Control"), "immutable") ||
+		other.Header.Get("Cache-Control") != "no-store" {
+		t.Errorf("of this version %s %v, of another %s %v", own.Status, own.Header, other.Status, other.Header)
+	}
+	if answer := v.asks("/console/assets/0123456789abcdef/ui/none.css", nil); answer.StatusCode != http.StatusNotFound {
+		t.Errorf("an asset that does not exist: %s", answer.Status)
+	}
+}
+
 func TestAnExportHoldsWhatTheListShowsAndOnlyForASession(t *testing.T) {
 	o := newOrganization(t)
 	o.has(some(4)...)
