@@ -16,22 +16,24 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/scanimport/recognition"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
-// importEarlier leaves the findings that the version before this one would have made.
+// importEarlier leaves the findings that the version before findings were recognised by evidence would have made: names are
+// for ever, and it knew less of them.
 func (m *memory) importEarlier(b *Batch) {
 	c := &scanContext{repository: "shop", project: "web", tool: b.Tool, category: b.Category, scanID: "s-0"}
-	inputs := make([]earlierResult, len(b.Results))
+	inputs := make([]fingerprints.Result, len(b.Results))
 	for i := range b.Results {
 		r := &b.Results[i]
-		inputs[i] = earlierResult{
+		inputs[i] = fingerprints.Result{
 			Rule: r.RuleID, Path: r.Location.Path, Fingerprints: r.Fingerprints, Message: r.Message, Snippet: r.Location.Snippet,
 			Line: r.Location.Line, Column: r.Location.Column, Digest: digest(r),
 		}
 	}
-	for i, identity := range earlierIdentify(earlierScope{Repository: c.repository, Project: c.project, Tool: c.tool, Category: string(c.category)}, inputs) {
+	for i, identity := range fingerprints.Identify(fingerprints.Scope{Repository: c.repository, Project: c.project, Tool: c.tool, Category: string(c.category)}, inputs) {
 		if identity.Duplicate {
 			continue
 		}
