@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -53,6 +54,9 @@ type Reconciler struct {
 	// atWork has the namespaces of which a policy is being counted. One at a time leaves the other workers to others: a
 	// hundred costly policies over many findings take minutes.
 	atWork sync.Map
+	// memories are what counts remember, by namespace.
+	memories    sync.Map
+	evaluations prometheus.Counter
 }
 
 // SetupWithManager adds the controller of TriagePolicies and that of their pages to the manager.
@@ -77,6 +81,7 @@ func (r *Reconciler) setUp(mgr ctrl.Manager, options controller.Options) error {
 func newReconciler(base reconcile.Base) *Reconciler {
 	return &Reconciler{
 		Base: base, policies: policies.NewBook(base.Client), numbers: theNumbers, longestCount: longestCount,
+		evaluations: theEvaluations,
 	}
 }
 
@@ -160,6 +165,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		Phases: []reconcile.Phase[*scope]{r.compile, r.count, r.putInForce, r.report},
 		Gone: func(name types.NamespacedName) {
 			r.numbers.forget(name)
+			r.forget(name)
 			r.lastCount.Delete(name.Namespace) // the next count of another policy notes it again
 		},
 	}.Run(ctx, req)

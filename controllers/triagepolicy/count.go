@@ -84,6 +84,9 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 	if s.declared != nil && earlier != nil && earlier.Spec.Match == s.declared.Spec.Match {
 		earlier = nil // what matches is the same
 	}
+	known := r.memoryOf(s.Object.Namespace)
+	known.shrink(len(list.Items))
+	before := known.of(s.declared, others, s.Now)
 	for i := range list.Items {
 		finding := &list.Items[i]
 		if finding.Spec.Closed != nil {
@@ -100,8 +103,14 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 		if err != nil {
 			return err
 		}
-		s.counted.add(s.declared, others, facts, s.Now)
-		s.earlier.add(earlier, others, facts, s.Now)
+		if s.declared != nil {
+			s.counted.add(before.try(known.slotOf(facts), others, func() rules.Trial {
+				return r.try(s.declared, others, facts, s.Now)
+			}), finding)
+		}
+		if earlier != nil {
+			s.earlier.add(r.try(earlier, others, facts, s.Now), finding)
+		}
 	}
 	if s.declared == nil {
 		s.counted = s.earlier
@@ -129,13 +138,15 @@ func full(s *scope, others []rules.Policy) bool {
 	return before >= rules.MaxInForce
 }
 
-// add evaluates one policy over one finding, as if the policy were in force.
-func (t *tally) add(policy *rules.Policy, others []rules.Policy, facts *rules.Facts, now time.Time) {
-	if policy == nil {
-		return
-	}
-	trial := policy.Try(others, facts, now)
-	name := v1alpha1.ResourceName(facts.Finding.Name)
+// try evaluates one policy over one finding, as if the policy were in force.
+func (r *Reconciler) try(policy *rules.Policy, others []rules.Policy, facts *rules.Facts, now time.Time) rules.Trial {
+	r.evaluations.Inc()
+	return policy.Try(others, facts, now)
+}
+
+// add counts what came of the policy for one finding.
+func (t *tally) add(trial rules.Trial, finding *v1alpha1.Finding) {
+	name := v1alpha1.ResourceName(finding.Name)
 	switch trial.Outcome {
 	case rules.NotMatched:
 		return
@@ -159,7 +170,7 @@ func (t *tally) add(policy *rules.Policy, others []rules.Policy, facts *rules.Fa
 	}
 	t.matched++
 	t.sample(name)
-	if created := facts.Finding.CreationTimestamp.Time; created.After(t.newest) {
+	if created := finding.CreationTimestamp.Time; created.After(t.newest) {
 		t.newest = created
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -21,6 +22,12 @@ type numbers struct {
 
 // theNumbers belong to the process, as the registry does.
 var theNumbers = newNumbers(metrics.Registry)
+
+// theEvaluations count how often a policy was evaluated over a finding to be counted.
+var theEvaluations = promauto.With(metrics.Registry).NewCounter(prometheus.CounterOpts{
+	Name: "findings_triage_policy_evaluations_total",
+	Help: "Evaluations of triage policies over findings, to count what the policies match.",
+})
 
 // reasons are those of the condition InForce, each of which is shown though no policy has it.
 var reasons = []string{

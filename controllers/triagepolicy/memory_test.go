@@ -1,0 +1,140 @@
+package triagepolicy
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
+)
+
+// fact is a finding with its project, which others have too.
+func fact(id int, project *v1alpha1.Project) *rules.Facts {
+	return &rules.Facts{Project: project, Finding: &v1alpha1.Finding{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("f-%d", id), UID: types.UID(fmt.Sprintf("uid-%d", id)), Generation: 1},
+		Spec:       v1alpha1.FindingSpec{Class: "A"},
+	}}
+}
+
+// matches are expressions, of which the last fails for some findings.
+var matches = []string{
+	"finding.class == 'A'", "project.owner == 'ada'", "true", "finding.class == 'B' && project.owner == 'bob'", "finding.score > 1.0",
+}
+
+func drawPolicy(t *rapid.T, name string) rules.Policy {
+	spec := &v1alpha1.TriagePolicySpec{
+		Match: rapid.SampledFrom(matches).Draw(t, "match"), Priority: rapid.Int32Range(0, 2).Draw(t, "priority"),
+		Set: v1alpha1.PolicyDecision{UserStatus: rapid.SampledFrom([]v1alpha1.PolicyStatus{"active", "muted"}).Draw(t, "set")},
+	}
+	program, err := rules.Compile(spec.Match)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rules.Policy{Name: v1alpha1.ResourceName(name), Spec: spec, Program: program}
+}
+
+// Whatever changes, what is remembered is what an evaluation would say.
+func TestWhatIsRememberedIsWhatAnEvaluationSays(t *testing.T) {
+	now := time.Now()
+	rapid.Check(t, func(t *rapid.T) {
+		projects := []*v1alpha1.Project{nil, {}, {}}
+		facts := []*rules.Facts{}
+		for i := range 6 {
+			facts = append(facts, fact(i, projects[i%3]))
+		}
+		others := []rules.Policy{drawPolicy(t, "a"), drawPolicy(t, "c")}
+		policy := drawPolicy(t, "b")
+		known := newMemory()
+		t.Repeat(map[string]func(*rapid.T){
+			"a finding": func(t *rapid.T) {
+				f := facts[rapid.IntRange(0, 5).Draw(t, "which")].Finding
+				f.Generation++
+				f.Spec.Class = rapid.SampledFrom([]string{"A", "B"}).Draw(t, "class")
+				f.Spec.Details.Score = rapid.SampledFrom([]string{"", "9.8"}).Draw(t, "score")
+				f.Spec.Triage.UserStatus = rapid.SampledFrom([]v1alpha1.UserStatus{"open", "active", "muted"}).Draw(t, "decision")
+			},
+			"a decision in a pull request": func(t *rapid.T) {
+				f := facts[rapid.IntRange(0, 5).Draw(t, "which")].Finding
+				f.Status.Verdict = rapid.SampledFrom([]*v1alpha1.FindingVerdict{
+					nil, {ReviewIssue: "i", UserStatus: "muted"}, {ReviewIssue: "i", UserStatus: "active"},
+				}).Draw(t, "verdict")
+			},
+			"a project": func(t *rapid.T) {
+				p := projects[rapid.IntRange(1, 2).Draw(t, "which")]
+				p.Generation++
+				p.Spec.Owner = rapid.SampledFrom([]string{"ada", "bob"}).Draw(t, "owner")
+			},
+			"a policy": func(t *rapid.T) {
+				switch rapid.IntRange(0, 2).Draw(t, "which") {
+				case 0:
+					others = []rules.Policy{drawPolicy(t, "a"), drawPolicy(t, "c")}
+				case 1:
+					others = others[:1]
+				default:
+					policy = drawPolicy(t, "b")
+				}
+			},
+			"": func(t *rapid.T) {
+				rules.Sort(others)
+				before := known.of(&policy, others, now)
+				for _, f := range facts {
+					want := policy.Try(others, f, now)
+					got := before.try(known.slotOf(f), others, func() rules.Trial { return want })
+					if got.Outcome != want.Outcome || got.By != want.By {
+						t.Fatalf("%s: remembered %v by %v, evaluated %v by %v", f.Finding.Name, got.Outcome, got.By, want.Outcome, want.By)
+					}
+				}
+			},
+		})
+	})
+}
+
+func TestAChangeOfOneFindingEvaluatesThatFindingAlone(t *testing.T) {
+	now, known := time.Now(), newMemory()
+	program, err := rules.Compile("finding.class == 'A'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := &rules.Policy{Name: "p", Spec: &v1alpha1.TriagePolicySpec{Match: "finding.class == 'A'"}, Program: program}
+	facts := make([]*rules.Facts, 100)
+	for i := range facts {
+		facts[i] = fact(i, nil)
+	}
+	count := func() (evaluated []string) {
+		before := known.of(policy, nil, now)
+		for _, f := range facts {
+			before.try(known.slotOf(f), nil, func() rules.Trial {
+				evaluated = append(evaluated, f.Finding.Name)
+				return policy.Try(nil, f, now)
+			})
+		}
+		return evaluated
+	}
+	if got := count(); len(got) != 100 {
+		t.Fatalf("the first count evaluates %d findings", len(got))
+	}
+	facts[7].Finding.Generation++
+	if got := count(); len(got) != 1 || got[0] != "f-7" {
+		t.Errorf("after a change of f-7 evaluated are %v", got)
+	}
+	if got := count(); len(got) != 0 {
+		t.Errorf("after no change evaluated are %v", got)
+	}
+}
+
+// Findings that have gone take no room for ever.
+func TestFindingsThatHaveGoneAreForgotten(t *testing.T) {
+	known := newMemory()
+	for i := range 5000 {
+		known.slotOf(fact(i, nil))
+		known.shrink(10)
+	}
+	if len(known.facts) > 2000 || len(known.slots) > 2000 {
+		t.Errorf("%d slots are kept", len(known.slots))
+	}
+}
