@@ -83,8 +83,8 @@ func (a assets) address(name string) string { return path.Join(Path, "assets", a
 // AssetsPath is where what needs no session is, below Path, with Gin's names of segments.
 const AssetsPath = "assets/:version/*name"
 
-// Asset returns an asset. While replicas are replaced, a page of one may ask another for an asset of its version: the other
-// has none but its own, which a browser must not keep under that name.
+// Asset returns an asset. While replicas are replaced, a page of one may ask another for an asset of its version: the
+// other has none but its own, which a browser must not keep under that name.
 func (c *Console) Asset(version, name string) (Answer, bool) {
 	content, there := c.assets.files[name]
 	if !there {

@@ -63,7 +63,7 @@ type stored struct {
 	text     string
 	// path of the file; empty where there is none.
 	path    string
-	history  []render.Moment
+	history []render.Moment
 }
 
 // grounds are why a decision was made, and when it ends.

@@ -31,8 +31,8 @@ type remembered struct {
 	outcomes []outcome
 }
 
-// outcome holds a rules.Outcome, and of the policy that decides its place among the others; 0 is not known. A policy that
-// fails is evaluated again: what it says is not kept.
+// outcome holds a rules.Outcome, and of the policy that decides its place among the others; 0 is not known. A policy
+// that fails is evaluated again: what it says is not kept.
 type outcome uint16
 
 // outcomes is more than there are rules.Outcomes.

@@ -77,7 +77,7 @@ func TestGroupsHaveTheirCountsAndAreOpenedOnDemand(t *testing.T) {
 	p.sees("[...document.querySelectorAll('.group summary')].map((s) => s.innerText.replace(/\\s+/g, ' ')).join() === 'high 2,medium 2,low 3'")
 	p.sees("location.search.includes('group=severity') && !document.querySelector('.row')")
 	p.clicks(".groups li:nth-child(3) summary")
-	p.sees("["+rowTitles+"].join() === 'Of no tool,Finding number 2,Finding number 5'")
+	p.sees("[" + rowTitles + "].join() === 'Of no tool,Finding number 2,Finding number 5'")
 	p.presses("j", "m")
 	p.do(chromedp.SetValue("#one-reason", "duplicate"))
 	p.presses(kb.Enter)

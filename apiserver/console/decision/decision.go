@@ -1,5 +1,5 @@
-// Package decision is what a person decides in the console: the fields of a form, what the REST API is asked for, and who
-// was faster.
+// Package decision is what a person decides in the console: the fields of a form, what the REST API is asked for, and
+// who was faster.
 package decision
 
 import (

@@ -31,8 +31,8 @@ func readDeliveries(ctx context.Context, v *page.Visit, finding string) ([]clien
 	return list.Items, err
 }
 
-// timeline is all that happened, the newest first. Transitions keep their order; a delivery comes after what happened no
-// later than it was made.
+// timeline is all that happened, the newest first. Transitions keep their order; a delivery comes after what happened
+// no later than it was made.
 func timeline(history []client.Transition, deliveries []client.WebhookDelivery) []happening {
 	slices.SortStableFunc(history, func(a, b client.Transition) int { return int(b.Seq - a.Seq) })
 	slices.SortStableFunc(deliveries, func(a, b client.WebhookDelivery) int { return b.CreatedAt.Compare(a.CreatedAt) })
