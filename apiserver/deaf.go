@@ -25,6 +25,10 @@ var restsOn = map[v1alpha1.Scope][]string{
 	v1alpha1.ScopeReviewsRead:    {"organizations", "repositories", "reviews", "reviewissues"},
 	v1alpha1.ScopeWebhooksVerify: {"organizations", "webhookdeliveries"},
 	v1alpha1.ScopeWebhooksRead:   {"organizations", "webhookdeliveries"},
+	// What is decided by policies is stored, and not read from the model; so is a delivery that is to be sent again.
+	v1alpha1.ScopePoliciesWrite:     {"organizations"},
+	v1alpha1.ScopeWebhooksRedeliver: {"organizations"},
+	v1alpha1.ScopeKeysRead:          {"organizations"},
 }
 
 // alsoRestsOn lists further kinds, by the operationId.

@@ -201,12 +201,20 @@ func (r *router) refuse(c *gin.Context) {
 }
 
 // allow lets only keys pass whose scopes cover the operation. Without a scope any key may.
-func (r *router) allow(scope v1alpha1.Scope) gin.HandlerFunc {
+func (r *router) allow(contract *openapi.Operation) gin.HandlerFunc {
+	var needed []v1alpha1.Scope
+	if contract.Scope != "" {
+		needed = append([]v1alpha1.Scope{contract.Scope}, contract.Beside...)
+	}
 	return func(c *gin.Context) {
-		if identity := stateOf(c).identity; scope != "" && !identity.Allows(scope) {
-			r.metrics.refused(auth.ReasonScope)
-			r.auth.MarkForbidden(identity, scope)
-			fail(c, problem.Forbidden(string(scope)))
+		identity := stateOf(c).identity
+		for _, scope := range needed {
+			if !identity.Allows(scope) {
+				r.metrics.refused(auth.ReasonScope)
+				r.auth.MarkForbidden(identity, scope)
+				fail(c, problem.Forbidden(string(scope)))
+				return
+			}
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // fromStore are the lists that are read where they are stored: the revision of the read model does not say whether a
 // page of them is as it was.
-var fromStore = []string{"listTriageOperations", "listTriageOperationFindings"}
+var fromStore = []string{"listTriageOperations", "listTriageOperationFindings", "listTriagePolicies", "listAPIKeys"}
 
 // performList runs the operation of a list, unless the page is ready.
 func (r *router) performList(id string, handle handlers.Handle) gin.HandlerFunc {

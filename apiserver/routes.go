@@ -138,7 +138,7 @@ func (r *router) addOperations(api *gin.RouterGroup, described map[string]*opena
 		path, segments := ginPath(contract.Path)
 		r.templates[path] = contract.Path
 		for _, method := range contract.Methods() {
-			api.Handle(method, path, r.allow(contract.Scope), r.checkDataAge(contract.Scope, id),
+			api.Handle(method, path, r.allow(contract), r.checkDataAge(contract.Scope, id),
 				validate(contract, segments), do)
 			methods[path] = append(methods[path], method)
 		}

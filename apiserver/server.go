@@ -192,7 +192,7 @@ func (s *Server) newBackend(options Options, registry prometheus.Registerer) (*h
 		return nil, fmt.Errorf("make the uploads: %w", err)
 	}
 	return &handlers.Backend{
-		Model: s.model, Cursors: s.cursors, Cluster: client, Uploads: s.uploads,
+		Model: s.model, Cursors: s.cursors, Cluster: client, Uploads: s.uploads, Keys: s.auth,
 		Exports: handlers.NewExports(), Stopping: s.stopping,
 	}, nil
 }

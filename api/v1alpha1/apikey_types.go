@@ -19,7 +19,7 @@ const APIKeyTokenKey = "token"
 
 // Scope is a right of an API key.
 //
-// +kubebuilder:validation:Enum="findings:read";"findings:triage";"repos:read";"reviews:read";"webhooks:verify";"webhooks:read";"findings:import"
+// +kubebuilder:validation:Enum="findings:read";"findings:triage";"repos:read";"reviews:read";"webhooks:verify";"webhooks:read";"findings:import";"policies:write";"webhooks:redeliver";"keys:read"
 type Scope string
 
 // The scopes.
@@ -31,10 +31,17 @@ const (
 	ScopeWebhooksVerify Scope = "webhooks:verify"
 	ScopeWebhooksRead   Scope = "webhooks:read"
 	ScopeFindingsImport Scope = "findings:import"
+	// ScopePoliciesWrite goes with ScopeFindingsTriage: a policy decides about findings.
+	ScopePoliciesWrite     Scope = "policies:write"
+	ScopeWebhooksRedeliver Scope = "webhooks:redeliver"
+	ScopeKeysRead          Scope = "keys:read"
 )
 
 // Scopes are all scopes.
-func Scopes() []Scope { return append(DefaultScopes(), ScopeWebhooksRead, ScopeFindingsImport) }
+func Scopes() []Scope {
+	return append(DefaultScopes(), ScopeWebhooksRead, ScopeFindingsImport, ScopePoliciesWrite, ScopeWebhooksRedeliver,
+		ScopeKeysRead)
+}
 
 // DefaultScopes are those of a key that lists none. They are fixed: a scope that is added to the API holds only for
 // keys that list it, so that no key gains a right by an upgrade.

@@ -225,6 +225,9 @@ func (a *Authenticator) lookUp(token string, now time.Time) (Identity, error) {
 	return admit(claims, key, organization, now)
 }
 
+// In returns the keys of a namespace, valid or not, in no order. They must not be changed.
+func (a *Authenticator) In(namespace string) []*v1alpha1.APIKey { return a.keys.in(namespace) }
+
 // MarkUsed records in the APIKey's status that it was used now, at most once per minute. It never
 // blocks, and skips what cannot be written.
 func (a *Authenticator) MarkUsed(identity Identity) {

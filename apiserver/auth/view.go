@@ -58,6 +58,18 @@ func (v *view[T]) find(key string) (T, bool) {
 	return object, ok
 }
 
+// in returns the objects of a namespace, in no order. They must not be changed.
+func (v *view[T]) in(namespace string) (objects []T) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	for name, object := range v.objects {
+		if name.Namespace == namespace {
+			objects = append(objects, object)
+		}
+	}
+	return objects
+}
+
 // Add takes in an object that a watch reports.
 func (v *view[T]) Add(object any) error { return v.Update(object) }
 

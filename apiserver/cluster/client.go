@@ -1,5 +1,5 @@
 // Package cluster reads and writes single objects at the Kubernetes API where the read model may be behind: it
-// stores what people decide, and returns webhook deliveries and triage operations as they are stored.
+// stores what people decide, and returns webhook deliveries, triage operations and triage policies as they are stored.
 package cluster
 
 import (

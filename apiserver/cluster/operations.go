@@ -6,12 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -20,9 +16,6 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
-
-// answerAfter is how long an answer waits for an operation.
-const answerAfter = 10 * time.Second
 
 const operationsResource = "triageoperations"
 
@@ -54,19 +47,7 @@ func (c *Client) Operation(ctx context.Context, namespace, name string) (*v1alph
 
 // Operations returns all operations of a namespace as they are stored now. One that cannot be read is left out.
 func (c *Client) Operations(ctx context.Context, namespace string) ([]*v1alpha1.TriageOperation, error) {
-	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
-	defer cancel()
-	var all []*v1alpha1.TriageOperation
-	_, err := c.operations(namespace).List(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
-		if operation, readable := object.(*v1alpha1.TriageOperation); readable {
-			all = append(all, operation)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, problem.TryAgain("the triage operations could not be read", err)
-	}
-	return all, nil
+	return listOf[*v1alpha1.TriageOperation](ctx, c, namespace, "triage operations")
 }
 
 // CommitOperation commits the operation and returns it as it then is. One that is committed stays as it is.
@@ -114,33 +95,7 @@ func (c *Client) commit(ctx context.Context, operation *v1alpha1.TriageOperation
 // watch leaves it as it was seen last.
 func (c *Client) AwaitOperation(ctx context.Context, operation *v1alpha1.TriageOperation,
 	done func(*v1alpha1.TriageOperation) bool) *v1alpha1.TriageOperation {
-	if done(operation) {
-		return operation
-	}
-	ctx, cancel := context.WithTimeout(ctx, answerAfter)
-	defer cancel()
-	seen, err := c.operations(operation.Namespace).Watch(ctx, metav1.ListOptions{
-		FieldSelector:   fields.OneTermEqualSelector("metadata.name", operation.Name).String(),
-		ResourceVersion: operation.ResourceVersion,
-	})
-	if err != nil {
-		return operation
-	}
-	defer seen.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return operation
-		case event, open := <-seen.ResultChan():
-			next, readable := event.Object.(*v1alpha1.TriageOperation)
-			if !open || !readable {
-				return operation
-			}
-			if operation = next; done(operation) {
-				return operation
-			}
-		}
-	}
+	return await(ctx, c, operation, done)
 }
 
 // Part is some of an operation's findings, with a letter for each that has had its turn.
@@ -164,11 +119,6 @@ func (c *Client) OperationPart(ctx context.Context, operation *v1alpha1.TriageOp
 		return Part{}, problem.Internal("a part of the operation's findings is damaged", err)
 	}
 	return Part{entries, part.Spec.Outcomes}, nil
-}
-
-func (c *Client) operations(namespace string) kube.Source {
-	kind, _ := kube.KindOf(&v1alpha1.TriageOperation{})
-	return c.reader.In(namespace, kind)
 }
 
 // explainOperation says what an error of the API server means to a client that knows nothing of it.

@@ -21,6 +21,8 @@ type Contract interface {
 	UpdateFindingV1(ctx context.Context, request Request) (Response, error)
 	// ListReviews answers GET /v1/reviews: Get pull-request reviews (v1).
 	ListReviews(ctx context.Context, request Request) (Response, error)
+	// ListAPIKeys answers GET /v2/api-keys: Get API keys.
+	ListAPIKeys(ctx context.Context, request Request) (Response, error)
 	// CountFindings answers GET /v2/finding-counts: Count findings by the values that they have.
 	CountFindings(ctx context.Context, request Request) (Response, error)
 	// ExportFindings answers GET /v2/finding-export: Export all findings that match, as CSV or SARIF.
@@ -75,12 +77,22 @@ type Contract interface {
 	CommitTriageOperation(ctx context.Context, request Request) (Response, error)
 	// ListTriageOperationFindings answers GET /v2/triage-operations/{id}/findings: Get the findings of a triage operation.
 	ListTriageOperationFindings(ctx context.Context, request Request) (Response, error)
+	// ListTriagePolicies answers GET /v2/triage-policies: Get triage policies.
+	ListTriagePolicies(ctx context.Context, request Request) (Response, error)
+	// CreateTriagePolicy answers POST /v2/triage-policies: Make a triage policy.
+	CreateTriagePolicy(ctx context.Context, request Request) (Response, error)
+	// GetTriagePolicy answers GET /v2/triage-policies/{id}: Get a triage policy.
+	GetTriagePolicy(ctx context.Context, request Request) (Response, error)
+	// UpdateTriagePolicy answers PATCH /v2/triage-policies/{id}: Apply or stop a triage policy.
+	UpdateTriagePolicy(ctx context.Context, request Request) (Response, error)
 	// GetUpload answers GET /v2/uploads/{id}: Get an upload.
 	GetUpload(ctx context.Context, request Request) (Response, error)
 	// ListWebhookDeliveries answers GET /v2/webhook-deliveries: Get webhook deliveries.
 	ListWebhookDeliveries(ctx context.Context, request Request) (Response, error)
 	// GetWebhookDelivery answers GET /v2/webhook-deliveries/{id}: Get webhook delivery.
 	GetWebhookDelivery(ctx context.Context, request Request) (Response, error)
+	// RedeliverWebhookDelivery answers POST /v2/webhook-deliveries/{id}/redeliver: Send a webhook delivery again.
+	RedeliverWebhookDelivery(ctx context.Context, request Request) (Response, error)
 	// VerifyWebhookDelivery answers POST /v2/webhook-deliveries/{id}/verify: Verify webhook delivery.
 	VerifyWebhookDelivery(ctx context.Context, request Request) (Response, error)
 	// WhoAmI answers GET /v2/whoami: Get what the API key may do.
@@ -97,6 +109,7 @@ func operationsOf(contract Contract) map[string]Handle {
 		"listFindingsV1":              contract.ListFindingsV1,
 		"updateFindingV1":             contract.UpdateFindingV1,
 		"listReviews":                 contract.ListReviews,
+		"listAPIKeys":                 contract.ListAPIKeys,
 		"countFindings":               contract.CountFindings,
 		"exportFindings":              contract.ExportFindings,
 		"listFindingsV2":              contract.ListFindingsV2,
@@ -124,9 +137,14 @@ func operationsOf(contract Contract) map[string]Handle {
 		"getTriageOperation":          contract.GetTriageOperation,
 		"commitTriageOperation":       contract.CommitTriageOperation,
 		"listTriageOperationFindings": contract.ListTriageOperationFindings,
+		"listTriagePolicies":          contract.ListTriagePolicies,
+		"createTriagePolicy":          contract.CreateTriagePolicy,
+		"getTriagePolicy":             contract.GetTriagePolicy,
+		"updateTriagePolicy":          contract.UpdateTriagePolicy,
 		"getUpload":                   contract.GetUpload,
 		"listWebhookDeliveries":       contract.ListWebhookDeliveries,
 		"getWebhookDelivery":          contract.GetWebhookDelivery,
+		"redeliverWebhookDelivery":    contract.RedeliverWebhookDelivery,
 		"verifyWebhookDelivery":       contract.VerifyWebhookDelivery,
 		"whoAmI":                      contract.WhoAmI,
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"io"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/auth"
 	"github.com/appsec-dev/findings-operator/apiserver/cluster"
 	"github.com/appsec-dev/findings-operator/apiserver/cursor"
@@ -58,10 +59,18 @@ type Backend struct {
 	// Cluster stores decisions, and returns what is stored where the model may be behind.
 	Cluster *cluster.Client
 	Uploads *uploads.Service
+	// Keys are the API keys by which requests are decided.
+	Keys Keys
 	// Exports are those that may be under way.
 	Exports *slots.Slots
 	// Stopping is closed when the process ends so soon that what lasts must end.
 	Stopping <-chan struct{}
+}
+
+// Keys are API keys.
+type Keys interface {
+	// In returns those of a namespace. They must not be changed.
+	In(namespace string) []*v1alpha1.APIKey
 }
 
 var _ Contract = (*Backend)(nil)

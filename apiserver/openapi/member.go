@@ -12,7 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/strictjson"
 )
 
-// member is the schema of a member of a body: a text, true or false, a list of texts, or an object.
+// member is the schema of a member of a body: a text, an integer, true or false, a list of texts, or an object.
 type member struct {
 	scalar
 	// object is nil for whatever else.
@@ -35,8 +35,8 @@ func newMember(ref *openapi3.SchemaRef) (m member, err error) {
 		ref = schema.Items
 	}
 	m.scalar, err = newScalar(ref)
-	if err == nil && (m.integer || schema.Type.Is(openapi3.TypeNumber) || m.boolean && m.most > 0) {
-		err = errors.New("only texts, true and false are supported in bodies")
+	if err == nil && (schema.Type.Is(openapi3.TypeNumber) || (m.boolean || m.integer) && m.most > 0) {
+		err = errors.New("only texts, integers, true and false are supported in bodies, and only texts in lists")
 	}
 	return m, err
 }
@@ -86,6 +86,11 @@ func (m member) value(path string, raw json.RawMessage) (any, error) {
 			return nil, invalid(path, CodeInvalid, "%s must be a %s", path, m.sort())
 		}
 		return string(raw) == "true", nil
+	case m.integer:
+		if err := m.checkInteger(path, string(raw)); err != nil {
+			return nil, invalid(path, CodeInvalid, "%v", err)
+		}
+		return json.RawMessage(raw), nil
 	default:
 		return m.text(path, path, raw)
 	}

@@ -22,6 +22,8 @@ type Operation struct {
 	Path string
 	// Scope that a key needs; empty where any key will do.
 	Scope v1alpha1.Scope
+	// Beside are scopes that it needs as well; nil for most.
+	Beside []v1alpha1.Scope
 
 	path  map[string]scalar
 	query map[string]scalar
@@ -68,7 +70,7 @@ func newOperation(method, path string, described *openapi3.Operation, shared ope
 	}
 	operation.strictQuery, _ = described.Extensions[strictQueryExtension].(bool)
 	var err error
-	if operation.Scope, err = scopeOf(described); err != nil {
+	if operation.Scope, operation.Beside, err = scopesOf(described); err != nil {
 		return nil, err
 	}
 	for _, ref := range slices.Concat(shared, described.Parameters) {
@@ -118,20 +120,24 @@ const securityScheme = "bearerAuth"
 // anyKeyExtension marks an operation that needs a key, and no scope.
 const anyKeyExtension = "x-any-key"
 
-// scopeOf wants exactly one scope, so that no operation is open to every key by an oversight.
-func scopeOf(described *openapi3.Operation) (v1alpha1.Scope, error) {
+// scopesOf wants a scope, so that no operation is open to every key by an oversight. Where there are more, a key needs
+// all of them.
+func scopesOf(described *openapi3.Operation) (scope v1alpha1.Scope, beside []v1alpha1.Scope, err error) {
 	if described.Security == nil || len(*described.Security) != 1 {
-		return "", fmt.Errorf("security must name %s alone", securityScheme)
+		return "", nil, fmt.Errorf("security must name %s alone", securityScheme)
 	}
 	scopes, named := (*described.Security)[0][securityScheme]
 	anyKey, _ := described.Extensions[anyKeyExtension].(bool)
 	switch {
 	case named && anyKey && len(scopes) == 0:
-		return "", nil
-	case len(scopes) != 1:
-		return "", fmt.Errorf("security must name %s with one scope, or %s be true", securityScheme, anyKeyExtension)
+		return "", nil, nil
+	case len(scopes) == 0:
+		return "", nil, fmt.Errorf("security must name %s with a scope, or %s be true", securityScheme, anyKeyExtension)
 	}
-	return v1alpha1.Scope(scopes[0]), nil
+	for _, further := range scopes[1:] {
+		beside = append(beside, v1alpha1.Scope(further))
+	}
+	return v1alpha1.Scope(scopes[0]), beside, nil
 }
 
 // The headers of a conditional request, as the contract writes them.

@@ -340,6 +340,57 @@ func (e GateVerdict) Valid() bool {
 	}
 }
 
+// Defines values for GivenPolicyDecisionReason.
+const (
+	GivenPolicyDecisionReasonAcceptedRisk       GivenPolicyDecisionReason = "accepted-risk"
+	GivenPolicyDecisionReasonDuplicate          GivenPolicyDecisionReason = "duplicate"
+	GivenPolicyDecisionReasonFalsePositive      GivenPolicyDecisionReason = "false-positive"
+	GivenPolicyDecisionReasonMitigatedElsewhere GivenPolicyDecisionReason = "mitigated-elsewhere"
+	GivenPolicyDecisionReasonNotReachable       GivenPolicyDecisionReason = "not-reachable"
+	GivenPolicyDecisionReasonUsedInTests        GivenPolicyDecisionReason = "used-in-tests"
+	GivenPolicyDecisionReasonWillNotFix         GivenPolicyDecisionReason = "will-not-fix"
+)
+
+// Valid indicates whether the value is a known member of the GivenPolicyDecisionReason enum.
+func (e GivenPolicyDecisionReason) Valid() bool {
+	switch e {
+	case GivenPolicyDecisionReasonAcceptedRisk:
+		return true
+	case GivenPolicyDecisionReasonDuplicate:
+		return true
+	case GivenPolicyDecisionReasonFalsePositive:
+		return true
+	case GivenPolicyDecisionReasonMitigatedElsewhere:
+		return true
+	case GivenPolicyDecisionReasonNotReachable:
+		return true
+	case GivenPolicyDecisionReasonUsedInTests:
+		return true
+	case GivenPolicyDecisionReasonWillNotFix:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for GivenPolicyDecisionUserStatus.
+const (
+	GivenPolicyDecisionUserStatusActive GivenPolicyDecisionUserStatus = "active"
+	GivenPolicyDecisionUserStatusMuted  GivenPolicyDecisionUserStatus = "muted"
+)
+
+// Valid indicates whether the value is a known member of the GivenPolicyDecisionUserStatus enum.
+func (e GivenPolicyDecisionUserStatus) Valid() bool {
+	switch e {
+	case GivenPolicyDecisionUserStatusActive:
+		return true
+	case GivenPolicyDecisionUserStatusMuted:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for GivenReason.
 const (
 	GivenReasonAcceptedRisk       GivenReason = "accepted-risk"
@@ -445,6 +496,27 @@ func (e PullRequestStatus) Valid() bool {
 	case PullRequestStatusMerged:
 		return true
 	case PullRequestStatusOpen:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ResourceConditionStatus.
+const (
+	ResourceConditionStatusFalse   ResourceConditionStatus = "False"
+	ResourceConditionStatusTrue    ResourceConditionStatus = "True"
+	ResourceConditionStatusUnknown ResourceConditionStatus = "Unknown"
+)
+
+// Valid indicates whether the value is a known member of the ResourceConditionStatus enum.
+func (e ResourceConditionStatus) Valid() bool {
+	switch e {
+	case ResourceConditionStatusFalse:
+		return true
+	case ResourceConditionStatusTrue:
+		return true
+	case ResourceConditionStatusUnknown:
 		return true
 	default:
 		return false
@@ -664,6 +736,42 @@ func (e TriageOutcome) Valid() bool {
 	case TriageOutcomeFailed:
 		return true
 	case TriageOutcomeUnchanged:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TriagePolicyDecisionUserStatus.
+const (
+	TriagePolicyDecisionUserStatusActive TriagePolicyDecisionUserStatus = "active"
+	TriagePolicyDecisionUserStatusMuted  TriagePolicyDecisionUserStatus = "muted"
+)
+
+// Valid indicates whether the value is a known member of the TriagePolicyDecisionUserStatus enum.
+func (e TriagePolicyDecisionUserStatus) Valid() bool {
+	switch e {
+	case TriagePolicyDecisionUserStatusActive:
+		return true
+	case TriagePolicyDecisionUserStatusMuted:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TriagePolicyMode.
+const (
+	TriagePolicyModeApply   TriagePolicyMode = "apply"
+	TriagePolicyModePreview TriagePolicyMode = "preview"
+)
+
+// Valid indicates whether the value is a known member of the TriagePolicyMode enum.
+func (e TriagePolicyMode) Valid() bool {
+	switch e {
+	case TriagePolicyModeApply:
+		return true
+	case TriagePolicyModePreview:
 		return true
 	default:
 		return false
@@ -979,6 +1087,39 @@ func (e ListReviewsParamsCustom) Valid() bool {
 	case ListReviewsParamsCustomOpenWithIssues:
 		return true
 	case ListReviewsParamsCustomReviewed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListAPIKeysParamsSort.
+const (
+	ListAPIKeysParamsSortCreatedAt ListAPIKeysParamsSort = "created_at"
+)
+
+// Valid indicates whether the value is a known member of the ListAPIKeysParamsSort enum.
+func (e ListAPIKeysParamsSort) Valid() bool {
+	switch e {
+	case ListAPIKeysParamsSortCreatedAt:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListAPIKeysParamsOrder.
+const (
+	ListAPIKeysParamsOrderAsc  ListAPIKeysParamsOrder = "asc"
+	ListAPIKeysParamsOrderDesc ListAPIKeysParamsOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the ListAPIKeysParamsOrder enum.
+func (e ListAPIKeysParamsOrder) Valid() bool {
+	switch e {
+	case ListAPIKeysParamsOrderAsc:
+		return true
+	case ListAPIKeysParamsOrderDesc:
 		return true
 	default:
 		return false
@@ -1498,6 +1639,39 @@ func (e ListTriageOperationsParamsOrder) Valid() bool {
 	}
 }
 
+// Defines values for ListTriagePoliciesParamsSort.
+const (
+	ListTriagePoliciesParamsSortCreatedAt ListTriagePoliciesParamsSort = "created_at"
+)
+
+// Valid indicates whether the value is a known member of the ListTriagePoliciesParamsSort enum.
+func (e ListTriagePoliciesParamsSort) Valid() bool {
+	switch e {
+	case ListTriagePoliciesParamsSortCreatedAt:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListTriagePoliciesParamsOrder.
+const (
+	ListTriagePoliciesParamsOrderAsc  ListTriagePoliciesParamsOrder = "asc"
+	ListTriagePoliciesParamsOrderDesc ListTriagePoliciesParamsOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the ListTriagePoliciesParamsOrder enum.
+func (e ListTriagePoliciesParamsOrder) Valid() bool {
+	switch e {
+	case ListTriagePoliciesParamsOrderAsc:
+		return true
+	case ListTriagePoliciesParamsOrderDesc:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListWebhookDeliveriesParamsSort.
 const (
 	ListWebhookDeliveriesParamsSortCreatedAt ListWebhookDeliveriesParamsSort = "created_at"
@@ -1601,6 +1775,51 @@ func (e ListWebhookDeliveriesParamsEvent) Valid() bool {
 	default:
 		return false
 	}
+}
+
+// APIKey An API key of the organization, without its token.
+type APIKey struct {
+	// Conditions Its conditions, `Ready` and `Stalled`, as far as they are known.
+	Conditions []ResourceCondition `json:"conditions"`
+
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// Description Who uses it, and for what.
+	Description string `json:"description"`
+
+	// Disabled Whether it is refused until somebody enables it again.
+	Disabled bool `json:"disabled"`
+
+	// ExpiresAt When that token ends; null while there is none.
+	ExpiresAt *time.Time `json:"expires_at"`
+
+	// Id The key's id, which is its name.
+	Id string `json:"id"`
+
+	// IssuedAt When its present token was issued; null while none is.
+	IssuedAt *time.Time `json:"issued_at"`
+
+	// LastUsedAt When a request last carried it, to the minute; null where none has.
+	LastUsedAt *time.Time `json:"last_used_at"`
+
+	// Scopes What it may do.
+	Scopes []string `json:"scopes"`
+}
+
+// APIKeyList A page of API keys.
+type APIKeyList struct {
+	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	HasMore bool `json:"has_more"`
+
+	// Items The page's keys.
+	Items []APIKey `json:"items"`
+
+	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	NextCursor string `json:"next_cursor"`
+
+	// Total How many keys there are in all.
+	Total int64 `json:"total"`
 }
 
 // Agent The agent that found the issue.
@@ -2297,6 +2516,24 @@ type GateVerdict string
 // away. Another `user_status` comes without the end of the one before.
 type GivenEnd = string
 
+// GivenPolicyDecision What the policy decides about each finding that it matches.
+type GivenPolicyDecision struct {
+	// Comment Explains the decision.
+	Comment *string `json:"comment,omitempty"`
+
+	// Reason Why; needed to mute.
+	Reason *GivenPolicyDecisionReason `json:"reason,omitempty"`
+
+	// UserStatus What they become.
+	UserStatus GivenPolicyDecisionUserStatus `json:"user_status"`
+}
+
+// GivenPolicyDecisionReason Why; needed to mute.
+type GivenPolicyDecisionReason string
+
+// GivenPolicyDecisionUserStatus What they become.
+type GivenPolicyDecisionUserStatus string
+
 // GivenReason Why it is decided so; `none` takes the reason away. Another `user_status` comes without the reason of the one
 // before. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
 type GivenReason string
@@ -2664,6 +2901,27 @@ type RepositoryProject struct {
 	// UserSummary What people say of it.
 	UserSummary string `json:"user_summary"`
 }
+
+// ResourceCondition What the controllers say of a resource, as kubectl shows it.
+type ResourceCondition struct {
+	// ChangedAt Since when it has this status.
+	ChangedAt time.Time `json:"changed_at"`
+
+	// Message Why, and what to do about it.
+	Message string `json:"message"`
+
+	// Reason Why, in a word such as Expired.
+	Reason string `json:"reason"`
+
+	// Status Whether it is so.
+	Status ResourceConditionStatus `json:"status"`
+
+	// Type What it is about, such as Ready.
+	Type string `json:"type"`
+}
+
+// ResourceConditionStatus Whether it is so.
+type ResourceConditionStatus string
 
 // Review The reviews of one pull request.
 type Review struct {
@@ -3573,6 +3831,169 @@ type TriageOperationRequest struct {
 // had decided about it meanwhile, and it was left alone; failed: it could not be changed.
 type TriageOutcome string
 
+// TriagePolicy A rule that decides about the findings that match an expression, as long as no person has. The counts are of findings that
+// are not closed.
+type TriagePolicy struct {
+	// Applied How many of them it decides about.
+	Applied int32 `json:"applied"`
+
+	// Author Who wrote it as it is, such as ann@example.com or apikey/ci.
+	Author string `json:"author"`
+
+	// CompileError Why the expression does not compile; the message is empty where it does.
+	CompileError TriagePolicyCompileError `json:"compile_error"`
+
+	// Conditions Its conditions, `Ready`, `Stalled`, `Compiled` and `InForce`, as far as they are known.
+	Conditions []ResourceCondition `json:"conditions"`
+
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// Failed How many the expression failed for.
+	Failed int32 `json:"failed"`
+
+	// Failure One of the findings that the expression failed for; its members are empty where there is none.
+	Failure TriagePolicyFailure `json:"failure"`
+
+	// Id The policy's id, which is its name.
+	Id string `json:"id"`
+
+	// InForce Whether it decides, by its present state or an earlier one. The condition `InForce` says why or why not.
+	InForce bool `json:"in_force"`
+
+	// LastMatchedAt When the newest finding that was seen to match was created; null where none was.
+	LastMatchedAt *time.Time `json:"last_matched_at"`
+
+	// Match The CEL expression that says which findings the policy decides about.
+	Match string `json:"match"`
+
+	// Matched How many findings match.
+	Matched int32 `json:"matched"`
+
+	// MaxFindings It is stopped while it matches more findings than that.
+	MaxFindings int32 `json:"max_findings"`
+
+	// Mode preview: the policy decides nothing, and its counts show what it would decide; apply: it decides.
+	Mode TriagePolicyMode `json:"mode"`
+
+	// Observed Whether the members below are of the policy as it is, and not of an earlier state.
+	Observed bool `json:"observed"`
+
+	// Overridden How many match that a person has decided about otherwise.
+	Overridden int32 `json:"overridden"`
+
+	// Priority Of several policies that match a finding, the one of the highest priority decides.
+	Priority int32 `json:"priority"`
+
+	// Samples The ids of some of the findings that match.
+	Samples []string `json:"samples"`
+
+	// Set What a policy decides about each finding that it matches.
+	Set TriagePolicyDecision `json:"set"`
+
+	// Shadowed How many match that another policy decides about.
+	Shadowed int32 `json:"shadowed"`
+
+	// ShadowedBy The ids of these policies.
+	ShadowedBy []string `json:"shadowed_by"`
+
+	// ValidFrom When it comes into force; null for at once.
+	ValidFrom *time.Time `json:"valid_from"`
+
+	// ValidUntil When it ends; null where it does not.
+	ValidUntil *time.Time `json:"valid_until"`
+
+	// WouldApply How many it would decide about, if it were in force; 0 while it is.
+	WouldApply int32 `json:"would_apply"`
+}
+
+// TriagePolicyChange A change of a triage policy.
+type TriagePolicyChange struct {
+	// Mode preview: the policy decides nothing, and its counts show what it would decide; apply: it decides.
+	Mode TriagePolicyMode `json:"mode"`
+}
+
+// TriagePolicyCompileError Why the expression does not compile; the message is empty where it does.
+type TriagePolicyCompileError struct {
+	// Column The column, from 1; 0 where it is none in particular.
+	Column int32 `json:"column"`
+
+	// Line The line, from 1; 0 where it is none in particular.
+	Line int32 `json:"line"`
+
+	// Message What is wrong.
+	Message string `json:"message"`
+}
+
+// TriagePolicyDecision What a policy decides about each finding that it matches.
+type TriagePolicyDecision struct {
+	// Comment Explains the decision.
+	Comment string `json:"comment"`
+
+	// Reason Why it was decided so; null where nobody said.
+	Reason *DecisionReason `json:"reason"`
+
+	// UserStatus What they become.
+	UserStatus TriagePolicyDecisionUserStatus `json:"user_status"`
+}
+
+// TriagePolicyDecisionUserStatus What they become.
+type TriagePolicyDecisionUserStatus string
+
+// TriagePolicyFailure One of the findings that the expression failed for; its members are empty where there is none.
+type TriagePolicyFailure struct {
+	// FindingId The finding's id.
+	FindingId string `json:"finding_id"`
+
+	// Message Why it failed.
+	Message string `json:"message"`
+}
+
+// TriagePolicyList A page of triage policies.
+type TriagePolicyList struct {
+	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	HasMore bool `json:"has_more"`
+
+	// Items The page's policies.
+	Items []TriagePolicy `json:"items"`
+
+	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	NextCursor string `json:"next_cursor"`
+
+	// Total How many policies there are in all.
+	Total int64 `json:"total"`
+}
+
+// TriagePolicyMode preview: the policy decides nothing, and its counts show what it would decide; apply: it decides.
+type TriagePolicyMode string
+
+// TriagePolicyRequest A triage policy to be made.
+type TriagePolicyRequest struct {
+	// Match The CEL expression that says which findings the policy decides about.
+	Match string `json:"match"`
+
+	// MaxFindings The policy is stopped while it matches more findings than that. By default 1000.
+	MaxFindings *int `json:"max_findings,omitempty"`
+
+	// Mode preview: the policy decides nothing, and its counts show what it would decide; apply: it decides.
+	Mode *TriagePolicyMode `json:"mode,omitempty"`
+
+	// Name The policy's id. One that no other policy has is made where none is given.
+	Name *string `json:"name,omitempty"`
+
+	// Priority Of several policies that match a finding, the one of the highest priority decides. By default 0.
+	Priority *int `json:"priority,omitempty"`
+
+	// Set What the policy decides about each finding that it matches.
+	Set GivenPolicyDecision `json:"set"`
+
+	// ValidFrom When the policy comes into force, in RFC 3339; by default at once.
+	ValidFrom *string `json:"valid_from,omitempty"`
+
+	// ValidUntil When the policy ends, in RFC 3339, in the future and after `valid_from`; by default it does not.
+	ValidUntil *string `json:"valid_until,omitempty"`
+}
+
 // Upload A file of results that was uploaded, with the scans that it holds.
 type Upload struct {
 	// Changes What would change, in the answer to a dry run; of each scan at most 100 of each action.
@@ -4005,6 +4426,9 @@ type InvalidParameter = Error
 // NotFound The body of every answer that is an error.
 type NotFound = Error
 
+// PolicyRefused The body of every answer that is an error.
+type PolicyRefused = Error
+
 // PreconditionFailed The body of every answer that is an error.
 type PreconditionFailed = Error
 
@@ -4160,6 +4584,29 @@ type ListReviewsParamsOrder string
 
 // ListReviewsParamsCustom defines parameters for ListReviews.
 type ListReviewsParamsCustom string
+
+// ListAPIKeysParams defines parameters for ListAPIKeys.
+type ListAPIKeysParams struct {
+	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
+	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Sort What to sort by. Rows of one time are sorted by id.
+	Sort *ListAPIKeysParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
+	// Order The direction to sort in.
+	Order *ListAPIKeysParamsOrder `form:"order,omitempty" json:"order,omitempty"`
+
+	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
+	// `has_more` true; it holds one item at least.
+	Size *Size `form:"size,omitempty" json:"size,omitempty"`
+}
+
+// ListAPIKeysParamsSort defines parameters for ListAPIKeys.
+type ListAPIKeysParamsSort string
+
+// ListAPIKeysParamsOrder defines parameters for ListAPIKeys.
+type ListAPIKeysParamsOrder string
 
 // CountFindingsParams defines parameters for CountFindings.
 type CountFindingsParams struct {
@@ -4866,6 +5313,29 @@ type ListTriageOperationFindingsParams struct {
 	Outcome *TriageOutcome `form:"outcome,omitempty" json:"outcome,omitempty"`
 }
 
+// ListTriagePoliciesParams defines parameters for ListTriagePolicies.
+type ListTriagePoliciesParams struct {
+	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
+	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Sort What to sort by. Rows of one time are sorted by id.
+	Sort *ListTriagePoliciesParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
+	// Order The direction to sort in.
+	Order *ListTriagePoliciesParamsOrder `form:"order,omitempty" json:"order,omitempty"`
+
+	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
+	// `has_more` true; it holds one item at least.
+	Size *Size `form:"size,omitempty" json:"size,omitempty"`
+}
+
+// ListTriagePoliciesParamsSort defines parameters for ListTriagePolicies.
+type ListTriagePoliciesParamsSort string
+
+// ListTriagePoliciesParamsOrder defines parameters for ListTriagePolicies.
+type ListTriagePoliciesParamsOrder string
+
 // ListWebhookDeliveriesParams defines parameters for ListWebhookDeliveries.
 type ListWebhookDeliveriesParams struct {
 	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
@@ -4924,6 +5394,12 @@ type UploadScanApplicationSarifPlusJSONRequestBody = UploadScanApplicationSarifP
 
 // CreateTriageOperationJSONRequestBody defines body for CreateTriageOperation for application/json ContentType.
 type CreateTriageOperationJSONRequestBody = TriageOperationRequest
+
+// CreateTriagePolicyJSONRequestBody defines body for CreateTriagePolicy for application/json ContentType.
+type CreateTriagePolicyJSONRequestBody = TriagePolicyRequest
+
+// UpdateTriagePolicyJSONRequestBody defines body for UpdateTriagePolicy for application/json ContentType.
+type UpdateTriagePolicyJSONRequestBody = TriagePolicyChange
 
 // VerifyWebhookDeliveryJSONRequestBody defines body for VerifyWebhookDelivery for application/json ContentType.
 type VerifyWebhookDeliveryJSONRequestBody = WebhookVerificationRequest

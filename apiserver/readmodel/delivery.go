@@ -37,6 +37,20 @@ func (m *Model) WebhookDeliveryJSON(organization, id string) ([]byte, bool) {
 	return item.json, true
 }
 
+// ApplyDelivery takes in a delivery that the API server has returned, so that whoever took the answer reads it from here
+// on.
+func (m *Model) ApplyDelivery(object *v1alpha1.WebhookDelivery) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.write(change{kind: webhookDeliveries, object: object}); err != nil {
+		return err
+	}
+	if p := m.partitions[object.Namespace]; p != nil && p.view != nil && p.dirty() {
+		p.publish()
+	}
+	return nil
+}
+
 func (m *Model) deliveryItem(organization, id string) (*deliveryItem, bool) {
 	snapshot, err := m.snapshot(organization)
 	if err != nil {

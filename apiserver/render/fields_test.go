@@ -45,9 +45,11 @@ var documented = []shape{
 	{schema: "SarifStatus", section: "Upload, as GitHub shows it"},
 	{schema: "TriageOperation", section: "Triage operation", containers: []string{"set"}},
 	{schema: "TriageOperationFinding", section: "Triage operation, its findings"},
+	{schema: "TriagePolicy", section: "Triage policy", containers: []string{"set", "failure", "compile_error"}},
 	{schema: "WebhookDelivery", section: "Webhook delivery"},
 	{schema: "WebhookVerification", section: "Webhook verification"},
 	{schema: "WhoAmI", section: "API key"},
+	{schema: "APIKey", section: "API key, of the list"},
 }
 
 // docs/decisions/fields.md has one row for each member of each shape that the contract

@@ -141,7 +141,7 @@ type scope struct {
 	reconcile.Scope[*v1alpha1.TriagePolicy, *v1alpha1.TriagePolicyStatus]
 	// declared is the spec as it is; nil where it does not compile, which wrong then says.
 	declared *rules.Policy
-	wrong    error
+	wrong    *rules.CompileError
 	// counted is what the generation that is to be judged matches, earlier what the one before does.
 	counted, earlier tally
 	// partial: not all was counted, since that took too long.

@@ -40,10 +40,11 @@ func (t *tally) limit(spec *v1alpha1.TriagePolicySpec) int32 {
 // compile compiles the spec as it is declared.
 func (r *Reconciler) compile(_ context.Context, s *scope) error {
 	program, err := r.policies.Compile(s.Object.Spec.Match)
-	if _, wrong := rules.IsCompileError(err); err != nil && !wrong {
+	wrong, is := rules.IsCompileError(err)
+	if err != nil && !is {
 		return err
 	}
-	if s.wrong = err; err == nil {
+	if s.wrong = wrong; err == nil {
 		s.declared = &rules.Policy{Name: v1alpha1.ResourceName(s.Object.Name), Spec: &s.Object.Spec, Program: program}
 	}
 	return nil

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -139,19 +138,10 @@ func (s *scope) condition(kind string, is bool, reason, message string) {
 	})
 }
 
-// maxQuoted is how much of a compiler's message a condition has room for, in characters.
-const maxQuoted = 512
-
-// quotable is the compiler's message without what would end a quotation.
-func (s *scope) quotable() string {
-	message := []rune(strings.ReplaceAll(s.wrong.Error(), `"`, "'"))
-	return string(message[:min(len(message), maxQuoted)])
-}
-
 func (s *scope) judgeCompiled() {
 	if s.wrong != nil {
 		s.condition(v1alpha1.ConditionCompiled, false, v1alpha1.ReasonNotCompiled,
-			fmt.Sprintf("The expression spec.match does not compile: %q.", s.quotable()))
+			fmt.Sprintf("The expression spec.match does not compile: %q.", s.wrong.Quotable()))
 		return
 	}
 	s.condition(v1alpha1.ConditionCompiled, true, v1alpha1.ReasonCompiled, "The expression spec.match is valid.")
@@ -218,7 +208,7 @@ func (s *scope) judgeReady() {
 	case v1alpha1.ReasonNotCompiled:
 		s.Judge(conditions.Verdict{
 			Stalled: true, Reason: v1alpha1.ReasonNotCompiled,
-			Message: fmt.Sprintf("The expression spec.match does not compile: %q.", s.quotable()),
+			Message: fmt.Sprintf("The expression spec.match does not compile: %q.", s.wrong.Quotable()),
 		})
 	case v1alpha1.ReasonTooMany, v1alpha1.ReasonTooManyPolicies, v1alpha1.ReasonTooCostly:
 		s.Judge(conditions.Verdict{Stalled: true, Reason: s.whyNot, Message: s.because})

@@ -53,14 +53,20 @@ func TestAnOperationIsSignedByWhoMadeAndWhoCommittedIt(t *testing.T) {
 	}
 }
 
-func TestTheFacadeSignsOperationsForKeysAlone(t *testing.T) {
-	g, c := NewWithT(t), newCast(t, "operations-facade")
+// almightyFacade is the facade with every right, so that the policies alone refuse.
+func almightyFacade(t *testing.T) client.Client {
+	t.Helper()
 	config := rest.CopyConfig(env.Config)
-	config.Impersonate = rest.ImpersonationConfig{ // with every right, so that the policy alone refuses
+	config.Impersonate = rest.ImpersonationConfig{
 		UserName: testenv.ServiceAccountUsername(testenv.SystemNamespace, testenv.APIServiceAccount), Groups: []string{user.SystemPrivilegedGroup},
 	}
 	as, err := env.NewClient(config)
 	harness.Must(t, err)
+	return as
+}
+
+func TestTheFacadeSignsOperationsForKeysAlone(t *testing.T) {
+	g, c, as := NewWithT(t), newCast(t, "operations-facade"), almightyFacade(t)
 	for by, taken := range map[string]bool{"apikey/ci": true, "ann": false, "": false, "operation/x": false} {
 		operation := builder.TriageOperation("o", "G1").In(c.namespace).Mutate(func(s *v1alpha1.TriageOperationSpec) { s.By = by }).Build()
 		err := as.Create(t.Context(), operation, client.DryRunAll)

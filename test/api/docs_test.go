@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/csv"
 	"encoding/hex"
@@ -18,11 +19,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	runtimecontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/finding"
 	"github.com/appsec-dev/findings-operator/controllers/triageoperation"
+	"github.com/appsec-dev/findings-operator/controllers/triagepolicy"
+	"github.com/appsec-dev/findings-operator/controllers/webhookdelivery"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -43,8 +48,14 @@ func TestTheExamplesOfTheDocumentation(t *testing.T) {
 	o.documentedHistory(key)
 	o.documentedReview(key)
 	o.documentedDelivery(key)
+	deliveries := func(ctx context.Context, manager ctrl.Manager, options runtimecontroller.Options) error {
+		return webhookdelivery.SetupWithManager(ctx, manager, options, webhookdelivery.Settings{})
+	}
 	// What the examples before them show was recorded without controllers.
-	controllers := sync.OnceFunc(func() { controllertest.Start(t, env, finding.SetupWithManager, triageoperation.SetupWithManager) })
+	controllers := sync.OnceFunc(func() {
+		controllertest.Start(t, env, finding.SetupWithManager, triageoperation.SetupWithManager,
+			triagepolicy.SetupWithManager, deliveries)
+	})
 	variables := map[string]string{"FINDINGS_URL": facade.url(""), "FINDINGS_API_KEY": key.token}
 	commands := 0
 	for _, example := range examples(t, string(page)) {
@@ -228,7 +239,7 @@ func curl(t *testing.T, command string) (method, path, body string, changes []ch
 var operationName = regexp.MustCompile(`op-[a-z0-9]{16}`)
 
 // differing are members that are others in each run, as the ids of operations are.
-var differing = []string{"created_at", "updated_at", "selected_at", "completed_at", "next_cursor"}
+var differing = []string{"created_at", "updated_at", "selected_at", "completed_at", "next_cursor", "changed_at", "redelivered_at"}
 
 // csvRows decodes a table into objects by its header.
 func csvRows(text string) (rows []any, isTable bool) {

@@ -59,8 +59,11 @@ func operations(t *testing.T) []operation {
 			all = append(all, op)
 		}
 	}
-	// It names nothing in its path, so an attacker's request is one about the attacker's own: operations_test.go tries it.
-	all = slices.DeleteFunc(all, func(op operation) bool { return op.id == "createTriageOperation" })
+	// The first two name nothing in their paths, so an attacker's request is one about the attacker's own. The third leaves
+	// less room for the attempts of a delivery each time. operations_test.go and rights_test.go try them.
+	all = slices.DeleteFunc(all, func(op operation) bool {
+		return slices.Contains([]string{"createTriageOperation", "createTriagePolicy", "redeliverWebhookDelivery"}, op.id)
+	})
 	if len(all) < 10 {
 		t.Fatalf("the contract describes only %d operations", len(all))
 	}
@@ -114,6 +117,8 @@ func (op operation) kindOf(parameter string) string {
 		return "issue"
 	case "webhook-deliveries":
 		return "delivery"
+	case "triage-policies":
+		return "policy"
 	default:
 		return strings.TrimSuffix(last, "s")
 	}

@@ -114,7 +114,7 @@ var sharedTime = time.Date(2026, 3, 2, 8, 30, 0, 0, time.UTC)
 
 // nameAll names what seed makes.
 func (o *tenant) nameAll() {
-	for _, what := range []string{"repository", "project", "finding", "review", "issue", "scan", "upload", "endpoint"} {
+	for _, what := range []string{"repository", "project", "finding", "review", "issue", "scan", "upload", "endpoint", "policy"} {
 		o.ids[what] = what[:2] + "-" + o.mark
 	}
 }
@@ -123,7 +123,7 @@ func (o *tenant) nameAll() {
 func (o *tenant) seed(t *testing.T) {
 	t.Helper()
 	o.nameAll()
-	target.env.Create(t, o.repository(), o.project(), o.scan(), o.review(), o.reviewIssue())
+	target.env.Create(t, o.repository(), o.project(), o.scan(), o.review(), o.reviewIssue(), o.policy())
 	for i := range 3 {
 		target.env.Create(t, o.finding(i))
 	}
@@ -186,6 +186,13 @@ func (o *tenant) repository() *v1alpha1.Repository {
 		s.Languages, s.Size, s.Summary = map[string]int64{o.marker: 12345}, 67890, o.text("summary")
 		at := builder.Time(sharedTime)
 		s.LastCommit = &v1alpha1.Commit{Hash: o.marker, Link: "https://" + o.marker + ".example.com/c", CommittedAt: &at}
+	}).Build()
+}
+
+// policy matches nothing, so that all findings stay as they are whatever its mode.
+func (o *tenant) policy() *v1alpha1.TriagePolicy {
+	return builder.TriagePolicy(o.ids["policy"], "finding.title == 'nobody "+o.marker+"'").In(o.namespace).Mutate(func(s *v1alpha1.TriagePolicySpec) {
+		s.Mode, s.Set.Comment = v1alpha1.PolicyPreview, o.text("comment")
 	}).Build()
 }
 

@@ -139,6 +139,14 @@ func (a answer) wantsCode(code string) {
 	}
 }
 
+// wantsDetail fails the test unless the error's detail has that text in it.
+func (a answer) wantsDetail(text string) {
+	a.t.Helper()
+	if detail, _ := a.object()["detail"].(string); !strings.Contains(detail, text) {
+		a.t.Errorf("%.200s: the detail is %q, want %q in it", a.request, detail, text)
+	}
+}
+
 func (a answer) badQuery(reason string) answer {
 	a.t.Helper()
 	return a.wantsError(400, "Invalid query parameter", reason)

@@ -110,7 +110,9 @@ func TestErrors_UnknownMethodsAre405WithAllow(t *testing.T) {
 	for _, e := range endpoints {
 		allowed[e.path] = append(allowed[e.path], e.method)
 	}
-	allowed["/v2/triage-operations"] = append(allowed["/v2/triage-operations"], "POST") // no such request is safe to repeat
+	for _, path := range []string{operationsPath, policiesPath} {
+		allowed[path] = append(allowed[path], "POST") // no such request is safe to repeat
+	}
 	for path, methods := range allowed {
 		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND"} {
 			if slices.Contains(methods, method) {

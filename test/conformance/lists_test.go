@@ -21,7 +21,7 @@ type list struct {
 // hasOneOrder reports whether nobody can ask for another order.
 func (l list) hasOneOrder() bool { return l.defaultSort == "" }
 
-// lists are all list endpoints.
+// lists are all list endpoints but that of API keys, which is never empty: whoever asks has one.
 var lists = []list{
 	{"/v1/findings", []string{"created_at", "updated_at"}, "created_at", "desc", 100, v1alpha1.ScopeFindingsRead, findingV1Shape},
 	{"/v2/findings", []string{"created_at", "updated_at"}, "created_at", "desc", 100, v1alpha1.ScopeFindingsRead, findingV2Shape},
@@ -32,11 +32,15 @@ var lists = []list{
 	{"/v2/webhook-deliveries", []string{"created_at"}, "created_at", "desc", 100, v1alpha1.ScopeWebhooksRead, webhookDeliveryShape},
 	{"/v2/scans", []string{"created_at"}, "created_at", "desc", 100, v1alpha1.ScopeFindingsRead, scanShape},
 	{operationsPath, []string{"created_at"}, "created_at", "desc", 100, v1alpha1.ScopeFindingsRead, triageOperationShape},
+	{policiesPath, []string{"created_at"}, "created_at", "desc", 100, v1alpha1.ScopeFindingsRead, triagePolicyShape},
 	{operationFindingsPath, []string{""}, "", "", 100, v1alpha1.ScopeFindingsRead, triageOperationFindingShape},
 }
 
 // anyScope is for what any key may do.
 const anyScope = v1alpha1.Scope("")
+
+// policyScopes are those that are needed together to write a policy, so that a key of one of them may not.
+const policyScopes = v1alpha1.Scope("policies:write and findings:triage")
 
 // endpoint is one operation, called in a way that gets an answer of status 200 or 404.
 type endpoint struct {
@@ -77,6 +81,11 @@ var endpoints = []endpoint{
 	{"GET", "/v2/triage-operations/none", "", v1alpha1.ScopeFindingsRead},
 	{"GET", "/v2/triage-operations/none/findings", "", v1alpha1.ScopeFindingsRead},
 	{"POST", "/v2/triage-operations/none/commit", "", v1alpha1.ScopeFindingsTriage},
+	{"GET", "/v2/triage-policies", "", v1alpha1.ScopeFindingsRead},
+	{"GET", "/v2/triage-policies/none", "", v1alpha1.ScopeFindingsRead},
+	{"PATCH", "/v2/triage-policies/none", `{"mode":"apply"}`, policyScopes},
+	{"POST", "/v2/webhook-deliveries/none/redeliver", "", v1alpha1.ScopeWebhooksRedeliver},
+	{"GET", "/v2/api-keys", "", v1alpha1.ScopeKeysRead},
 	{"GET", "/v2/whoami", "", anyScope},
 	{"POST", "/v2/webhook-deliveries/none/verify", `{"payload":"x","signature":"y"}`, v1alpha1.ScopeWebhooksVerify},
 }

@@ -52,7 +52,9 @@ func TestManners_OptionsTellsTheMethods(t *testing.T) {
 			allowed[e.path] = append(allowed[e.path], http.MethodHead)
 		}
 	}
-	allowed["/v2/triage-operations"] = append(allowed["/v2/triage-operations"], http.MethodPost)
+	for _, path := range []string{operationsPath, policiesPath} {
+		allowed[path] = append(allowed[path], http.MethodPost)
+	}
 	for path, methods := range allowed {
 		a := c.do(http.MethodOptions, path, "").wants(204, "OPTIONS")
 		got := strings.Split(a.Header.Get("Allow"), ", ")

@@ -28,6 +28,7 @@ func anotherOrganization(t *testing.T) *organization {
 		o.create(builder.Review("rv-theirs").In(o.namespace).Build(), builder.ReviewIssue("ri-theirs").Review("rv-theirs").In(o.namespace).Build())
 		o.finding(builder.Finding("f-theirs"))
 		o.operations(listedOperation)
+		o.policies("mute-theirs")
 		harness.Eventually(t, func(g Gomega) { g.Expect(o.get("/v2/issues/ri-theirs").Status).To(Equal(200)) })
 		theDeployment.another = &sample{o.name, o.namespace, o.Token}
 	}

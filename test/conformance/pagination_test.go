@@ -506,7 +506,8 @@ func (o *organization) restless(stay, busy int) (ids []string) {
 		o.create(builder.Finding(id).In(o.namespace).DetectedAt(at).Build(),
 			builder.WebhookDelivery(id, at).Endpoint("absent").In(o.namespace).Build(),
 			builder.Scan(id, at).In(o.namespace).Ended(at, v1alpha1.ScanSucceeded).Build(),
-			builder.TriageOperation(id, "none").In(o.namespace).Build())
+			builder.TriageOperation(id, "none").In(o.namespace).Build(),
+			builder.TriagePolicy(id, "finding.title == 'nobody'").In(o.namespace).Build())
 	}
 	for i := range stay {
 		ids = append(ids, fmt.Sprintf("stay-%02d", i))

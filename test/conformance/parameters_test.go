@@ -115,7 +115,8 @@ func TestParameters_AnIDInThePathOfAGetIsNoBodysFault(t *testing.T) {
 	c := anyKey(t)
 	forEachOperation(t, func(t *testing.T, path string, operation *openapi3.Operation) {
 		for _, name := range parametersIn(openapi3.ParameterInPath, operation) {
-			if operation.RequestBody != nil || strings.HasSuffix(path, "/commit") { // a POST without a body
+			withoutBody := strings.HasSuffix(path, "/commit") || strings.HasSuffix(path, "/redeliver") // a POST all the same
+			if operation.RequestBody != nil || withoutBody {
 				continue
 			}
 			a := c.in(t).get(filled(path, operation, name, "a%00")).badQuery(name + " with a control character")

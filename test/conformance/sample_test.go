@@ -77,6 +77,7 @@ func (o *organization) fill() {
 	o.settled(7)
 	o.settledRest()
 	o.operations(listedOperation, "op-a", "op-b")
+	o.policies("mute-a", "mute-b", "mute-c")
 }
 
 // fillReviews makes a review in every state.

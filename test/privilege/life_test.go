@@ -178,7 +178,7 @@ func (l *life) subscribe(t *testing.T) {
 }
 
 func (l *life) keys(t *testing.T) {
-	key := builder.APIKey("ci").In(home).Build()
+	key := builder.APIKey("ci").Scopes(v1alpha1.Scopes()...).In(home).Build()
 	harness.Must(t, env.Client.Create(t.Context(), key))
 	ready(t, key)
 	first := token(t, "ci")
@@ -326,23 +326,29 @@ func (l *life) triage(t *testing.T) {
 	l.operate(t)
 }
 
-// operate makes and commits a triage operation by REST.
+// operate makes and commits a triage operation by REST, and makes and applies a policy.
 func (l *life) operate(t *testing.T) {
 	var made struct{ ID, Phase string }
 	ask := func(method, path, body string) {
-		answer, err := l.rest.Do(t.Context(), method, "/v2/triage-operations"+path, body, apiclient.Header("Content-Type", "application/json"))
+		answer, err := l.rest.Do(t.Context(), method, path, body, apiclient.Header("Content-Type", "application/json"))
 		harness.Must(t, err)
 		if answer.Status > http.StatusAccepted {
 			t.Fatalf("%s %s: %d %s", method, path, answer.Status, answer.Body)
 		}
 		harness.Must(t, json.Unmarshal(answer.Body, &made))
 	}
-	ask(http.MethodPost, "", `{"filters":{"severity":"high"},"set":{"comments":"seen"}}`)
-	id := made.ID
-	ask(http.MethodPost, "/"+id+"/commit", "")
-	ask(http.MethodGet, "/"+id, "")
-	ask(http.MethodGet, "/"+id+"/findings", "")
-	ask(http.MethodGet, "", "")
+	const operations, policies = "/v2/triage-operations", "/v2/triage-policies"
+	ask(http.MethodPost, operations, `{"filters":{"severity":"high"},"set":{"comments":"seen"}}`)
+	one := operations + "/" + made.ID
+	ask(http.MethodPost, one+"/commit", "")
+	ask(http.MethodGet, one, "")
+	ask(http.MethodGet, one+"/findings", "")
+	ask(http.MethodGet, operations, "")
+	ask(http.MethodPost, policies, `{"match":"finding.title == 'nobody'","set":{"user_status":"muted","reason":"duplicate"}}`)
+	one = policies + "/" + made.ID
+	ask(http.MethodPatch, one, `{"mode":"apply"}`)
+	ask(http.MethodGet, one, "")
+	ask(http.MethodGet, policies, "")
 }
 
 func (l *life) review(t *testing.T) {
@@ -363,7 +369,11 @@ func (l *life) deliveries(t *testing.T) {
 		}
 	})
 	again := &list.Items[0]
-	change(t, again, `{"metadata":{"annotations":{"`+v1alpha1.RedeliverAnnotation+`":"1"}}}`)
+	asked, err := l.rest.Do(t.Context(), http.MethodPost, "/v2/webhook-deliveries/"+again.Name+"/redeliver", "")
+	harness.Must(t, err)
+	if asked.Status != http.StatusAccepted {
+		t.Errorf("redeliver answers %d %s", asked.Status, asked.Body)
+	}
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(again), again)).To(Succeed())
 		g.Expect(again.Status.Redelivery).NotTo(BeNil())

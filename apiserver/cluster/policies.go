@@ -1,0 +1,118 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/internal/kube"
+)
+
+const (
+	policiesResource = "triagepolicies"
+	policyNoun       = "triage policy"
+)
+
+// Policies returns all policies of a namespace as they are stored now. One that cannot be read is left out.
+func (c *Client) Policies(ctx context.Context, namespace string) ([]*v1alpha1.TriagePolicy, error) {
+	return listOf[*v1alpha1.TriagePolicy](ctx, c, namespace, "triage policies")
+}
+
+// Policy returns the policy as it is stored now.
+func (c *Client) Policy(ctx context.Context, namespace, name string) (*v1alpha1.TriagePolicy, error) {
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return nil, problem.NotFound(policyNoun) // no resource can have that name
+	}
+	policy := &v1alpha1.TriagePolicy{}
+	if err := kube.Get(ctx, c.rest, namespace, name, policy); err != nil {
+		return nil, explainPolicy(name, err)
+	}
+	return policy, nil
+}
+
+// CreatePolicy stores a policy and returns it once its status is that of its spec, else as it is after ten seconds.
+func (c *Client) CreatePolicy(ctx context.Context, policy *v1alpha1.TriagePolicy) (*v1alpha1.TriagePolicy, error) {
+	created := &v1alpha1.TriagePolicy{}
+	err := func() error {
+		ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
+		defer cancel()
+		return c.rest.Post().Namespace(policy.Namespace).Resource(policiesResource).
+			Param("fieldManager", v1alpha1.APIFieldManager).Body(policy).Do(ctx).Into(created)
+	}()
+	if err != nil {
+		return nil, explainPolicy(policy.Name, err)
+	}
+	return await(ctx, c, created, observed), nil
+}
+
+// observed reports whether a policy's status is that of its spec.
+func observed(policy *v1alpha1.TriagePolicy) bool {
+	return policy.Status.ObservedGeneration == policy.Generation
+}
+
+// SetPolicyMode changes a policy's mode and returns it once its status is that of its spec, else as it is after ten
+// seconds. Where it has that mode already, nothing is written and the author stays.
+func (c *Client) SetPolicyMode(ctx context.Context, namespace, name string, mode v1alpha1.PolicyMode,
+	by string) (*v1alpha1.TriagePolicy, error) {
+	trying, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	for {
+		policy, err := c.Policy(trying, namespace, name)
+		if err != nil {
+			return nil, err
+		}
+		if policy.Spec.Mode == mode || policy.Spec.Mode == "" && mode == v1alpha1.PolicyPreview {
+			return await(ctx, c, policy, observed), nil
+		}
+		changed, err := c.patchPolicy(trying, policy, map[string]any{"mode": mode, "by": by})
+		if err == nil {
+			return await(ctx, c, changed, observed), nil
+		}
+		if !apierrors.IsConflict(err) || trying.Err() != nil {
+			return nil, explainPolicy(name, err)
+		}
+	}
+}
+
+func (c *Client) patchPolicy(ctx context.Context, policy *v1alpha1.TriagePolicy,
+	spec map[string]any) (*v1alpha1.TriagePolicy, error) {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": policy.ResourceVersion},
+		"spec":     spec,
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
+	defer cancel()
+	changed := &v1alpha1.TriagePolicy{}
+	return changed, c.rest.Patch(types.MergePatchType).
+		Namespace(policy.Namespace).Resource(policiesResource).Name(policy.Name).
+		Param("fieldManager", v1alpha1.APIFieldManager).Body(patch).Do(ctx).Into(changed)
+}
+
+// explainPolicy says what an error of the API server means to a client that knows nothing of it.
+func explainPolicy(name string, err error) error {
+	var known *problem.Problem
+	switch {
+	case errors.As(err, &known):
+		return err
+	case apierrors.IsAlreadyExists(err):
+		return problem.Refused(fmt.Errorf("another triage policy is called %s: give another name, or none", name))
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
+		return problem.Refused(errPolicyQuota)
+	default:
+		return explain(policyNoun, fmt.Errorf("store the triage policy: %w", err))
+	}
+}
+
+var errPolicyQuota = errors.New("the organization has as many triage policies as its quota allows: " +
+	"delete some, or raise spec.quotas.triagePolicies of the Organization")

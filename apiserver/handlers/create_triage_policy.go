@@ -1,0 +1,129 @@
+package handlers
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/internal/triagepolicy"
+)
+
+// policiesPath is where triage policies are served.
+const policiesPath = "/v2/triage-policies/"
+
+// CreateTriagePolicy is an operation of the contract.
+func (b *Backend) CreateTriagePolicy(ctx context.Context, request Request) (Response, error) {
+	var given openapi.TriagePolicyRequest
+	if err := request.Body.Into(&given); err != nil {
+		return Response{}, err
+	}
+	spec, err := policySpecOf(&given)
+	if err != nil {
+		return Response{}, err
+	}
+	namespace, err := b.Model.Namespace(request.Organization)
+	if err != nil {
+		return Response{}, unavailable(err)
+	}
+	spec.By = keyPrefix + request.KeyName
+	policy := &v1alpha1.TriagePolicy{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "TriagePolicy"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: policyName()},
+		Spec:       spec,
+	}
+	if given.Name != nil && *given.Name != "" {
+		name, err := nameIn("name", *given.Name)
+		if err != nil {
+			return Response{}, err
+		}
+		policy.Name = string(name)
+	}
+	stored, err := b.Cluster.CreatePolicy(ctx, policy)
+	if err != nil {
+		return Response{}, err
+	}
+	return policyResponse(http.StatusCreated, stored)
+}
+
+// policyName is one that no other policy has, nor will have.
+func policyName() string { return "policy-" + strings.ToLower(rand.Text()[:10]) }
+
+// policySpecOf reads what a policy is to be. What the schema of the resource would refuse is refused with the names that
+// the REST API has.
+func policySpecOf(given *openapi.TriagePolicyRequest) (spec v1alpha1.TriagePolicySpec, err error) {
+	spec = v1alpha1.TriagePolicySpec{
+		Match: given.Match, Mode: v1alpha1.PolicyPreview,
+		Set:      v1alpha1.PolicyDecision{UserStatus: v1alpha1.PolicyStatus(given.Set.UserStatus)},
+		Priority: int32(valueOr(given.Priority, 0)), MaxFindings: int32(valueOr(given.MaxFindings, 0)), //nolint:gosec // bounded
+	}
+	if given.Mode != nil {
+		spec.Mode = policyModeOf(*given.Mode)
+	}
+	if given.Set.Reason != nil {
+		spec.Set.Reason = v1alpha1.DecisionReason(*given.Set.Reason)
+	}
+	spec.Set.Comment = valueOr(given.Set.Comment, "")
+	if spec.Set.UserStatus == v1alpha1.PolicyStatus(v1alpha1.UserStatusMuted) && spec.Set.Reason == "" {
+		return spec, problem.InvalidBody("set.reason is required to mute").In("set.reason").Coded(openapi.CodeMissing)
+	}
+	if err := checkMatch(given.Match); err != nil {
+		return spec, err
+	}
+	if spec.ValidFrom, err = momentOf("valid_from", given.ValidFrom); err != nil {
+		return spec, err
+	}
+	if spec.ValidUntil, err = momentOf("valid_until", given.ValidUntil); err != nil || spec.ValidUntil == nil {
+		return spec, err
+	}
+	if !spec.ValidUntil.After(time.Now()) || spec.ValidFrom != nil && !spec.ValidUntil.After(spec.ValidFrom.Time) {
+		return spec, problem.InvalidBody("valid_until must be in the future and after valid_from").In("valid_until")
+	}
+	return spec, nil
+}
+
+// checkMatch refuses an expression that no policy can have.
+func checkMatch(match string) error {
+	if match == "" {
+		return problem.InvalidBody("match is empty: give an expression").In("match").Coded(openapi.CodeMissing)
+	}
+	_, err := triagepolicy.Compile(match)
+	if wrong, is := triagepolicy.IsCompileError(err); is {
+		return problem.InvalidBody("match does not compile: " + wrong.Error()).In("match")
+	}
+	return err
+}
+
+// policyModeOf is a mode as it is stored.
+func policyModeOf(mode openapi.TriagePolicyMode) v1alpha1.PolicyMode {
+	if mode == openapi.TriagePolicyModeApply {
+		return v1alpha1.PolicyApply
+	}
+	return v1alpha1.PolicyPreview
+}
+
+// momentOf reads a time of a body, as it is stored.
+func momentOf(member string, text *string) (*v1alpha1.Time, error) {
+	if text == nil {
+		return nil, nil //nolint:nilnil // what is not given has no time
+	}
+	at, err := v1alpha1.ParseTime(*text)
+	if err != nil {
+		return nil, problem.InvalidBody(member + ": " + err.Error()).In(member)
+	}
+	at = v1alpha1.NewTime(at.UTC().Truncate(time.Second))
+	return &at, nil
+}
+
+func valueOr[T any](pointer *T, otherwise T) T {
+	if pointer == nil {
+		return otherwise
+	}
+	return *pointer
+}

@@ -1,0 +1,32 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/content"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
+)
+
+// GetTriagePolicy is an operation of the contract.
+func (b *Backend) GetTriagePolicy(ctx context.Context, request Request) (Response, error) {
+	namespace, err := b.Model.Namespace(request.Organization)
+	if err != nil {
+		return Response{}, unavailable(err)
+	}
+	policy, err := b.Cluster.Policy(ctx, namespace, request.Path.Get("id"))
+	if err != nil {
+		return Response{}, err
+	}
+	return policyResponse(http.StatusOK, policy)
+}
+
+func policyResponse(status int, policy *v1alpha1.TriagePolicy) (Response, error) {
+	shown, err := render.TriagePolicyJSON(policy)
+	response := Response{Status: status, Body: []content.Part{content.Of(shown)}}
+	if status == http.StatusCreated {
+		response.Location = policiesPath + policy.Name
+	}
+	return response, err
+}

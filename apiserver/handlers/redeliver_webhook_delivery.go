@@ -1,0 +1,26 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/appsec-dev/findings-operator/apiserver/content"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
+)
+
+// RedeliverWebhookDelivery is an operation of the contract.
+func (b *Backend) RedeliverWebhookDelivery(ctx context.Context, request Request) (Response, error) {
+	namespace, err := b.Model.Namespace(request.Organization)
+	if err != nil {
+		return Response{}, unavailable(err)
+	}
+	delivery, err := b.Cluster.Redeliver(ctx, namespace, request.Path.Get("id"), keyPrefix+request.KeyName)
+	if err != nil {
+		return Response{}, err
+	}
+	if err := b.Model.ApplyDelivery(delivery); err != nil {
+		return Response{}, err
+	}
+	shown, err := render.WebhookDeliveryJSON(delivery)
+	return Response{Status: http.StatusAccepted, Body: []content.Part{content.Of(shown)}}, err
+}

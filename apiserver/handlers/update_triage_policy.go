@@ -1,0 +1,26 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+)
+
+// UpdateTriagePolicy is an operation of the contract.
+func (b *Backend) UpdateTriagePolicy(ctx context.Context, request Request) (Response, error) {
+	var given openapi.TriagePolicyChange
+	if err := request.Body.Into(&given); err != nil {
+		return Response{}, err
+	}
+	namespace, err := b.Model.Namespace(request.Organization)
+	if err != nil {
+		return Response{}, unavailable(err)
+	}
+	policy, err := b.Cluster.SetPolicyMode(ctx, namespace, request.Path.Get("id"), policyModeOf(given.Mode),
+		keyPrefix+request.KeyName)
+	if err != nil {
+		return Response{}, err
+	}
+	return policyResponse(http.StatusOK, policy)
+}

@@ -1,0 +1,40 @@
+package render
+
+import (
+	"fmt"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+)
+
+// APIKeyJSON renders a key, without what its token is known by. The same key always gives the same bytes.
+func APIKeyJSON(k *v1alpha1.APIKey) ([]byte, error) {
+	scopes := k.Spec.Scopes
+	if len(scopes) == 0 {
+		scopes = v1alpha1.DefaultScopes()
+	}
+	content, err := encode(&openapi.APIKey{
+		Id:          k.Name,
+		Description: k.Spec.Description,
+		Scopes:      convert(scopes, textOf),
+		Disabled:    k.Spec.Disabled,
+		IssuedAt:    optionalSecond(k.Status.IssuedAt),
+		ExpiresAt:   optionalSecond(keyEnd(k)),
+		LastUsedAt:  optionalSecond(k.Status.LastUsedAt),
+		CreatedAt:   second(k.CreationTimestamp.Time),
+		Conditions:  convert(k.Status.Conditions, conditionOf),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode API key %s: %w", k.Name, err)
+	}
+	return content, nil
+}
+
+// keyEnd is when the key's token ends: an earlier end than the one that it was issued with takes effect at once.
+func keyEnd(k *v1alpha1.APIKey) *v1alpha1.Time {
+	issued, declared := k.Status.ExpiresAt, k.Spec.ExpiresAt
+	if issued != nil && declared != nil && declared.Before(issued) {
+		return declared
+	}
+	return issued
+}

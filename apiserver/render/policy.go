@@ -1,0 +1,72 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/internal/triagepolicy"
+)
+
+// TriagePolicyJSON renders a policy. The same policy always gives the same bytes.
+func TriagePolicyJSON(p *v1alpha1.TriagePolicy) ([]byte, error) {
+	spec, status := &p.Spec, &p.Status
+	content, err := encode(&openapi.TriagePolicy{
+		Id:    p.Name,
+		Match: spec.Match,
+		Set: openapi.TriagePolicyDecision{
+			UserStatus: openapi.TriagePolicyDecisionUserStatus(spec.Set.UserStatus),
+			Reason:     word[openapi.DecisionReason](spec.Set.Reason),
+			Comment:    spec.Set.Comment,
+		},
+		Mode:      policyMode(spec.Mode),
+		Priority:  spec.Priority,
+		ValidFrom: optionalSecond(spec.ValidFrom), ValidUntil: optionalSecond(spec.ValidUntil),
+		MaxFindings: spec.Limit(),
+		Author:      spec.By,
+		CreatedAt:   second(p.CreationTimestamp.Time),
+		Observed:    status.ObservedGeneration == p.Generation,
+		InForce:     status.InForce != nil,
+		Matched:     status.Matched, Applied: status.Applied, WouldApply: status.WouldApply,
+		Shadowed: status.Shadowed, ShadowedBy: convert(status.ShadowedBy, textOf),
+		Overridden: status.Overridden, Failed: status.Failed, Failure: policyFailure(status.Failure),
+		Samples:       convert(status.Samples, textOf),
+		LastMatchedAt: optionalSecond(status.LastMatchedAt),
+		CompileError:  compileError(status.Conditions),
+		Conditions:    convert(status.Conditions, conditionOf),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode triage policy %s: %w", p.Name, err)
+	}
+	return content, nil
+}
+
+// policyMode is the mode that is shown of a policy; one that names none is a preview.
+func policyMode(mode v1alpha1.PolicyMode) openapi.TriagePolicyMode {
+	if mode == "" {
+		return openapi.TriagePolicyModePreview
+	}
+	return openapi.TriagePolicyMode(strings.ToLower(string(mode)))
+}
+
+func policyFailure(failure *v1alpha1.PolicyFailure) openapi.TriagePolicyFailure {
+	f := valueOf(failure)
+	return openapi.TriagePolicyFailure{FindingId: string(f.Finding), Message: f.Message}
+}
+
+// compileError is what the condition Compiled says.
+func compileError(conditions []v1alpha1.Condition) openapi.TriagePolicyCompileError {
+	compiled := valueOf(v1alpha1.FindCondition(conditions, v1alpha1.ConditionCompiled))
+	e, _ := triagepolicy.ParseQuoted(compiled.Message)
+	return openapi.TriagePolicyCompileError{
+		Line: int32(e.Line), Column: int32(e.Column), Message: e.Message, //nolint:gosec // an expression is short
+	}
+}
+
+func conditionOf(c v1alpha1.Condition) openapi.ResourceCondition {
+	return openapi.ResourceCondition{
+		Type: c.Type, Status: openapi.ResourceConditionStatus(c.Status), Reason: c.Reason, Message: c.Message,
+		ChangedAt: second(c.LastTransitionTime.Time),
+	}
+}

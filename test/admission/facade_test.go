@@ -1,0 +1,97 @@
+package admission_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// The keys' own rights are the facade's to check; what it can do at all is checked here.
+
+func TestTheFacadeMakesPoliciesForKeysAndChangesTheirModeAlone(t *testing.T) {
+	g, c := NewWithT(t), newCast(t, "policies-facade")
+	for _, as := range []client.Client{c.as(facade), almightyFacade(t)} {
+		for by, taken := range map[string]bool{"apikey/ci": true, "ann": false, "": false, "policy/p": false, "apikey/": false} {
+			policy := builder.TriagePolicy("made", "true").In(c.namespace).Mutate(func(s *v1alpha1.TriagePolicySpec) { s.By = by }).Build()
+			err := as.Create(t.Context(), policy, client.DryRunAll)
+			if taken {
+				g.Expect(err).NotTo(HaveOccurred(), by)
+				g.Expect(policy.Spec.By).To(Equal(by), "the key's name is replaced")
+				continue
+			}
+			g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%q: %v", by, err)
+			g.Expect(err).To(MatchError(ContainSubstring("spec.by must be")), by)
+		}
+	}
+	policy := builder.TriagePolicy("p", "true").In(c.namespace).Build()
+	harness.Must(t, c.as(triager).Create(t.Context(), policy))
+	patch := func(patch string) error {
+		return almightyFacade(t).Patch(t.Context(), policy.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)))
+	}
+	for change, message := range map[string]string{
+		`"mode":"Preview"`:                                       "spec.by must be", // in the name of whoever wrote it before
+		`"mode":"Preview","by":"ann"`:                            "spec.by must be",
+		`"by":"apikey/ci"`:                                       "spec.by must be",
+		`"match":"false","by":"apikey/ci"`:                       "changes the mode",
+		`"priority":7,"by":"apikey/ci"`:                          "changes the mode",
+		`"maxFindings":7,"by":"apikey/ci"`:                       "changes the mode",
+		`"validFrom":"2026-01-01T00:00:00Z","by":"apikey/ci"`:    "changes the mode",
+		`"validUntil":"2036-01-01T00:00:00Z","by":"apikey/ci"`:   "changes the mode",
+		`"set":{"comment":"x"},"mode":"Preview","by":"apikey/c"`: "changes the mode",
+	} {
+		err := patch(`{"spec":{` + change + `}}`)
+		g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%s: %v", change, err)
+		g.Expect(err).To(MatchError(ContainSubstring(message)), change)
+	}
+	g.Expect(patch(`{"metadata":{"labels":{"a":"b"}}}`)).To(MatchError(ContainSubstring("changes no labels")))
+	g.Expect(patch(`{"metadata":{"annotations":{"appsec.dev/redeliver":"apikey/ci/a"}}}`)).To(MatchError(ContainSubstring("changes no labels")))
+	harness.Must(t, patch(`{"spec":{"mode":"Preview","by":"apikey/ci"}}`))
+	err := c.as(facade).Delete(t.Context(), policy)
+	g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "the facade deletes policies: %v", err)
+}
+
+func TestTheFacadeHasDeliveriesSentAgainAndChangesNothingElseOfThem(t *testing.T) {
+	g, c := NewWithT(t), newCast(t, "deliveries-facade")
+	delivery := builder.WebhookDelivery("d", start).Endpoint("absent").In(c.namespace).Build()
+	delivery.Annotations = map[string]string{"kept": "as it is"}
+	harness.Must(t, c.as(admin).Create(t.Context(), delivery))
+	for patch, taken := range map[string]bool{
+		`{"annotations":{"appsec.dev/redeliver":"apikey/ci/abc1"}}`:                true,
+		`{"annotations":{"appsec.dev/redeliver":"apikey/ci.2/abc2"}}`:              true,
+		`{"annotations":{"appsec.dev/redeliver":"1"}}`:                             false, // of whom?
+		`{"annotations":{"appsec.dev/redeliver":"ann/abc"}}`:                       false,
+		`{"annotations":{"appsec.dev/redeliver":"apikey//abc"}}`:                   false,
+		`{"annotations":{"other":"apikey/ci/abc"}}`:                                false,
+		`{"annotations":{"kept":null}}`:                                            false,
+		`{"annotations":{"kept":"changed"}}`:                                       false,
+		`{"annotations":{"appsec.dev/redeliver":"apikey/ci/abc3","kept":"other"}}`: false,
+		`{"labels":{"a":"b"}}`:                                                     false,
+		`{"finalizers":["a.dev/b"]}`:                                               false,
+	} {
+		for name, as := range map[string]client.Client{"as it is": c.as(facade), "with every right": almightyFacade(t)} {
+			if !taken && name == "with every right" && patch == `{"finalizers":["a.dev/b"]}` {
+				continue // which is a right of its own
+			}
+			err := as.Patch(t.Context(), delivery.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":`+patch+`}`)))
+			if taken {
+				g.Expect(err).NotTo(HaveOccurred(), patch)
+				continue
+			}
+			g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%s: %s: %v", name, patch, err)
+		}
+	}
+	finding := applied(t.Context(), t, builder.Finding("f").In(c.namespace).Build())
+	err := sendMergePatch(t.Context(), t, c.as(facade), finding, metadata(map[string]any{"annotations": map[string]any{"appsec.dev/redeliver": "apikey/ci/a"}}), "")
+	g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "the annotation belongs to deliveries alone: %v", err)
+	err = c.as(facade).Patch(t.Context(), delivery.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"payload":"{}{}"}}`)))
+	g.Expect(err).To(MatchError(ContainSubstring("immutable")))
+	err = c.as(facade).Delete(t.Context(), delivery)
+	g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "the facade deletes deliveries: %v", err)
+}

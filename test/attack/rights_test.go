@@ -1,0 +1,103 @@
+package attack
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// What keys may do that list it: policies, redelivery, the list of keys.
+
+const policiesPath = "/v2/triage-policies"
+
+// policy is a request that makes a policy.
+func policy(body string) shot { return shot{method: http.MethodPost, path: policiesPath, body: body} }
+
+// A policy decides about its own organization's findings, whatever it names; a delivery is sent again for its own
+// organization alone; and nobody signs as another.
+func TestIsolation_PoliciesAndRedeliveriesReachNobodyElse(t *testing.T) {
+	pairs(t, func(t *testing.T, attacker, victim *tenant) {
+		const set = `"set":{"user_status":"muted","reason":"duplicate"},"mode":"apply"}`
+		forged := policy(fmt.Sprintf(`{"match":"finding.name == '%s' || repository.name == '%s'",`+set, victim.ids["finding"], victim.ids["repository"]))
+		for _, name := range []string{"Impersonate-User", "X-Remote-User", "X-Forwarded-User"} {
+			forged = forged.with(name, "apikey/"+victim.mark)
+		}
+		a := target.facade.send(t, attacker.token, forged)
+		var made struct {
+			ID, Author string
+			Matched    int
+		}
+		if err := json.Unmarshal(a.body, &made); err != nil || a.status != http.StatusCreated {
+			t.Fatalf("a policy: %s", a)
+		}
+		attempt(t, isolation, made.Matched == 0, "a policy about another's findings matches %d", made.Matched)
+		attempt(t, isolation, made.Author == "apikey/key-"+attacker.mark, "the policy is signed by %q", made.Author)
+		mine := &v1alpha1.TriagePolicy{}
+		mine.Namespace, mine.Name = attacker.namespace, made.ID
+		if err := target.admin.Delete(t.Context(), mine); err != nil {
+			t.Fatal(err)
+		}
+		absent := victim.absent()
+		again := func(ids map[string]string) shot {
+			return shot{method: http.MethodPost, path: "/v2/webhook-deliveries/" + ids["delivery"] + "/redeliver"}
+		}
+		x := fire(t, attacker, victim, again(victim.ids), http.StatusNotFound)
+		y := target.facade.send(t, attacker.token, again(absent))
+		attempt(t, isolation, x.same(y), "another's delivery %s, absent %s", x, y)
+		delivery := &v1alpha1.WebhookDelivery{}
+		if err := target.admin.Get(t.Context(), client.ObjectKey{Namespace: victim.namespace, Name: victim.ids["delivery"]}, delivery); err != nil {
+			t.Fatal(err)
+		}
+		attempt(t, isolation, !strings.HasPrefix(delivery.Annotations[v1alpha1.RedeliverAnnotation], "apikey/key-"+attacker.mark+"/"),
+			"another's delivery was sent again")
+		victim.unharmed(t)
+	})
+}
+
+// Keys without the scopes make no policy, apply none, send nothing again and see no keys; and what is no policy makes none.
+func TestInput_WhatMayNotBeWrittenIsNot(t *testing.T) {
+	o := newOrganization(t, "rights-"+letters(6), plenty)
+	const set = `"set":{"user_status":"muted","reason":"duplicate"}`
+	const valid = `{"match":"true",` + set + `}`
+	all := o.key(t, "defaults")
+	triages := o.key(t, "triages", v1alpha1.ScopeFindingsTriage, v1alpha1.ScopeFindingsRead, v1alpha1.ScopeWebhooksRead, v1alpha1.ScopeWebhooksVerify)
+	writes := o.key(t, "writes", v1alpha1.ScopePoliciesWrite, v1alpha1.ScopeFindingsRead)
+	for _, c := range []struct {
+		reason, token string
+		shot          shot
+		status        int
+	}{
+		{"a key that lists no scope", all, policy(valid), http.StatusForbidden},
+		{"a key that may triage", triages, policy(valid), http.StatusForbidden},
+		{"a key that may write and not triage", writes, policy(valid), http.StatusForbidden},
+		{"one that applies", writes, shot{method: http.MethodPatch, path: policiesPath + "/p", body: `{"mode":"apply"}`}, http.StatusForbidden},
+		{"a key that lists no scope sends again", all, shot{method: http.MethodPost, path: "/v2/webhook-deliveries/d/redeliver"}, http.StatusForbidden},
+		{"a key that reads deliveries", triages, shot{method: http.MethodPost, path: "/v2/webhook-deliveries/d/redeliver"}, http.StatusForbidden},
+		{"a key that lists no scope looks at keys", all, shot{method: http.MethodGet, path: "/v2/api-keys"}, http.StatusForbidden},
+		{"no key", "", policy(valid), http.StatusUnauthorized},
+		{"a forged author", o.token, policy(`{"match":"true","by":"ann",` + set + `}`), http.StatusBadRequest},
+		{"a forged author under its other name", o.token, policy(`{"match":"true","author":"ann",` + set + `}`), http.StatusBadRequest},
+		{"another namespace", o.token, policy(`{"match":"true","namespace":"org-other",` + set + `}`), http.StatusBadRequest},
+		{"a name that is a path", o.token, policy(`{"match":"true","name":"../../org-other/triagepolicies/p",` + set + `}`), http.StatusBadRequest},
+		{"an expression that is too long", o.token, policy(`{"match":"` + strings.Repeat("x", 4097) + `",` + set + `}`), http.StatusBadRequest},
+		{"an expression as deep as it can be", o.token, policy(`{"match":"` + strings.Repeat("(", 2000) + `",` + set + `}`), http.StatusBadRequest},
+		{"an expression that costs too much", o.token,
+			policy(`{"match":"finding.title.split('').exists(a, finding.title.split('').exists(b, finding.title.contains(a + b)))",` + set + `}`), http.StatusBadRequest},
+		{"a large pattern", o.token, policy(`{"match":"finding.title.matches('` + strings.Repeat("(a{100}){100}", 20) + `')",` + set + `}`), http.StatusBadRequest},
+		{"megabytes", o.token, policy(`{"match":"true","set":{"user_status":"muted","reason":"duplicate","comment":"` + strings.Repeat("x", 20<<20) + `"}}`), http.StatusBadRequest},
+		{"a comment that is too long", o.token, policy(`{"match":"true","set":{"user_status":"muted","reason":"duplicate","comment":"` + strings.Repeat("x", 1025) + `"}}`), http.StatusBadRequest},
+		{"more than the mode", o.token, shot{method: http.MethodPatch, path: policiesPath + "/p", body: `{"mode":"apply","match":"true"}`}, http.StatusBadRequest},
+	} {
+		a := target.facade.send(t, c.token, c.shot)
+		said := a.status == http.StatusUnauthorized || a.holds(`"detail":`)
+		attempt(t, inputOf, a.status == c.status && said && a.took <= mostLate, "%s: after %s: %s", c.reason, a.took, a)
+	}
+	total := target.facade.send(t, o.token, shot{method: http.MethodGet, path: policiesPath}).page(t).Total
+	attempt(t, inputOf, total == 0, "%d policies were made", total)
+}

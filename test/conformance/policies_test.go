@@ -1,0 +1,196 @@
+package conformance
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// Triage policies over REST, the list of API keys and redelivery are additions to the contract.
+
+const policiesPath = "/v2/triage-policies"
+
+// policies makes previews of these names, which match nothing.
+func (o *organization) policies(names ...string) {
+	o.t.Helper()
+	for _, name := range names {
+		o.create(builder.TriagePolicy(name, "finding.title == 'nobody'").In(o.namespace).Mutate(func(s *v1alpha1.TriagePolicySpec) {
+			s.Mode = v1alpha1.PolicyPreview
+		}).Build())
+	}
+}
+
+// awaitPolicy returns the policy once its counts are those of its spec. As a rule the answer waited for that already.
+func (o *organization) awaitPolicy(policy record) record {
+	o.t.Helper()
+	harness.Eventually(o.t, func(g Gomega) {
+		if policy["observed"] != true {
+			policy = o.get(policiesPath+"/"+policy.text("id")).wants(200, "the policy").object()
+		}
+		g.Expect(policy).To(HaveKeyWithValue("observed", true))
+	})
+	return policy
+}
+
+// condition is one of a resource.
+func condition(of record, kind string) record {
+	for _, c := range of.list("conditions") {
+		if c := record(c.(map[string]any)); c["type"] == kind {
+			return c
+		}
+	}
+	return nil
+}
+
+func TestTriagePolicies_FromPreviewToForceAndBack(t *testing.T) {
+	o := newOrganization(t)
+	o.finding(builder.Finding("f-test"))
+	o.finding(builder.Finding("f-other").Title("Another"))
+	c := o.key("ci", v1alpha1.Scopes()...)
+	given := `{"name":"mute-one","match":"finding.name == 'f-test'","set":{"user_status":"muted","reason":"used-in-tests","comment":"Seen."},"max_findings":5}`
+	made := c.post(policiesPath, given)
+	if made.Status != http.StatusCreated || made.Header.Get("Location") != policiesPath+"/mute-one" {
+		t.Fatalf("got %d, Location %q: %s", made.Status, made.Header.Get("Location"), made.Body)
+	}
+	preview := o.awaitPolicy(made.object())
+	wantsShape(t, "a preview", preview, triagePolicyShape)
+	wantsShape(t, "what it decides", record(preview["set"].(map[string]any)), triagePolicySetShape)
+	wantsShapes(t, "its conditions", preview.list("conditions"), conditionShape)
+	if preview["mode"] != "preview" || preview["in_force"] != false || preview["matched"] != 1.0 || preview["would_apply"] != 1.0 ||
+		preview["author"] != "apikey/ci" || preview["max_findings"] != 5.0 || condition(preview, "InForce")["reason"] != "Preview" {
+		t.Errorf("the preview is %v", preview)
+	}
+	o.shows("f-test", "open", "a preview decides nothing")
+	c.post(policiesPath, given).wantsError(409, "Conflict", "the name is taken")
+
+	if again := c.patch(policiesPath+"/mute-one", `{"mode":"preview"}`).wants(200, "the mode that it has").object(); again["author"] != "apikey/ci" {
+		t.Errorf("a change that changes nothing has an author: %v", again["author"])
+	}
+	applied := o.awaitPolicy(c.patch(policiesPath+"/mute-one", `{"mode":"apply"}`).wants(200, "apply").object())
+	if applied["mode"] != "apply" || applied["in_force"] != true || applied["applied"] != 1.0 {
+		t.Errorf("in force it is %v", applied)
+	}
+	o.shows("f-test", "open_muted", "a policy in force decides")
+	o.shows("f-other", "open", "about nothing else")
+	if stopped := o.awaitPolicy(c.patch(policiesPath+"/mute-one", `{"mode":"preview"}`).wants(200, "stop").object()); stopped["in_force"] != false {
+		t.Errorf("stopped it is %v", stopped)
+	}
+	o.shows("f-test", "open", "what a policy decided goes with it")
+}
+
+// shows wants a finding to have that status soon.
+func (o *organization) shows(id, status, reason string) {
+	o.t.Helper()
+	harness.Eventually(o.t, func(g Gomega) {
+		g.Expect(o.get("/v2/findings/"+id).wants(200, reason).object()).To(HaveKeyWithValue("status", status), reason)
+	})
+}
+
+func TestTriagePolicies_WhatIsNotOneIsRefused(t *testing.T) {
+	o := newOrganization(t)
+	c := o.key("ci", v1alpha1.Scopes()...)
+	const set = `,"set":{"user_status":"muted","reason":"duplicate"}`
+	for body, detail := range map[string]string{
+		`{"match":"true"}`:                                                 "set is required",
+		`{"match":""` + set + `}`:                                          "match is empty",
+		`{"match":"finding.nosuch == 1"` + set + `}`:                       "line 1, column 8",
+		`{"match":"1 + 1"` + set + `}`:                                     "must return a bool",
+		`{"match":"true","set":{"user_status":"muted"}}`:                   "set.reason is required to mute",
+		`{"match":"true","set":{"user_status":"open"}}`:                    "set.user_status must be one of",
+		`{"match":"true","by":"apikey/other"` + set + `}`:                  `no member "by"`,
+		`{"match":"true","mode":"Apply"` + set + `}`:                       "mode must be one of preview, apply",
+		`{"match":"true","max_findings":0` + set + `}`:                     "max_findings must be an integer from 1 to 100000",
+		`{"match":"true","max_findings":"7"` + set + `}`:                   "max_findings must be an integer",
+		`{"match":"true","priority":1.5` + set + `}`:                       "priority must be an integer",
+		`{"match":"true","valid_until":"2020-01-01T00:00:00Z"` + set + `}`: "valid_until must be in the future",
+		`{"match":"true","valid_from":"2099-01-02T00:00:00Z","valid_until":"2099-01-01T00:00:00Z"` + set + `}`: "after valid_from",
+		`{"match":"true","valid_from":"soon"` + set + `}`:                                                      "valid_from",
+		`{"match":"true","name":"Not a name"` + set + `}`:                                                      "name holds",
+	} {
+		c.post(policiesPath, body).badRequest(body).wantsDetail(detail)
+	}
+	for _, body := range []string{`{"mode":"stop"}`, `{"mode":"apply","match":"true"}`, `{}`} {
+		c.patch(policiesPath+"/none", body).badRequest(body)
+	}
+	if total := o.get(policiesPath).page().Total; total != 0 {
+		t.Errorf("%d policies were made", total)
+	}
+}
+
+// Who may not decide may not decide through a policy, nor apply what another has previewed.
+func TestTriagePolicies_TakeTheRightToDecideAndOneOfTheirOwn(t *testing.T) {
+	o := newOrganization(t)
+	o.policies("mute-a")
+	const body = `{"match":"true","set":{"user_status":"muted","reason":"duplicate"},"mode":"apply"}`
+	for lacks, scopes := range map[v1alpha1.Scope][]v1alpha1.Scope{
+		v1alpha1.ScopeFindingsTriage: {v1alpha1.ScopePoliciesWrite, v1alpha1.ScopeFindingsRead},
+		v1alpha1.ScopePoliciesWrite:  {v1alpha1.ScopeFindingsTriage, v1alpha1.ScopeFindingsRead},
+	} {
+		c := o.key("without-"+strings.ReplaceAll(string(lacks), ":", "-"), scopes...)
+		c.post(policiesPath, body).wantsError(403, "Forbidden", "make one").wantsDetail(string(lacks))
+		c.patch(policiesPath+"/mute-a", `{"mode":"apply"}`).wantsError(403, "Forbidden", "apply one").wantsDetail(string(lacks))
+	}
+	if got := o.get(policiesPath).page(); got.Total != 1 || got.Items[0]["mode"] != "preview" {
+		t.Errorf("the policies are %v", got.Items)
+	}
+}
+
+// An expression that was stored by kubectl may be wrong, and the policy says where.
+func TestTriagePolicies_AnExpressionThatDoesNotCompileSaysWhere(t *testing.T) {
+	o := newOrganization(t)
+	o.create(builder.TriagePolicy("wrong", "true &&\n  finding.nosuch").In(o.namespace).Build())
+	got := o.awaitPolicy(o.get(policiesPath + "/wrong").object())
+	wrong := got["compile_error"].(map[string]any)
+	if wrong["line"] != 2.0 || wrong["column"] != 10.0 || !strings.Contains(wrong["message"].(string), "nosuch") || got["in_force"] != false {
+		t.Errorf("the policy is %v", got)
+	}
+}
+
+func TestAPIKeys_ShowEndsScopesAndUseAndNoSecret(t *testing.T) {
+	o := newOrganization(t)
+	reader := o.key("reader", v1alpha1.ScopeKeysRead)
+	a := reader.get("/v2/api-keys").wants(200, "keys:read")
+	items := a.page().Items
+	for _, key := range items {
+		wantsShape(t, "a key", key, apiKeyShape)
+		wantsShapes(t, "its conditions", key.list("conditions"), conditionShape)
+		if key["id"] == "reader" && (len(key.list("scopes")) != 1 || key["expires_at"] == nil || key["issued_at"] == nil || key["disabled"] != false) {
+			t.Errorf("the key is %v", key)
+		}
+	}
+	if first := reader.get("/v2/api-keys?size=1").page(); len(first.Items) != 1 || !first.HasMore || first.Total != len(items) || len(items) < 2 {
+		t.Errorf("of %d keys a page of one is %v", len(items), first)
+	} else if rest := reader.get("/v2/api-keys?size=1&cursor=" + first.NextCursor).page(); rest.Items[0]["id"] == first.Items[0]["id"] {
+		t.Errorf("the second page has %v again", rest.Items[0]["id"])
+	}
+	stored := builder.APIKey("reader").In(o.namespace).Build()
+	if err := theDeployment.cluster.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{reader.Token, strings.Split(reader.Token, ".")[2], stored.Status.KeyID, string(stored.UID), "secret"} {
+		if strings.Contains(string(a.Body), secret) {
+			t.Errorf("the answer has %q: %s", secret, a.Body)
+		}
+	}
+}
+
+func TestWebhookDeliveries_AreSentAgainWithTheSameID(t *testing.T) {
+	o := newOrganization(t)
+	sent := o.sent(builder.WebhookEndpoint("watched"))
+	path := "/v2/webhook-deliveries/" + sent.id
+	harness.Eventually(t, func(g Gomega) { g.Expect(o.get(path).object()["status"]).To(Equal("delivered")) })
+	again := o.key("again", v1alpha1.ScopeWebhooksRedeliver)
+	if got := again.post(path+"/redeliver", "").wants(202, "again").object(); got["redelivered_at"] == nil {
+		t.Errorf("the answer is %v", got)
+	}
+	// The receiver is gone by now.
+	harness.Eventually(t, func(g Gomega) { g.Expect(len(o.get(path).object().list("attempts"))).To(BeNumerically(">", 1)) })
+	o.key("reads", v1alpha1.ScopeWebhooksRead).post(path+"/redeliver", "").wantsError(403, "Forbidden", "another scope")
+}
