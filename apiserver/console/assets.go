@@ -10,10 +10,12 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/deliveries"
 	"github.com/appsec-dev/findings-operator/apiserver/console/findings"
+	"github.com/appsec-dev/findings-operator/apiserver/console/keys"
 	"github.com/appsec-dev/findings-operator/apiserver/console/login"
 	"github.com/appsec-dev/findings-operator/apiserver/console/operations"
 	"github.com/appsec-dev/findings-operator/apiserver/console/overview"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/apiserver/console/policies"
 	"github.com/appsec-dev/findings-operator/apiserver/console/reviews"
 	"github.com/appsec-dev/findings-operator/apiserver/console/scans"
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
@@ -33,6 +35,8 @@ var folders = []struct {
 	{"scans", scans.Files, scans.Routes},
 	{"operations", operations.Files, operations.Routes},
 	{"deliveries", nil, deliveries.Routes},
+	{"policies", policies.Files, policies.Routes},
+	{"keys", nil, keys.Routes},
 }
 
 // Routes returns all pages.

@@ -3,9 +3,11 @@ package console_test
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -85,6 +87,7 @@ var pages = []string{
 	"/console/", "/console/findings", "/console/findings?severity=high&facet=rule", "/console/findings?text=nothing", "/console/findings?group=rule",
 	"/console/findings/f-0000", "/console/findings/f-none", "/console/operations",
 	"/console/reviews", "/console/reviews?custom=open_with_issues", "/console/reviews/rv-1", "/console/scans", "/console/scans/s-1", "/console/deliveries", "/console/deliveries/d-1",
+	"/console/policies", "/console/policies/p-1", "/console/policies/p-wrong", "/console/policies/new?rule=G101&stale=true", "/console/keys",
 }
 
 func TestNoPageHasBarriersInLightOrDarkWideOrNarrow(t *testing.T) {
@@ -118,7 +121,8 @@ func TestNoPageHasBarriersInLightOrDarkWideOrNarrow(t *testing.T) {
 	}
 }
 
-// hasOthers makes a pull request with issues of that title, a scan that failed with it, and a delivery.
+// hasOthers makes a pull request with issues of that title, a scan that failed with it, a delivery, and policies and a key
+// that have it in their texts.
 func (o *organization) hasOthers(text string) {
 	o.Helper()
 	scan := builder.Scan("s-1", found).Project("shop", "web").In(o.namespace).Build()
@@ -132,6 +136,11 @@ func (o *organization) hasOthers(text string) {
 			}).Build(),
 		builder.ReviewIssue("i-fixed").Review("rv-1").SeenIn("sha-1").In(o.namespace).Build(),
 		builder.WebhookDelivery("d-1", found).Endpoint("absent").In(o.namespace).Build(),
+		builder.TriagePolicy("p-1", "finding.title == "+strconv.Quote(text)).In(o.namespace).Mutate(func(s *v1alpha1.TriagePolicySpec) {
+			s.Mode, s.Set.Comment = v1alpha1.PolicyPreview, text
+		}).Build(),
+		builder.TriagePolicy("p-wrong", text).In(o.namespace).Build(),
+		builder.APIKey("described").In(o.namespace).Mutate(func(k *v1alpha1.APIKey) { k.Spec.Description = text[:min(len(text), 512)] }).Build(),
 		scan)
 	harness.Eventually(o.TB, func(g Gomega) {
 		g.Expect(env.Client.Get(o.Context(), client.ObjectKeyFromObject(scan), scan)).To(Succeed())
@@ -226,9 +235,14 @@ func TestHostileTextStaysText(t *testing.T) {
 		}))
 	}
 	o.hasOthers(all)
-	p := loggedIn(t, o.key("ada"))
+	p := loggedIn(t, o.key("ada", v1alpha1.Scopes()...))
 	for i := range hostile {
-		for _, page := range []string{"/console/", "/console/findings", fmt.Sprintf("/console/findings/f-%d", i), "/console/reviews/rv-1", "/console/scans/s-1"} {
+		rule := "/console/policies/new?" + url.Values{"text": {hostile[i]}, "rule": {hostile[i]}, "stale": {hostile[i]}, "set.comment": {hostile[i]}}.Encode()
+		at := []string{"/console/", "/console/findings", fmt.Sprintf("/console/findings/f-%d", i), "/console/reviews/rv-1", "/console/scans/s-1", rule}
+		if i == 0 { // they have all of it
+			at = append(at, "/console/policies", "/console/policies/p-1", "/console/policies/p-wrong", "/console/keys")
+		}
+		for _, page := range at {
 			p.goes(page)
 			var owned bool
 			p.evaluates("window.owned === true || document.querySelector('main script, main base, main style, main [onerror], main [onload], "+

@@ -21,6 +21,7 @@ func Routes() []page.Route {
 	return []page.Route{
 		{Method: http.MethodGet, Path: "deliveries", Serve: list},
 		{Method: http.MethodGet, Path: "deliveries/:id", Serve: show},
+		{Method: http.MethodPost, Path: "deliveries/:id/redeliver", Serve: redeliver},
 	}
 }
 
@@ -69,10 +70,25 @@ func (l listing) filters() []ui.Filter {
 // show is the page of a delivery.
 func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	var d client.WebhookDelivery
-	if _, err := v.API.Get(ctx, apiPath+"/"+url.PathEscape(v.Path("id")), nil, &d); err != nil {
+	if _, err := v.API.Get(ctx, address(v), nil, &d); err != nil {
 		return page.Response{}, err
 	}
-	return page.Response{Title: d.EventType + " to " + d.EndpointId, Body: deliveryPage(d, v.Who.OrganizationId)}, nil
+	body := deliveryPage(d, v.Who.OrganizationId, v.Token, v.May("webhooks:redeliver"))
+	return page.Response{Title: d.EventType + " to " + d.EndpointId, Body: body, Modules: modules}, nil
+}
+
+func address(v *page.Visit) string { return apiPath + "/" + url.PathEscape(v.Path("id")) }
+
+// modules follow a delivery that is under way.
+var modules = []string{"ui/follow.js"}
+
+// redeliver has the delivery sent again.
+func redeliver(ctx context.Context, v *page.Visit) (page.Response, error) {
+	var d client.WebhookDelivery
+	if err := v.API.Send(ctx, http.MethodPost, address(v)+"/redeliver", "", struct{}{}, &d); err != nil {
+		return page.Response{}, err
+	}
+	return page.SeeOther(listPath + "/" + url.PathEscape(d.Id)), nil
 }
 
 // of is the address of the list with the deliveries that share a value.

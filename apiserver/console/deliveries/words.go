@@ -105,8 +105,25 @@ func next(d client.WebhookDelivery) string {
 		"at once."
 }
 
-// redeliver is the command that sends the delivery again.
-func redeliver(d client.WebhookDelivery, organization string) string {
+// aboutDue is how near an attempt has to be for its page to wait for it.
+const aboutDue = 30 * time.Second
+
+// underWay reports whether something is about to happen to the delivery by itself.
+func underWay(d client.WebhookDelivery, now time.Time) bool {
+	a := last(d)
+	switch {
+	case d.Status != client.WebhookDeliveryStatusPending:
+		return false
+	case a != nil && a.Outcome == client.WebhookAttemptOutcomeStarted:
+		return true
+	case d.NextAttemptAt != nil:
+		return d.NextAttemptAt.Sub(now) < aboutDue
+	}
+	return d.RedeliveredAt != nil && now.Sub(*d.RedeliveredAt) < aboutDue
+}
+
+// redeliverCommand is the command that sends the delivery again.
+func redeliverCommand(d client.WebhookDelivery, organization string) string {
 	return "kubectl findings redeliver " + d.Id + " --organization " + organization + " --wait"
 }
 

@@ -4,12 +4,10 @@ package operations
 import (
 	"context"
 	"embed"
-	"errors"
 	"net/http"
 	"net/url"
 	"strings"
 
-	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
 )
@@ -55,31 +53,12 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if _, err := v.API.Get(ctx, address(v), nil, &operation); err != nil {
 		return page.Response{}, err
 	}
-	samples, err := samplesOf(ctx, v, operation.Samples)
+	samples, err := v.Samples(ctx, operation.Samples)
 	if err != nil {
 		return page.Response{}, err
 	}
 	body := operationPage(operation, samples, v.Token, v.May("findings:triage"))
 	return page.Response{Title: "Operation " + operation.Id, Body: body, Styles: styles, Modules: modules}, nil
-}
-
-// maxSamples bounds what is asked for to show what an operation is about.
-const maxSamples = 10
-
-// samplesOf reads some findings. One that does not exist any more is shown by its id.
-func samplesOf(ctx context.Context, v *page.Visit, ids []string) ([]client.FindingFull, error) {
-	samples := make([]client.FindingFull, min(len(ids), maxSamples))
-	for i := range samples {
-		_, err := v.API.Get(ctx, "/v2/findings/"+url.PathEscape(ids[i]), nil, &samples[i])
-		var failure *api.Failure
-		if errors.As(err, &failure) && failure.Status == http.StatusNotFound {
-			samples[i].Id, err = ids[i], nil
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return samples, nil
 }
 
 func address(v *page.Visit) string { return apiPath + "/" + url.PathEscape(v.Path("id")) }

@@ -103,6 +103,8 @@ var navigation = []link{
 	{"Scans", "/console/scans", findingsRead},
 	{"Operations", "/console/operations", findingsRead},
 	{"Webhooks", "/console/deliveries", "webhooks:read"},
+	{"Policies", "/console/policies", findingsRead},
+	{"Keys", "/console/keys", "keys:read"},
 }
 
 const findingsRead = "findings:read"

@@ -1,0 +1,69 @@
+// Package keys holds the page of the organization's API keys.
+package keys
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+const (
+	listPath = "/console/keys"
+	apiPath  = "/v2/api-keys"
+)
+
+// Routes returns the pages.
+func Routes() []page.Route {
+	return []page.Route{{Method: http.MethodGet, Path: "keys", Serve: list}}
+}
+
+// list shows the organization's keys, the newest first.
+func list(ctx context.Context, v *page.Visit) (page.Response, error) {
+	var keys client.APIKeyList
+	if err := v.List(ctx, apiPath, nil, &keys); err != nil {
+		return page.Response{}, err
+	}
+	return page.Response{Title: "Keys", Body: listPage(keys, v.Who.Key, v.Who.OrganizationId, time.Now())}, nil
+}
+
+// soon is how long before its end a key should be rotated.
+const soon = 14 * 24 * time.Hour
+
+// standing is how a key stands, in a word and a colour, and what to do about it.
+type standing struct {
+	word string
+	tone ui.Tone
+	next string
+}
+
+func standingOf(k client.APIKey, now time.Time) standing {
+	switch {
+	case k.Disabled:
+		return standing{"disabled", ui.Plain, "It is refused until somebody enables it again."}
+	case k.ExpiresAt == nil:
+		return standing{"not issued", ui.Doubt, cmp.Or(notReady(k), "The controllers have yet to issue its token.")}
+	case !now.Before(*k.ExpiresAt):
+		return standing{"ended", ui.Bad, "It is refused. Rotate it, or delete it."}
+	case k.ExpiresAt.Sub(now) < soon:
+		return standing{"ends soon", ui.Doubt, "Rotate it before it ends."}
+	}
+	if why := notReady(k); why != "" {
+		return standing{"not ready", ui.Doubt, why}
+	}
+	return standing{"valid", ui.Good, ""}
+}
+
+// notReady is why a key is not ready; empty where it is, and where nobody says.
+func notReady(k client.APIKey) string {
+	for _, c := range k.Conditions {
+		if c.Type == "Ready" && c.Status != "True" {
+			return c.Message
+		}
+	}
+	return ""
+}

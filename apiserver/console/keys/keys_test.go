@@ -1,0 +1,30 @@
+package keys
+
+import (
+	"testing"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+func TestAKeySaysHowItStands(t *testing.T) {
+	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	in := func(d time.Duration) *time.Time { at := now.Add(d); return &at }
+	refused := []client.ResourceCondition{{Type: "Ready", Status: "False", Message: "A Secret of its name exists."}}
+	for _, c := range []struct {
+		key        client.APIKey
+		word, next string
+	}{
+		{client.APIKey{ExpiresAt: in(soon)}, "valid", ""},
+		{client.APIKey{ExpiresAt: in(soon - time.Second)}, "ends soon", "Rotate it before it ends."},
+		{client.APIKey{ExpiresAt: in(0)}, "ended", "It is refused. Rotate it, or delete it."},
+		{client.APIKey{ExpiresAt: in(-time.Hour), Disabled: true}, "disabled", "It is refused until somebody enables it again."},
+		{client.APIKey{}, "not issued", "The controllers have yet to issue its token."},
+		{client.APIKey{Conditions: refused}, "not issued", "A Secret of its name exists."},
+		{client.APIKey{ExpiresAt: in(2 * soon), Conditions: refused}, "not ready", "A Secret of its name exists."},
+	} {
+		if got := standingOf(c.key, now); got.word != c.word || got.next != c.next {
+			t.Errorf("%+v: got %q, %q; want %q, %q", c.key, got.word, got.next, c.word, c.next)
+		}
+	}
+}

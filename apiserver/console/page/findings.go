@@ -1,0 +1,35 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+// maxSamples bounds what is asked for to show what an operation or a policy is about.
+const maxSamples = 10
+
+// Samples reads some of the findings. One that does not exist any more has its id alone.
+func (v *Visit) Samples(ctx context.Context, ids []string) ([]client.FindingFull, error) {
+	return v.Findings(ctx, ids[:min(len(ids), maxSamples)])
+}
+
+// Findings reads findings by their ids. One that does not exist any more has its id alone.
+func (v *Visit) Findings(ctx context.Context, ids []string) ([]client.FindingFull, error) {
+	findings := make([]client.FindingFull, len(ids))
+	for i, id := range ids {
+		_, err := v.API.Get(ctx, "/v2/findings/"+url.PathEscape(id), nil, &findings[i])
+		var failure *api.Failure
+		if errors.As(err, &failure) && failure.Status == http.StatusNotFound {
+			findings[i].Id, err = id, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return findings, nil
+}

@@ -1,0 +1,165 @@
+package policies
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+// draft is a policy that somebody writes, as its form has it.
+type draft struct {
+	Name, Match                       string
+	UserStatus, Reason, Comment       string
+	Until, MaxFindings                string
+	left                              []leftOut
+	wrong, yaml                       string
+	token, organization, withoutRight string
+}
+
+// The fields of the form. In the address of a page they come after this prefix, since the filters of the list of findings
+// have some of the names too.
+const setPrefix = "set."
+
+// defaultMaxFindings is what the service takes where nothing is given.
+const defaultMaxFindings = "1000"
+
+// draftOf reads a form, whose fields have a prefix.
+func draftOf(v *page.Visit, form url.Values, prefix string) draft {
+	given := func(name string) string { return strings.ReplaceAll(form.Get(prefix+name), "\r\n", "\n") }
+	d := draft{
+		Name: given("name"), Match: given("match"), UserStatus: given("user_status"), Reason: given("reason"),
+		Comment: given("comment"), Until: given("until"), MaxFindings: given("max_findings"),
+		token: v.Token, organization: v.Who.OrganizationId,
+	}
+	if d.UserStatus != "active" {
+		d.UserStatus = "muted"
+	}
+	if d.MaxFindings == "" {
+		d.MaxFindings = defaultMaxFindings
+	}
+	switch {
+	case !v.May("policies:write"):
+		d.withoutRight = "policies:write"
+	case !v.May("findings:triage"):
+		d.withoutRight = "findings:triage"
+	}
+	return d
+}
+
+// draftPage is the form, filled with what the filters of a list of findings ask for.
+func draftPage(_ context.Context, v *page.Visit) (page.Response, error) {
+	d := draftOf(v, v.Query, setPrefix)
+	d.Match, d.left = ruleOf(v.Query)
+	return d.page(http.StatusOK)
+}
+
+// page is the form with the policy as a manifest.
+func (d draft) page(status int) (page.Response, error) {
+	var err error
+	d.yaml, err = yamlOf(d.policy(), d.organization)
+	response := page.Response{Status: status, Title: "A new policy", Body: draftForm(d), Styles: styles, Modules: modules}
+	return response, err
+}
+
+// draftOfSelection leads to the form, filled with what the selected findings have in common, or with the filters of the
+// list that they were selected in. Its address can be shared like any other.
+func draftOfSelection(ctx context.Context, v *page.Visit) (page.Response, error) {
+	query := url.Values{}
+	if ids := v.Form["id"]; len(ids) > 0 && v.Form.Get("all") != "true" {
+		findings, err := v.Findings(ctx, ids)
+		if err != nil {
+			return page.Response{}, err
+		}
+		query = commonFilters(findings)
+	} else {
+		for name := range v.Form {
+			if filter, is := strings.CutPrefix(name, "filter."); is {
+				query.Set(filter, v.Form.Get(name))
+			}
+		}
+	}
+	for field, from := range map[string]string{
+		"user_status": "user_status", "reason": "reason", "until": "until", "comment": "comments",
+	} {
+		if value := v.Form.Get(from); value != "" {
+			query.Set(setPrefix+field, value)
+		}
+	}
+	return page.SeeOther(page.Address(newPath, query)), nil
+}
+
+// create makes a preview of the policy, or shows the form again: with the policy as a manifest, or with what is wrong.
+func create(ctx context.Context, v *page.Visit) (page.Response, error) {
+	d := draftOf(v, v.Form, "")
+	if v.Form.Get("do") == "yaml" {
+		return d.page(http.StatusOK)
+	}
+	request, err := d.request()
+	var made client.TriagePolicy
+	if err == nil {
+		err = v.API.Send(ctx, http.MethodPost, apiPath, "", request, &made)
+	}
+	var failure *api.Failure
+	if errors.As(err, &failure) && (failure.Status == http.StatusBadRequest || failure.Status == http.StatusConflict) {
+		d.wrong = failure.Said.Detail
+		return d.page(failure.Status)
+	}
+	if err != nil {
+		return page.Response{}, err
+	}
+	return page.SeeOther(pageOf(made.Id)), nil
+}
+
+// request is what the REST API is asked for.
+func (d draft) request() (client.TriagePolicyRequest, error) {
+	most, err := strconv.Atoi(d.MaxFindings)
+	if err != nil {
+		const detail = "the highest number of findings must be a number"
+		return client.TriagePolicyRequest{}, api.Failed(http.StatusBadRequest, detail)
+	}
+	r := client.TriagePolicyRequest{Match: d.Match, MaxFindings: &most}
+	r.Set.UserStatus = client.GivenPolicyDecisionUserStatus(d.UserStatus)
+	if d.Name != "" {
+		r.Name = &d.Name
+	}
+	if d.Reason != "" {
+		reason := client.GivenPolicyDecisionReason(d.Reason)
+		r.Set.Reason = &reason
+	}
+	if d.Comment != "" {
+		r.Set.Comment = &d.Comment
+	}
+	if d.Until != "" {
+		end := page.EndOf(d.Until)
+		r.ValidUntil = &end
+	}
+	return r, nil
+}
+
+// policy is the draft as a policy that nobody has stored.
+func (d draft) policy() client.TriagePolicy {
+	p := client.TriagePolicy{Id: d.Name, Match: d.Match, Mode: client.TriagePolicyModePreview}
+	if p.Id == "" {
+		p.Id = "a-name"
+	}
+	p.Set.UserStatus, p.Set.Comment = client.TriagePolicyDecisionUserStatus(d.UserStatus), d.Comment
+	if d.Reason != "" {
+		reason := client.DecisionReason(d.Reason)
+		p.Set.Reason = &reason
+	}
+	if end, err := time.Parse(time.RFC3339, page.EndOf(d.Until)); err == nil {
+		p.ValidUntil = &end
+	}
+	if most, err := strconv.ParseInt(d.MaxFindings, 10, 32); err == nil {
+		p.MaxFindings = int32(most)
+	}
+	return p
+}

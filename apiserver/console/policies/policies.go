@@ -1,0 +1,94 @@
+// Package policies holds the pages of triage policies: the rules by which findings are decided about, and how one is made of
+// what the list of findings shows.
+package policies
+
+import (
+	"context"
+	"embed"
+	"net/http"
+	"net/url"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+// Files are the pages' style sheets and modules.
+//
+//go:embed *.css *.js
+var Files embed.FS
+
+const (
+	listPath = "/console/policies"
+	newPath  = listPath + "/new"
+	apiPath  = "/v2/triage-policies"
+)
+
+var (
+	styles  = []string{"policies/policies.css"}
+	modules = []string{"policies/policies.js", "ui/follow.js"}
+)
+
+// Routes returns the pages.
+func Routes() []page.Route {
+	return []page.Route{
+		{Method: http.MethodGet, Path: "policies", Serve: list},
+		{Method: http.MethodPost, Path: "policies", Serve: create},
+		{Method: http.MethodGet, Path: "policies/new", Serve: draftPage},
+		{Method: http.MethodPost, Path: "policies/new", Serve: draftOfSelection},
+		{Method: http.MethodGet, Path: "policies/:id", Serve: show},
+		{Method: http.MethodPost, Path: "policies/:id", Serve: change},
+	}
+}
+
+// list shows the organization's policies, the newest first.
+func list(ctx context.Context, v *page.Visit) (page.Response, error) {
+	var policies client.TriagePolicyList
+	if err := v.List(ctx, apiPath, nil, &policies); err != nil {
+		return page.Response{}, err
+	}
+	return page.Response{Title: "Policies", Body: listPage(policies), Styles: styles}, nil
+}
+
+// shown is what the page of a policy shows.
+type shown struct {
+	client.TriagePolicy
+	samples []client.FindingFull
+	yaml    string
+	token   string
+	// mayWrite says that the key may apply and stop policies.
+	mayWrite bool
+}
+
+// show is the page of a policy.
+func show(ctx context.Context, v *page.Visit) (page.Response, error) {
+	s := shown{token: v.Token, mayWrite: mayWrite(v)}
+	if _, err := v.API.Get(ctx, address(v), nil, &s.TriagePolicy); err != nil {
+		return page.Response{}, err
+	}
+	var err error
+	if s.samples, err = v.Samples(ctx, s.Samples); err != nil {
+		return page.Response{}, err
+	}
+	if s.yaml, err = yamlOf(s.TriagePolicy, v.Who.OrganizationId); err != nil {
+		return page.Response{}, err
+	}
+	return page.Response{Title: "Policy " + s.Id, Body: policyPage(s), Styles: styles, Modules: modules}, nil
+}
+
+func address(v *page.Visit) string { return apiPath + "/" + url.PathEscape(v.Path("id")) }
+
+// mayWrite reports whether the key may make, apply and stop policies: who may not decide may not decide through one.
+func mayWrite(v *page.Visit) bool { return v.May("policies:write") && v.May("findings:triage") }
+
+// change applies a policy, or stops it.
+func change(ctx context.Context, v *page.Visit) (page.Response, error) {
+	body := client.TriagePolicyChange{Mode: client.TriagePolicyMode(v.Form.Get("mode"))}
+	var changed client.TriagePolicy
+	if err := v.API.Send(ctx, http.MethodPatch, address(v), "", body, &changed); err != nil {
+		return page.Response{}, err
+	}
+	return page.SeeOther(pageOf(changed.Id)), nil
+}
+
+// pageOf is where a policy is shown.
+func pageOf(id string) string { return listPath + "/" + url.PathEscape(id) }

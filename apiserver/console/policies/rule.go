@@ -1,0 +1,155 @@
+package policies
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// leftOut is a filter of the list of findings that an expression cannot ask for.
+type leftOut struct{ Label, Value, Why string }
+
+const (
+	whyDecided = "A policy decides only about findings that are not closed and that no person has decided about."
+	whyUnread  = "An expression reads what scanners say, the project and the repository, and not this."
+	whyNoValue = "This value is not one that can be compared."
+)
+
+// terms say what each filter of the list of findings asks for, in the order in which an expression has them. ok is false
+// for a value that cannot be compared.
+var terms = []struct {
+	filter, label string
+	term          func(value string) (term string, ok bool)
+}{
+	{"severity", "Severity", is("finding.severity")},
+	{"category", "Category", is("finding.category")},
+	{"tool", "Tool", is("finding.tool")},
+	{"rule", "Rule", is("finding.ruleID")},
+	{"class", "Class", is("finding.class")},
+	{"file", "File or folder", inFile},
+	{"vulnerability", "Vulnerability", hasVulnerability},
+	{"package", "Package", ofPackage},
+	{"min_score", "Score of at least", scoredAtLeast},
+	{"repo_id", "Repository", is("repository.name")},
+	{"project_id", "Project", is("project.name")},
+	{"owner", "Owner", is("project.owner")},
+	{"created_since", "Found since", found(">=")},
+	{"created_until", "Found until", found("<")},
+	{"text", "Text", hasWords},
+}
+
+// unread are the filters that no expression can ask for, as people know them, and why.
+var unread = []struct{ filter, label, why string }{
+	{"status", "State", whyDecided}, {"user_status", "Decision", whyDecided}, {"stale", "Decision in doubt", whyDecided},
+	{"suppressed", "Suppressed in the source", whyUnread}, {"updated_since", "Changed since", whyUnread},
+	{"updated_until", "Changed until", whyUnread},
+}
+
+// ruleOf translates the filters of a list of findings into the expression of a policy. What cannot be translated is
+// named, so that nobody takes the policy for what it is not.
+func ruleOf(filters url.Values) (match string, left []leftOut) {
+	var all []string
+	for _, t := range terms {
+		value := filters.Get(t.filter)
+		if value == "" {
+			continue
+		}
+		if term, ok := t.term(value); ok {
+			all = append(all, term)
+		} else {
+			left = append(left, leftOut{t.label, value, whyNoValue})
+		}
+	}
+	for _, u := range unread {
+		value := filters.Get(u.filter)
+		// What is open, and what nobody has decided about, is what a policy decides about anyway.
+		if value != "" && value != "open" {
+			left = append(left, leftOut{u.label, value, u.why})
+		}
+	}
+	return strings.Join(all, " &&\n"), left
+}
+
+// is asks for a text.
+func is(member string) func(string) (string, bool) {
+	return func(value string) (string, bool) { return member + " == " + quoted(value), true }
+}
+
+// inFile asks for a file, or for a folder, which ends in a slash.
+func inFile(value string) (string, bool) {
+	if strings.HasSuffix(value, "/") {
+		return "finding.path.startsWith(" + quoted(value) + ")", true
+	}
+	return "finding.path == " + quoted(value), true
+}
+
+// hasVulnerability asks for an id, as its own or as an alias, whatever the case.
+func hasVulnerability(value string) (string, bool) {
+	id := quoted(strings.ToUpper(value))
+	return "(finding.vulnerability.id.upperAscii() == " + id +
+		" || finding.vulnerability.aliases.exists(alias, alias.upperAscii() == " + id + "))", true
+}
+
+// ofPackage asks for a package by its name, whatever the case, or by its package URL, of which one without a version means
+// every version.
+func ofPackage(value string) (string, bool) {
+	if !strings.HasPrefix(value, "pkg:") {
+		return "finding.package.name.lowerAscii() == " + quoted(strings.ToLower(value)), true
+	}
+	return "(finding.package.purl == " + quoted(value) +
+		" || ['@', '?', '#'].exists(end, finding.package.purl.startsWith(" + quoted(value) + " + end)))", true
+}
+
+func scoredAtLeast(value string) (string, bool) {
+	score, err := strconv.ParseFloat(value, 64)
+	if err != nil {
+		return "", false
+	}
+	number := strconv.FormatFloat(score, 'f', -1, 64)
+	if !strings.Contains(number, ".") {
+		number += ".0" // else it is an integer
+	}
+	return "has(finding.score) && finding.score >= " + number, true
+}
+
+// found asks when a finding was found.
+func found(operator string) func(string) (string, bool) {
+	return func(value string) (string, bool) {
+		at, err := time.Parse(time.RFC3339, strings.ToUpper(value))
+		if err != nil {
+			return "", false
+		}
+		return fmt.Sprintf("finding.detectedAt %s timestamp('%s')", operator, at.UTC().Format(time.RFC3339Nano)), true
+	}
+}
+
+// hasWords asks for words in title or path. Expressions know the case of ASCII alone.
+func hasWords(value string) (string, bool) {
+	var all []string
+	for word := range strings.FieldsSeq(value) {
+		w := quoted(strings.ToLower(word))
+		all = append(all, "(finding.title.lowerAscii().contains("+w+") || finding.path.lowerAscii().contains("+w+"))")
+	}
+	return strings.Join(all, " &&\n"), len(all) > 0
+}
+
+// quoted is a text as an expression has it.
+func quoted(text string) string {
+	var out strings.Builder
+	out.WriteByte('\'')
+	for _, r := range text {
+		switch {
+		case r == '\\' || r == '\'':
+			out.WriteByte('\\')
+			out.WriteRune(r)
+		case r < ' ' || r == 0x7f:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		default:
+			out.WriteRune(r)
+		}
+	}
+	out.WriteByte('\'')
+	return out.String()
+}

@@ -1,0 +1,116 @@
+package policies
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+func TestFiltersBecomeAnExpression(t *testing.T) {
+	for _, c := range []struct {
+		reason, query, want string
+		left                []string
+	}{
+		{"nothing asked for", "", "", nil},
+		{"what is no filter", "sort=created_at&order=asc&group=rule&cursor=x", "", nil},
+		{"texts", "severity=high&tool=gosec&category=Code&rule=G101&class=CWE-89",
+			"finding.severity == 'high' &&\nfinding.category == 'Code' &&\nfinding.tool == 'gosec' &&\nfinding.ruleID == 'G101' &&\n" +
+				"finding.class == 'CWE-89'", nil},
+		{"where it is", "repo_id=shop&project_id=web&owner=team", "repository.name == 'shop' &&\nproject.name == 'web' &&\nproject.owner == 'team'", nil},
+		{"a file", "file=test/a.go", "finding.path == 'test/a.go'", nil},
+		{"a folder", "file=test/", "finding.path.startsWith('test/')", nil},
+		{"a vulnerability, whatever the case", "vulnerability=cve-1",
+			"(finding.vulnerability.id.upperAscii() == 'CVE-1' || finding.vulnerability.aliases.exists(alias, alias.upperAscii() == 'CVE-1'))", nil},
+		{"a package by its name", "package=OpenSSL", "finding.package.name.lowerAscii() == 'openssl'", nil},
+		{"a package by its address", "package=pkg:npm/a",
+			"(finding.package.purl == 'pkg:npm/a' || ['@', '?', '#'].exists(end, finding.package.purl.startsWith('pkg:npm/a' + end)))", nil},
+		{"a whole score", "min_score=7", "has(finding.score) && finding.score >= 7.0", nil},
+		{"a score", "min_score=7.5", "has(finding.score) && finding.score >= 7.5", nil},
+		{"times", "created_since=2026-01-01T01:00:00%2B01:00&created_until=2026-02-01t00:00:00z",
+			"finding.detectedAt >= timestamp('2026-01-01T00:00:00Z') &&\nfinding.detectedAt < timestamp('2026-02-01T00:00:00Z')", nil},
+		{"words", "text=SQL+in", "(finding.title.lowerAscii().contains('sql') || finding.path.lowerAscii().contains('sql')) &&\n" +
+			"(finding.title.lowerAscii().contains('in') || finding.path.lowerAscii().contains('in'))", nil},
+		{"what would end a text", `rule=%27%29+||+true+||+%28%27%5C%0A`, `finding.ruleID == '\') || true || (\'\\\u000a'`, nil},
+		{"what policies ask for anyway", "status=open&user_status=open&rule=G1", "finding.ruleID == 'G1'", nil},
+		{"what no expression can ask for", "status=closed&user_status=muted&stale=true&suppressed=false&updated_since=2026-01-01T00:00:00Z&rule=G1",
+			"finding.ruleID == 'G1'", []string{"State", "Decision", "Decision in doubt", "Suppressed in the source", "Changed since"}},
+		{"values that cannot be compared", "min_score=high&created_since=soon&text=+&rule=G1", "finding.ruleID == 'G1'",
+			[]string{"Score of at least", "Found since", "Text"}},
+	} {
+		filters, err := url.ParseQuery(c.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, left := ruleOf(filters)
+		if got != c.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", c.reason, got, c.want)
+		}
+		var labels []string
+		for _, l := range left {
+			labels = append(labels, l.Label)
+			if l.Value == "" || l.Why == "" {
+				t.Errorf("%s: %+v does not say what is left out, or why", c.reason, l)
+			}
+		}
+		if diff := cmp.Diff(c.left, labels); diff != "" {
+			t.Errorf("%s: left out (-want +got):\n%s", c.reason, diff)
+		}
+	}
+}
+
+func TestSelectedFindingsLeadToWhatTheyHaveInCommon(t *testing.T) {
+	finding := func(rule, file string) (f client.FindingFull) {
+		f.Facts.Tool, f.Facts.RuleId, f.Details.Location.FilePath, f.Repo.Id = "gosec", rule, file, "shop"
+		return f
+	}
+	for _, c := range []struct {
+		reason   string
+		findings []client.FindingFull
+		want     string
+	}{
+		{"none", nil, ""},
+		{"one", []client.FindingFull{finding("G1", "a.go")}, "file=a.go&repo_id=shop&rule=G1&tool=gosec"},
+		{"two", []client.FindingFull{finding("G1", "a.go"), finding("G1", "b.go")}, "repo_id=shop&rule=G1&tool=gosec"},
+		{"one that does not exist any more", []client.FindingFull{finding("G1", "a.go"), {Id: "f-gone"}}, ""},
+	} {
+		if got := commonFilters(c.findings).Encode(); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
+		}
+	}
+}
+
+// A policy as a manifest is one whose texts are texts, whatever they hold.
+func TestAManifestHoldsWhatThePolicySays(t *testing.T) {
+	p := draft{Name: "p", Match: "finding.title == 'a: \"b\"\n# c'", UserStatus: "muted", Reason: "duplicate", MaxFindings: "7", Until: "2099-01-01"}.policy()
+	p.Set.Comment = "- x: &y\n---\n"
+	got, err := yamlOf(p, "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"name: p", "namespace: org-acme", "mode: Preview", "maxFindings: 7", "reason: duplicate",
+		"validUntil: \"2099-01-01T23:59:59Z\"", "kind: TriagePolicy"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "\n---") {
+		t.Errorf("a text ends the document:\n%s", got)
+	}
+}
+
+func TestEachReasonSaysWhatToDo(t *testing.T) {
+	for reason, s := range standings {
+		p := client.TriagePolicy{Observed: true, Conditions: []client.ResourceCondition{{Type: "Ready"}, {Type: "InForce", Reason: reason}}}
+		if got := standingOf(p); got != s || s.word == "" || s.next == "" {
+			t.Errorf("%s: %+v", reason, got)
+		}
+		p.Observed = false
+		if got := standingOf(p); got == s {
+			t.Errorf("%s is shown of an earlier state", reason)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package policies
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+// standing is how a policy stands: in a word and a colour, and what somebody can do about it.
+type standing struct {
+	word string
+	tone ui.Tone
+	next string
+}
+
+// standings are those of each reason of the condition InForce.
+var standings = map[string]standing{
+	"InForce": {"in force", ui.Good, "It decides. Nothing has to be done."},
+	"EarlierGeneration": {"an earlier state decides", ui.Doubt, "The policy as it is cannot decide, so its earlier state " +
+		"does. Mend what is said below."},
+	"NeverMatched": {"never matched", ui.Doubt, "Nothing has matched yet. Check the expression, or leave it for what is " +
+		"to come."},
+	"Shadowed": {"shadowed", ui.Doubt, "Other policies decide about all that it matches. Raise its priority, narrow the others, " +
+		"or delete it."},
+	"Preview":     {"preview", ui.Going, "It decides nothing yet. See what it matches, then apply it."},
+	"NotYetValid": {"not yet", ui.Going, "Its time has not come. Nothing has to be done."},
+	"Expired":     {"expired", ui.Doubt, "Its end has come, and what it muted is open again. Set another end, or delete it."},
+	"TooMany": {"too many", ui.Bad, "It matches more findings than it may, so it decides nothing. Narrow the expression, or " +
+		"raise the limit if all of them are meant."},
+	"TooManyPolicies": {"too many policies", ui.Bad, "As many policies are in force as may be. Delete one that is not needed."},
+	"TooCostly": {"too costly", ui.Bad, "It takes too long to evaluate. Have a short comparison first that rules most " +
+		"findings out."},
+	"NotCompiled": {"wrong", ui.Bad, "The expression does not compile, so it decides nothing. Mend it where it says."},
+}
+
+// condition returns one of a policy, without a reason where it is not known.
+func condition(p client.TriagePolicy, kind string) (c client.ResourceCondition) {
+	for _, c := range p.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return c
+}
+
+// standingOf says how a policy stands.
+func standingOf(p client.TriagePolicy) standing {
+	s, known := standings[condition(p, "InForce").Reason]
+	if !known || !p.Observed {
+		return standing{"being looked at", ui.Going, "The controllers have yet to look at it as it is."}
+	}
+	return s
+}
+
+// decisionWords say what a policy decides.
+func decisionWords(p client.TriagePolicy) string {
+	word := "Mute"
+	if p.Set.UserStatus == "active" {
+		word = "Confirm"
+	}
+	if reason := reasonOf(p); reason != "" {
+		word += ", " + strings.ReplaceAll(reason, "-", " ")
+	}
+	return word
+}
+
+// figures are the counts of a policy.
+func figures(p client.TriagePolicy) []ui.Figure {
+	decides := ui.Figure{Name: "Decides about", Count: p.Applied}
+	if !p.InForce {
+		decides = ui.Figure{Name: "Would decide about", Count: p.WouldApply}
+	}
+	return []ui.Figure{
+		{Name: "Match", Count: p.Matched}, decides,
+		{Name: "Decided by other policies", Count: p.Shadowed},
+		{Name: "Decided otherwise by people", Count: p.Overridden},
+		{Name: "Failed", Count: p.Failed},
+	}
+}
+
+// facts are what is known of a policy.
+func facts(p client.TriagePolicy) []ui.Fact {
+	return []ui.Fact{
+		{Name: "Author", Value: p.Author},
+		{Name: "Comment", Value: p.Set.Comment},
+		{Name: "Priority", Value: fmt.Sprint(p.Priority)},
+		{Name: "Matches at most", Value: ui.Thousands(p.MaxFindings)},
+		{Name: "Begins", At: p.ValidFrom},
+		{Name: "Ends", At: p.ValidUntil},
+		{Name: "Last match found", At: p.LastMatchedAt},
+		{Name: "Made", At: &p.CreatedAt},
+	}
+}
+
+// wrong says what is wrong with the expression, and where; empty where nothing is.
+func wrong(p client.TriagePolicy) string {
+	e := p.CompileError
+	if e.Line == 0 {
+		return e.Message
+	}
+	return fmt.Sprintf("Line %d, column %d: %s", e.Line, e.Column, e.Message)
+}

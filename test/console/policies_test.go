@@ -1,0 +1,206 @@
+package console_test
+
+import (
+	"encoding/json"
+	"html"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// verdicts wants these findings to be muted by the policy, and no others.
+func (o *organization) verdicts(policy string, muted map[string]bool) {
+	o.Helper()
+	harness.Eventually(o.TB, func(g Gomega) {
+		for name, is := range muted {
+			verdict := o.finding(name).Status.Verdict
+			g.Expect(verdict != nil && string(verdict.Policy) == policy).To(Equal(is), name)
+		}
+	})
+}
+
+func TestAListBecomesARuleThatIsPreviewedAppliedAndStopped(t *testing.T) {
+	o := newOrganization(t)
+	o.has(some(6)...) // of which every other is of gosec
+	o.hasOthers("The signing key is in the source")
+	p := loggedIn(t, o.key("ada", v1alpha1.Scopes()...))
+	p.goes("/console/findings?tool=gosec&stale=false")
+	p.clicks(`a[href^="/console/policies/new"]`)
+	p.reads("main", "A new policy", "Not in the expression", "Decision in doubt: false", "kind: TriagePolicy")
+	p.sees(`document.querySelector("#match").value === "finding.tool == 'gosec'"`)
+	p.do(chromedp.SetValue("#match", "finding.tool = 1"), chromedp.SetValue("#name", "mute-gosec"))
+	p.clicks(`button[value="preview"]`)
+	p.reads(".wrong", "Set.reason is required to mute")
+	p.do(chromedp.SetValue("#reason", "used-in-tests"))
+	p.clicks(`button[value="preview"]`)
+	p.reads(".wrong", "does not compile", "line 1, column")
+	p.sees(`document.querySelector("#name").value === "mute-gosec" && document.querySelector("#reason").value === "used-in-tests"`)
+	p.do(chromedp.SetValue("#match", "finding.tool == 'gosec'"))
+	p.clicks(`button[value="yaml"]`)
+	p.reads("#manifest", "name: mute-gosec", "reason: used-in-tests", "match: finding.tool == 'gosec'")
+	p.clicks(`button[value="preview"]`)
+	p.reads("main", "mute-gosec", "preview", "by apikey/ada", "Would decide about", "Finding number 0")
+	p.sees(`[...document.querySelectorAll(".figures dd")].map((n) => n.textContent.trim()).join() === "3,3,0,0,0"`)
+	gosec := map[string]bool{"f-0000": true, "f-0001": false, "f-0002": true, "f-0004": true}
+	p.clicks(`button[value="apply"]`)
+	p.reads("main", "in force", "Stop it")
+	o.verdicts("mute-gosec", gosec)
+	p.goes("/console/policies")
+	p.reads("main", "mute-gosec", "in force", "p-wrong", "wrong", "Mend it where it says")
+	p.clicks(`main a[href="/console/policies/mute-gosec"]`)
+	p.clicks(`button[value="preview"]`)
+	p.reads("main", "Apply it")
+	o.verdicts("mute-gosec", map[string]bool{"f-0000": false, "f-0002": false, "f-0004": false})
+
+	p.goes("/console/findings")
+	p.clicks(`#f-0001 input[name="id"]`)
+	p.clicks(`#f-0003 input[name="id"]`)
+	p.clicks(`button[formaction="/console/policies/new"]`)
+	p.sees(`document.querySelector("#match")?.value.includes("finding.tool == 'semgrep'") && !document.querySelector("#match").value.includes("severity")`)
+
+	p.goes("/console/keys")
+	p.reads("main", "ada", "yours", "valid", "described", "The signing key is in the source", "policies:write")
+}
+
+func TestADeliveryIsSentAgainFromItsPage(t *testing.T) {
+	o := newOrganization(t)
+	ids := make(chan string, 16)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { ids <- r.Header.Get("Webhook-Id") }))
+	defer receiver.Close()
+	env.Create(t, builder.WebhookEndpoint("team").URL(receiver.URL).In(o.namespace).Build(),
+		builder.WebhookDelivery("d-sent", time.Now()).Endpoint("team").In(o.namespace).Build())
+	p := loggedIn(t, o.key("ada", v1alpha1.Scopes()...))
+	harness.Eventually(t, func(g Gomega) {
+		delivery := builder.WebhookDelivery("d-sent", time.Now()).In(o.namespace).Build()
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(delivery), delivery)).To(Succeed())
+		g.Expect(delivery.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryDelivered))
+	})
+	p.goes("/console/deliveries/d-sent")
+	p.sees(`document.querySelectorAll(".delivery tbody tr").length === 1`)
+	p.clicks(".delivery form button")
+	p.sees(`document.querySelectorAll(".delivery tbody tr").length === 2 && document.querySelector(".delivery .badge").textContent === "delivered"`)
+	p.reads("main", "Redelivery asked for", "200 OK")
+	receiver.Close()
+	close(ids)
+	sent := map[string]int{}
+	for id := range ids {
+		sent[id]++
+	}
+	if sent["event-of-d-sent"] != 2 {
+		t.Errorf("the receiver got %v", sent)
+	}
+}
+
+// What a key may not do the pages do not offer, and refuse where it is sent all the same.
+func TestAKeyThatMayNotWriteGetsYAMLAndIsRefused(t *testing.T) {
+	o := newOrganization(t)
+	o.hasOthers("The signing key is in the source")
+	v := newVisitor(t)
+	v.logsIn(o.key("reads", v1alpha1.ScopeFindingsRead, v1alpha1.ScopeFindingsTriage, v1alpha1.ScopeWebhooksRead))
+	token := v.token()
+	draft := url.Values{"token": {token}, "match": {"true"}, "user_status": {"muted"}, "reason": {"duplicate"}, "do": {"yaml"}}
+	if got := v.asks("/console/policies", draft); got.StatusCode != http.StatusOK || !strings.Contains(got.text, "kind: TriagePolicy") ||
+		strings.Contains(got.text, `value="preview"`) {
+		t.Errorf("the draft answers %s", got.Status)
+	}
+	draft.Set("do", "preview")
+	for path, form := range map[string]url.Values{
+		"/console/policies": draft, "/console/policies/p-1": {"token": {token}, "mode": {"apply"}},
+		"/console/deliveries/d-1/redeliver": {"token": {token}},
+	} {
+		if got := v.asks(path, form); got.StatusCode != http.StatusForbidden || !strings.Contains(got.text, "lacks the scope") {
+			t.Errorf("%s answers %s", path, got.Status)
+		}
+		form.Del("token")
+		if got := v.asks(path, form); got.StatusCode != http.StatusForbidden {
+			t.Errorf("%s without a token answers %s", path, got.Status)
+		}
+	}
+	if got := v.asks("/console/keys", nil); got.StatusCode != http.StatusForbidden {
+		t.Errorf("the keys answer %s", got.Status)
+	}
+	if got := v.asks("/console/policies/p-1", nil); strings.Contains(got.text, "Apply it") {
+		t.Error("the page offers to apply")
+	}
+	if got := v.asks("/console/deliveries/d-1", nil); !strings.Contains(got.text, "kubectl findings redeliver") || strings.Contains(got.text, "Send again") {
+		t.Error("the page offers to send again")
+	}
+}
+
+var draftedMatch = regexp.MustCompile(`(?s)<textarea id="match"[^>]*>(.*?)</textarea>`)
+
+// What the list shows under its filters is what the policy made of them matches.
+func TestARuleMatchesWhatTheListShows(t *testing.T) {
+	o := newOrganization(t)
+	o.has(append(some(6), builder.Finding("f-dep").Title("Größe of OPENSSL, 'quoted' \\").Mutate(func(f *v1alpha1.Finding) {
+		f.Spec.RuleID, f.Spec.Class, f.Spec.Details.Score = "it's\\a\nrule", "CWE-1", "7.5"
+		f.Spec.Vulnerability = &v1alpha1.FindingVulnerability{ID: "CVE-2026-1", Aliases: []string{"GHSA-x"}}
+		f.Spec.Package = &v1alpha1.FindingPackage{Name: "OpenSSL", PURL: "pkg:apk/alpine/openssl@1.1"}
+		f.Spec.Details.Location = &v1alpha1.FileLocation{FilePath: "test/lib/a.go"}
+	}).DetectedAt(found))...)
+	key := o.key("ada", v1alpha1.Scopes()...)
+	v := newVisitor(t)
+	v.logsIn(key)
+	token := v.token()
+	for _, filters := range []url.Values{
+		{"severity": {"high"}}, {"tool": {"gosec"}, "severity": {"medium"}}, {"rule": {"it's\\a\nrule"}}, {"class": {"CWE-1"}}, {"category": {"Code"}},
+		{"vulnerability": {"cve-2026-1"}}, {"vulnerability": {"ghsa-X"}}, {"package": {"openSSL"}}, {"package": {"pkg:apk/alpine/openssl"}},
+		{"package": {"pkg:apk/alpine/opens"}}, {"min_score": {"7"}}, {"min_score": {"7.6"}}, {"file": {"test/"}}, {"file": {"test/lib/a.go"}}, {"file": {"test"}},
+		{"repo_id": {"shop"}, "project_id": {"web"}}, {"project_id": {"none"}}, {"owner": {"nobody"}}, {"text": {"openssl 'QUOTED' \\"}}, {"text": {"number lib"}},
+		{"created_since": {found.UTC().Format("2006-01-02T15:04:05Z")}, "created_until": {found.UTC().Format("2006-01-02T15:04:06Z")}},
+	} {
+		drafted := draftedMatch.FindStringSubmatch(v.asks("/console/policies/new?"+filters.Encode(), nil).text)
+		if drafted == nil {
+			t.Fatalf("%v: no expression", filters)
+		}
+		made := v.asks("/console/policies", url.Values{"token": {token}, "match": {html.UnescapeString(drafted[1])}, "user_status": {"muted"},
+			"reason": {"duplicate"}, "do": {"preview"}})
+		if made.StatusCode != http.StatusSeeOther {
+			t.Errorf("%v: %s: %s", filters, made.Status, drafted[1])
+			continue
+		}
+		id := strings.TrimPrefix(made.Header.Get("Location"), "/console/policies/")
+		var list struct{ Total int }
+		get(t, key, "/v2/findings?"+filters.Encode(), &list)
+		var policy struct{ Matched int }
+		get(t, key, "/v2/triage-policies/"+id, &policy)
+		if list.Total != policy.Matched {
+			t.Errorf("%v: the list has %d, the policy matches %d: %s", filters, list.Total, policy.Matched, drafted[1])
+		}
+	}
+}
+
+// get reads what the REST API answers.
+func get(t *testing.T, key, path string, into any) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+key)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	content, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(content, into); err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s %s: %v", path, answer.Status, content, err)
+	}
+}
