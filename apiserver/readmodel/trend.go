@@ -49,8 +49,10 @@ type TrendQuery struct {
 
 // Trends are the history of projects together, and the change of each group of them.
 type Trends struct {
-	Days   []v1alpha1.FindingTrendDay
-	Groups []TrendGroup
+	Days []v1alpha1.FindingTrendDay
+	// TimeToClose is of all that was closed on the days; nil where nothing was.
+	TimeToClose *v1alpha1.FindingTrendSpread
+	Groups      []TrendGroup
 }
 
 // TrendGroup is how some projects were on the first day, or the first of which anything is known of them, and on the
@@ -77,9 +79,10 @@ func (m *Model) Trends(ctx context.Context, organization string, q TrendQuery) (
 
 func (x *indexes) trendsOf(q TrendQuery) Trends {
 	all, by := x.histories(q)
-	out := Trends{Days: findingtrend.Sum(all, q.From, q.To)}
+	var out Trends
+	out.Days, out.TimeToClose = findingtrend.Sum(all, q.From, q.To)
 	for value, histories := range by {
-		days := findingtrend.Sum(histories, q.From, q.To)
+		days, _ := findingtrend.Sum(histories, q.From, q.To)
 		if n := len(days); n > 0 {
 			out.Groups = append(out.Groups, TrendGroup{Value: value, First: days[0], Last: days[n-1]})
 		}

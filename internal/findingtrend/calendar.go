@@ -29,6 +29,9 @@ func Start(of v1alpha1.Day) time.Time {
 	return t
 }
 
+// Valid reports whether a text is a day of the calendar.
+func Valid(of v1alpha1.Day) bool { return !Start(of).IsZero() }
+
 // Plus returns the day that many days later.
 func Plus(of v1alpha1.Day, days int) v1alpha1.Day { return Of(Start(of).AddDate(0, 0, days)) }
 

@@ -8,19 +8,21 @@ import (
 )
 
 // Sum counts the findings of several projects together, on each day between two days, both included, from the first of
-// which any of them has a row or an earlier one. Each project's rows are in the order of their days; a day without a row
+// which any of them has a row or an earlier one, and how long those took that were closed on any of them. Each project's rows are in the order of their days; a day without a row
 // is as the one before it.
 //
 // The spread of one project's findings is as it was stored. That of several is estimated by their samples: of a project
 // with up to ten findings they are all, of one with more its rank is exact to a twentieth.
-func Sum(projects [][]v1alpha1.FindingTrendDay, from, to v1alpha1.Day) []v1alpha1.FindingTrendDay {
-	if first := firstDay(projects); first == "" || first > to {
-		return nil
-	} else if first > from {
-		from = first
+func Sum(projects [][]v1alpha1.FindingTrendDay, from, to v1alpha1.Day) (
+	out []v1alpha1.FindingTrendDay, timeToClose *v1alpha1.FindingTrendSpread) {
+	first := firstDay(projects)
+	from = max(from, first)
+	if first == "" || from > to {
+		return nil, nil
 	}
+	var all mixture
 	last := make([]int, len(projects)) // of the rows of each project, how many are no later than the day
-	out := make([]v1alpha1.FindingTrendDay, 0, Days(from, to)+1)
+	out = make([]v1alpha1.FindingTrendDay, 0, Days(from, to)+1)
 	for of := from; of <= to; of = Plus(of, 1) {
 		sum := v1alpha1.FindingTrendDay{Day: of}
 		var ages, closures mixture
@@ -33,9 +35,10 @@ func Sum(projects [][]v1alpha1.FindingTrendDay, from, to v1alpha1.Day) []v1alpha
 			}
 		}
 		sum.Age, sum.TimeToClose = ages.spread(), closures.spread()
+		all.merge(closures)
 		out = append(out, sum)
 	}
-	return out
+	return out, all.spread()
 }
 
 func firstDay(projects [][]v1alpha1.FindingTrendDay) (first v1alpha1.Day) {
@@ -91,6 +94,14 @@ func (m *mixture) add(spread *v1alpha1.FindingTrendSpread, findings, later int32
 	weight := float64(findings) / float64(len(spread.Sample))
 	for _, days := range spread.Sample {
 		m.points = append(m.points, point{days + later, weight})
+	}
+}
+
+func (m *mixture) merge(other mixture) {
+	m.parts += other.parts
+	m.points = append(m.points, other.points...)
+	if other.parts > 0 {
+		m.only = other.only
 	}
 }
 

@@ -34,14 +34,25 @@ func TestASumCarriesRowsForward(t *testing.T) {
 		{Day: "2026-03-04", Open: low(4), Age: spread(1, 6)},
 		{Day: "2026-03-05", Open: low(4), Age: spread(2, 7)},
 	}
-	if diff := cmp.Diff(want, Sum(projects, "2026-02-01", "2026-03-05")); diff != "" {
+	got, closed := Sum(projects, "2026-02-01", "2026-03-05")
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("from before the history (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(want[3:], Sum(projects, "2026-03-04", "2026-03-05")); diff != "" {
+	if diff := cmp.Diff(spread(9, 9), closed); diff != "" {
+		t.Errorf("what was closed took (-want +got):\n%s", diff)
+	}
+	got, closed = Sum(projects, "2026-03-04", "2026-03-05")
+	if closed != nil {
+		t.Errorf("nothing was closed, and took %+v", closed)
+	}
+	if diff := cmp.Diff(want[3:], got); diff != "" {
 		t.Errorf("from within (-want +got):\n%s", diff)
 	}
-	if got := Sum(projects, "2026-01-01", "2026-02-28"); got != nil {
+	if got, _ := Sum(projects, "2026-01-01", "2026-02-28"); got != nil {
 		t.Errorf("before the history: %+v", got)
+	}
+	if got, _ := Sum(projects, "2026-03-09", "2026-03-05"); got != nil {
+		t.Errorf("from a day after the last: %+v", got)
 	}
 }
 
@@ -52,7 +63,7 @@ func TestASpreadOfSeveralProjectsIsWeighedByTheirFindings(t *testing.T) {
 	}
 	large := row(today, 1000, many...)
 	small := row(today, 2, 5000, 5000)
-	got := Sum([][]v1alpha1.FindingTrendDay{{large}, {small}}, today, today)
+	got, _ := Sum([][]v1alpha1.FindingTrendDay{{large}, {small}}, today, today)
 	if diff := cmp.Diff(&v1alpha1.FindingTrendSpread{Median: 550, P90: 950}, got[0].Age); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
