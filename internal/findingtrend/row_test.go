@@ -38,6 +38,10 @@ func closed(f *v1alpha1.Finding) {
 
 func muted(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted }
 
+func suppressed(f *v1alpha1.Finding) {
+	f.Spec.Suppression = &v1alpha1.FindingSuppression{Kind: "inSource"}
+}
+
 func rated(severity v1alpha1.Level, score string) func(*v1alpha1.Finding) {
 	return func(f *v1alpha1.Finding) { f.Spec.Details.Severity, f.Spec.Details.Score = severity, score }
 }
@@ -51,11 +55,13 @@ func TestARowCountsWhatIsOpenAndWhatHappenedOnItsDay(t *testing.T) {
 		finding(9, closed, did("closed", days(-1), "open", "closed")),
 		finding(30, muted, did("triaged", noon, "open", "muted")),
 		finding(30, muted, did("triaged", days(-2), "open", "muted")),
+		finding(50, suppressed, did("suppressed", noon, "open", "open_muted")),
+		finding(50, suppressed, did("suppressed", days(-9), "open", "open_muted"), did("suppressed", noon, "open_muted", "open_muted")),
 		finding(7, nil, did("closed", days(-3), "open", "closed"), did("reopened", noon, "closed", "open")),
 	}
 	want := v1alpha1.FindingTrendDay{
-		Day: today, Open: v1alpha1.FindingTrendOpen{Critical: 1, High: 2, Medium: 1, Low: 1}, OpenMuted: 2,
-		Opened: 2, Closed: 1, Muted: 1,
+		Day: today, Open: v1alpha1.FindingTrendOpen{Critical: 1, High: 2, Medium: 1, Low: 1}, OpenMuted: 4,
+		Opened: 2, Closed: 1, Muted: 2,
 		Age:         &v1alpha1.FindingTrendSpread{Median: 1, P90: 7, Sample: []int32{0, 1, 3, 7}},
 		TimeToClose: &v1alpha1.FindingTrendSpread{Median: 20, P90: 20, Sample: []int32{20}},
 	}
@@ -65,7 +71,6 @@ func TestARowCountsWhatIsOpenAndWhatHappenedOnItsDay(t *testing.T) {
 }
 
 func TestThePastIsReadFromWhatStatusesKeep(t *testing.T) {
-	suppressed := func(f *v1alpha1.Finding) { f.Spec.Suppression = &v1alpha1.FindingSuppression{Kind: "inSource"} }
 	for _, c := range []struct {
 		reason  string
 		finding v1alpha1.Finding

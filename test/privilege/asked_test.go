@@ -83,8 +83,8 @@ var unseen = map[string]func(context.Context, client.Client) error{
 var rare = map[string]string{
 	"controller: create secrets (role lean-controller-local)":                 "the kinds live in another cluster, and the ClusterRole with them",
 	"controller: delete leases.coordination.k8s.io (role lean-controller)":    "an hour after an import's end",
-	"controller: delete findingtrends.appsec.dev": "two years after a quarter",
-	"controller: patch findingtrends.appsec.dev": "an hour after the first row",
+	"controller: delete findingtrends.appsec.dev (role lean-controller)":      "two years after a quarter",
+	"controller: patch findingtrends.appsec.dev (role lean-controller)":       "an hour after the first row",
 	"controller: get leases.coordination.k8s.io (role lean-controller-local)": "the kinds live in another cluster, and the ClusterRole with them",
 }
 
