@@ -30,7 +30,7 @@ func Row(of v1alpha1.Day, findings []v1alpha1.Finding, now time.Time) v1alpha1.F
 		switch state {
 		case v1alpha1.FindingStateOpen:
 			count(&row.Open, &f.Spec.Details)
-			ages = append(ages, age(f, of))
+			ages = append(ages, age(f, start))
 		case v1alpha1.FindingStateOpenMuted:
 			row.OpenMuted++
 		case v1alpha1.FindingStateClosed:
@@ -40,7 +40,7 @@ func Row(of v1alpha1.Day, findings []v1alpha1.Finding, now time.Time) v1alpha1.F
 		row.Muted += one(h.muted)
 		if h.closed {
 			row.Closed++
-			closures = append(closures, age(f, Of(h.closedAt)))
+			closures = append(closures, age(f, h.closedAt))
 		}
 	}
 	row.Age, row.TimeToClose = Spread(ages), Spread(closures)
@@ -68,10 +68,13 @@ func one(is bool) int32 {
 	return 0
 }
 
-// age is how many days a finding has been known on a day. Of days alone, so that a day later it is one more.
-func age(f *v1alpha1.Finding, on v1alpha1.Day) int32 {
-	return int32(max(0, Days(Of(findingstate.CreatedAt(f).Time), on))) //nolint:gosec // a few centuries at most
+// age is how many days a finding has been known at a time. Of days alone, so that a day later it is one more.
+func age(f *v1alpha1.Finding, at time.Time) int32 {
+	return max(0, number(at)-number(findingstate.CreatedAt(f).Time))
 }
+
+// number counts the days since 1970.
+func number(t time.Time) int32 { return int32(t.Unix() / int64(day.Seconds())) } //nolint:gosec // a few centuries
 
 // Spread says how days are distributed; nil where there are none. It sorts them.
 func Spread(days []int32) *v1alpha1.FindingTrendSpread {
