@@ -318,7 +318,7 @@ func TestTheOverviewsNumbersLeadToTheFindingsThatTheyCount(t *testing.T) {
 	p.readsTheHistory()
 	// What happened in the past leads to what still exists of it.
 	var links []string
-	p.evaluates("[...document.querySelectorAll('main a')].filter((a) => !a.closest('.then')).map((a) => (a.closest('td.number') ?? a.closest('div, tr').querySelector('dd, td.number')).textContent + ' ' + a.getAttribute('href'))", &links)
+	p.evaluates("[...document.querySelectorAll('main a')].filter((a) => !a.closest('.then')).map((a) => (a.closest('td.number') ? a : a.closest('div, tr').querySelector('dd, td.number')).textContent + ' ' + a.getAttribute('href'))", &links)
 	if len(links) < 12 {
 		t.Fatalf("the overview has only %q", links)
 	}
@@ -334,9 +334,9 @@ func TestTheOverviewsNumbersLeadToTheFindingsThatTheyCount(t *testing.T) {
 func (o *organization) hasHistory() {
 	o.Helper()
 	config, err := env.Controller(o.Context())
-	harness.Must(o.T, err)
+	harness.Must(o.TB, err)
 	controllers, err := env.NewClient(config)
-	harness.Must(o.T, err)
+	harness.Must(o.TB, err)
 	now := time.Now()
 	ago := func(days int) v1alpha1.Day { return findingtrend.Of(now.AddDate(0, 0, -days)) }
 	trend := builder.FindingTrend("web-kept", findingtrend.QuarterOf(ago(0))).In(o.namespace).Project("web").Rows(
@@ -345,7 +345,7 @@ func (o *organization) hasHistory() {
 			Age: findingtrend.Spread([]int32{0, 0}), TimeToClose: findingtrend.Spread([]int32{14})},
 	).Build()
 	trend.Spec.UpdatedAt = v1alpha1.NewTime(now)
-	harness.Must(o.T, controllers.Create(o.Context(), trend))
+	harness.Must(o.TB, controllers.Create(o.Context(), trend))
 }
 
 // readsTheHistory reads in the overview what hasHistory keeps, beside the five findings that are open now.
