@@ -8,8 +8,8 @@ import (
 )
 
 // Sum counts the findings of several projects together, on each day between two days, both included, from the first of
-// which any of them has a row or an earlier one, and how long those took that were closed on any of them. Each project's
-// rows are in the order of their days; a day without a row is as the one before it.
+// which any of them has a row or an earlier one, and how long those took that were closed on any of them. The rows of
+// each project are in the order of their days; a day without a row is as the one before it.
 //
 // The spread of one project's findings is as it was stored. That of several is estimated by their samples: of a project
 // with up to ten findings they are all, of one with more its rank is exact to a twentieth.
