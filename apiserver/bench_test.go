@@ -165,7 +165,7 @@ func benchSources(findings int, news watch.Interface) *readmodel.Sources {
 		Organizations: held(organization),
 		Repositories:  held(repositories...), Projects: held(projects...),
 		Reviews: held(reviews...), ReviewIssues: held(),
-		WebhookDeliveries: held(), Scans: held(), Findings: heldUntil(news, all...),
+		WebhookDeliveries: held(), Scans: held(), FindingTrends: held(), Findings: heldUntil(news, all...),
 	}
 }
 

@@ -34,6 +34,7 @@ var restsOn = map[v1alpha1.Scope][]string{
 // alsoRestsOn lists further kinds, by the operationId.
 var alsoRestsOn = map[string][]string{
 	"listScans": {"scans"}, "getScan": {"scans"}, "updateReviewIssue": {"reviews", "reviewissues"},
+	"getTrends": {"findingtrends"},
 }
 
 // checkDataAge adds the maximum age of the data behind an answer if a kind has been silent for long, and refuses

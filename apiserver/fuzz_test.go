@@ -113,7 +113,7 @@ func fuzzModel(f *testing.F, delivery *v1alpha1.WebhookDelivery) *readmodel.Mode
 	project := builder.Project("proj").In(fuzzNamespace).Build()
 	sources := &readmodel.Sources{
 		Organizations: held(organization), Projects: held(project),
-		ReviewIssues: held(), WebhookDeliveries: held(delivery), Scans: held(),
+		ReviewIssues: held(), WebhookDeliveries: held(delivery), Scans: held(), FindingTrends: held(),
 	}
 	var repositories, reviews, findings []client.Object
 	for i := range 5 {

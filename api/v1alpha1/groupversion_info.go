@@ -35,6 +35,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&APIKey{}, &APIKeyList{},
 		&Finding{}, &FindingList{},
+		&FindingTrend{}, &FindingTrendList{},
 		&Organization{}, &OrganizationList{},
 		&Project{}, &ProjectList{},
 		&Repository{}, &RepositoryList{},

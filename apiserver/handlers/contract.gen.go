@@ -67,6 +67,8 @@ type Contract interface {
 	ListScans(ctx context.Context, request Request) (Response, error)
 	// GetScan answers GET /v2/scans/{id}: Get a scan.
 	GetScan(ctx context.Context, request Request) (Response, error)
+	// GetTrends answers GET /v2/trends: Get how many findings there were, day by day.
+	GetTrends(ctx context.Context, request Request) (Response, error)
 	// ListTriageOperations answers GET /v2/triage-operations: Get triage operations.
 	ListTriageOperations(ctx context.Context, request Request) (Response, error)
 	// CreateTriageOperation answers POST /v2/triage-operations: Decide about many findings.
@@ -132,6 +134,7 @@ func operationsOf(contract Contract) map[string]Handle {
 		"listReviewIssues":            contract.ListReviewIssues,
 		"listScans":                   contract.ListScans,
 		"getScan":                     contract.GetScan,
+		"getTrends":                   contract.GetTrends,
 		"listTriageOperations":        contract.ListTriageOperations,
 		"createTriageOperation":       contract.CreateTriageOperation,
 		"getTriageOperation":          contract.GetTriageOperation,

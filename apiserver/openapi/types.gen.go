@@ -1606,6 +1606,27 @@ func (e ListScansParamsOrder) Valid() bool {
 	}
 }
 
+// Defines values for GetTrendsParamsGroup.
+const (
+	GetTrendsParamsGroupOwner     GetTrendsParamsGroup = "owner"
+	GetTrendsParamsGroupProjectId GetTrendsParamsGroup = "project_id"
+	GetTrendsParamsGroupRepoId    GetTrendsParamsGroup = "repo_id"
+)
+
+// Valid indicates whether the value is a known member of the GetTrendsParamsGroup enum.
+func (e GetTrendsParamsGroup) Valid() bool {
+	switch e {
+	case GetTrendsParamsGroupOwner:
+		return true
+	case GetTrendsParamsGroupProjectId:
+		return true
+	case GetTrendsParamsGroupRepoId:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListTriageOperationsParamsSort.
 const (
 	ListTriageOperationsParamsSortCreatedAt ListTriageOperationsParamsSort = "created_at"
@@ -3573,6 +3594,87 @@ type Transition struct {
 	Type string `json:"type"`
 }
 
+// TrendDay The findings at the end of a day, and what happened on it.
+type TrendDay struct {
+	// Age How many days before the findings were detected that were open. null where none was.
+	Age *TrendSpread `json:"age"`
+
+	// Closed How many findings a scan closed on the day.
+	Closed int32 `json:"closed"`
+
+	// Day The day, in UTC, such as 2026-11-23.
+	Day string `json:"day"`
+
+	// Muted How many findings were muted on the day.
+	Muted int32 `json:"muted"`
+
+	// Open How many findings were in the status `open`, by severity.
+	Open TrendOpen `json:"open"`
+
+	// OpenMuted How many findings were in the status `open_muted`.
+	OpenMuted int32 `json:"open_muted"`
+
+	// Opened How many findings were detected or reopened on the day.
+	Opened int32 `json:"opened"`
+
+	// TimeToClose How many days before the findings were detected that were closed on the day. null where none was.
+	TimeToClose *TrendSpread `json:"time_to_close"`
+}
+
+// TrendGroup How the open findings of a repository, a project or an owner have changed.
+type TrendGroup struct {
+	// After How many findings were in the status `open`, by severity.
+	After TrendOpen `json:"after"`
+
+	// Before How many findings were in the status `open`, by severity.
+	Before TrendOpen `json:"before"`
+
+	// Since The first of the days of which anything is known of them.
+	Since string `json:"since"`
+
+	// Value The repository, project or owner, as the parameter of that name takes it.
+	Value string `json:"value"`
+}
+
+// TrendOpen How many findings were in the status `open`, by severity.
+type TrendOpen struct {
+	// Critical Those of `high` that have a score of 9.0 or more.
+	Critical int32 `json:"critical"`
+
+	// High Of severity `high`, critical ones included.
+	High int32 `json:"high"`
+
+	// Low Of severity `low`.
+	Low int32 `json:"low"`
+
+	// Medium Of severity `medium`.
+	Medium int32 `json:"medium"`
+
+	// Total Of any severity.
+	Total int32 `json:"total"`
+}
+
+// TrendSpread How numbers of days are distributed over findings.
+type TrendSpread struct {
+	// Median Half of the findings have at most so many days.
+	Median int32 `json:"median"`
+
+	// P90 Nine tenths of the findings have at most so many days.
+	P90 int32 `json:"p90"`
+}
+
+// Trends How many findings there were, day by day.
+type Trends struct {
+	// Days A row for each day, from the first of which anything is known.
+	Days []TrendDay `json:"days"`
+
+	// Groups The change of each group that was asked for. Without `group` there are none.
+	Groups []TrendGroup `json:"groups"`
+
+	// TimeToClose How many days before the findings were detected that were closed on any of the days. null where none was.
+	TimeToClose *TrendSpread `json:"time_to_close"`
+}
+
 // TriageOperation One decision about many findings.
 type TriageOperation struct {
 	// Changed How many findings it has decided about.
@@ -5275,6 +5377,36 @@ type ListScansParamsSort string
 
 // ListScansParamsOrder defines parameters for ListScans.
 type ListScansParamsOrder string
+
+// GetTrendsParams defines parameters for GetTrends.
+type GetTrendsParams struct {
+	// RepoId Only findings of this repository.
+	RepoId *RepoFilter `form:"repo_id,omitempty" json:"repo_id,omitempty"`
+
+	// ProjectId Only findings of this project.
+	ProjectId *ProjectFilter `form:"project_id,omitempty" json:"project_id,omitempty"`
+
+	// Owner Only findings of projects of this owner, compared byte by byte.
+	Owner *OwnerFilter `form:"owner,omitempty" json:"owner,omitempty"`
+
+	// From The first day, 89 days before the last unless it is given. At most 800 days before it.
+	From *string `form:"from,omitempty" json:"from,omitempty"`
+
+	// To The last day. Today unless it is given, and no later than that.
+	To *string `form:"to,omitempty" json:"to,omitempty"`
+
+	// Group What projects are put together by. By default there are no groups.
+	Group *GetTrendsParamsGroup `form:"group,omitempty" json:"group,omitempty"`
+
+	// Values How many groups are told at most.
+	Values *int `form:"values,omitempty" json:"values,omitempty"`
+
+	// IfNoneMatch The `etag` of an earlier answer. If the resource still has it, the answer is 304.
+	IfNoneMatch *IfNoneMatch `json:"if-none-match,omitempty"`
+}
+
+// GetTrendsParamsGroup defines parameters for GetTrends.
+type GetTrendsParamsGroup string
 
 // ListTriageOperationsParams defines parameters for ListTriageOperations.
 type ListTriageOperationsParams struct {

@@ -69,6 +69,7 @@ func TestLagIsTheAgeOfWhatReadersDoNotSee(t *testing.T) {
 # HELP findings_read_model_items Objects that the read model holds.
 # TYPE findings_read_model_items gauge
 findings_read_model_items{kind="findings"} 0
+findings_read_model_items{kind="findingtrends"} 0
 findings_read_model_items{kind="organizations"} 1
 findings_read_model_items{kind="projects"} 0
 findings_read_model_items{kind="repositories"} 1

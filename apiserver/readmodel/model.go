@@ -53,6 +53,7 @@ type Options struct {
 type Sources struct {
 	Organizations, Repositories, Projects, Findings kube.Source
 	Reviews, ReviewIssues, WebhookDeliveries, Scans kube.Source
+	FindingTrends                                   kube.Source
 }
 
 // Model is the read model of every organization. Its methods may be called concurrently.

@@ -26,6 +26,7 @@ type partition struct {
 	issues       map[string]*heldIssue
 	deliveries   map[string]*deliveryItem
 	scans        map[string]*scanItem
+	trends       map[string]*trendItem
 
 	// projectsOf and reviewsOf a repository, and issuesOf a review.
 	projectsOf, reviewsOf, issuesOf children
@@ -128,6 +129,7 @@ type indexes struct {
 	issues       *index.Index[*Issue]
 	deliveries   *index.Index[*deliveryItem]
 	scans        *index.Index[*scanItem]
+	trends       *index.Index[*trendItem]
 }
 
 func newIndexes() *indexes {
@@ -139,6 +141,7 @@ func newIndexes() *indexes {
 		issues:       index.New(issueLayout),
 		deliveries:   index.New(deliveryLayout),
 		scans:        index.New(scanLayout),
+		trends:       index.New(trendLayout),
 	}
 }
 
@@ -152,13 +155,14 @@ func (x *indexes) snapshot() *indexes {
 		issues:       x.issues.Snapshot(),
 		deliveries:   x.deliveries.Snapshot(),
 		scans:        x.scans.Snapshot(),
+		trends:       x.trends.Snapshot(),
 	}
 }
 
 // dirty reports whether an index has changed since the last snapshot.
 func (x *indexes) dirty() bool {
 	return x.findings.Dirty() || x.repositories.Dirty() || x.projects.Dirty() ||
-		x.reviews.Dirty() || x.issues.Dirty() || x.deliveries.Dirty() || x.scans.Dirty()
+		x.reviews.Dirty() || x.issues.Dirty() || x.deliveries.Dirty() || x.scans.Dirty() || x.trends.Dirty()
 }
 
 func newPartition(namespace string) *partition {
@@ -171,6 +175,7 @@ func newPartition(namespace string) *partition {
 		issues:       map[string]*heldIssue{},
 		deliveries:   map[string]*deliveryItem{},
 		scans:        map[string]*scanItem{},
+		trends:       map[string]*trendItem{},
 		projectsOf:   children{},
 		reviewsOf:    children{},
 		issuesOf:     children{},
@@ -216,7 +221,7 @@ func (p *partition) publish() {
 // empty reports whether the partition may be forgotten.
 func (p *partition) empty() bool {
 	return p.view == nil && len(p.findings)+len(p.projects)+len(p.repositories)+
-		len(p.reviews)+len(p.issues)+len(p.deliveries)+len(p.scans) == 0
+		len(p.reviews)+len(p.issues)+len(p.deliveries)+len(p.scans)+len(p.trends) == 0
 }
 
 // repository is what others show of a repository; nil where it is not there.

@@ -7,8 +7,8 @@ import (
 
 // projectItem is a project as it is shown on its own.
 type projectItem struct {
-	repoID string
-	json   []byte
+	repoID, owner string
+	json          []byte
 }
 
 // Project returns the JSON of an organization's project, in the shape in which it is shown on
@@ -82,7 +82,9 @@ func (p *partition) projectWork(name string) (work, bool) {
 	}
 	organization, x := p.organization(), p.indexes.projects
 	repository := p.repository(string(held.object.Spec.RepositoryRef.Name))
-	item := &projectItem{repoID: string(held.object.Spec.RepositoryRef.Name)}
+	item := &projectItem{
+		repoID: string(held.object.Spec.RepositoryRef.Name), owner: held.joined.Owner(),
+	}
 	return work{
 		render: func() (err error) {
 			item.json, err = render.ProjectJSON(organization, held.object, held.updatedAt.at, repository)

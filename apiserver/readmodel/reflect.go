@@ -43,6 +43,7 @@ func sourcesOf(config *rest.Config) (*Sources, error) {
 		ReviewIssues:      source(&v1alpha1.ReviewIssue{}),
 		WebhookDeliveries: source(&v1alpha1.WebhookDelivery{}),
 		Scans:             source(&v1alpha1.Scan{}),
+		FindingTrends:     source(&v1alpha1.FindingTrend{}),
 		Findings:          source(&v1alpha1.Finding{}),
 	}, nil
 }
@@ -64,6 +65,7 @@ func (m *Model) reflect(ctx context.Context) error {
 		{reviewIssues, m.sources.ReviewIssues, &v1alpha1.ReviewIssue{}},
 		{webhookDeliveries, m.sources.WebhookDeliveries, &v1alpha1.WebhookDelivery{}},
 		{scans, m.sources.Scans, &v1alpha1.Scan{}},
+		{trends, m.sources.FindingTrends, &v1alpha1.FindingTrend{}},
 		{findings, m.sources.Findings, &v1alpha1.Finding{}},
 	} {
 		store := &store{model: m, kind: s.kind, before: before, listed: make(chan struct{}), done: ctx.Done()}

@@ -44,6 +44,6 @@ func isObserved(object runtime.Object) bool {
 	case *v1alpha1.ReviewIssue:
 		return o.Status.UpdatedAt != nil && o.Status.ObservedGeneration == o.Generation
 	default:
-		return true // of organizations, deliveries and scans no such time is shown
+		return true // of organizations, deliveries, scans and trends no such time is shown
 	}
 }

@@ -32,6 +32,7 @@ var documented = []shape{
 	{schema: "FindingHistory", section: "Finding, its history"},
 	{schema: "Transition", section: "Change, of a history"},
 	{schema: "FindingCounts", section: "Findings, counted"},
+	{schema: "Trends", section: "Findings, day by day", containers: []string{"days[].open", "groups[].after", "groups[].before"}},
 	{schema: "Repository", section: "Repository"},
 	{schema: "RepositoryProject", section: "Project", yes: 1},
 	{schema: "Project", section: "Project", yes: 2},

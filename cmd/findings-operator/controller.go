@@ -32,6 +32,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/apikey"
 	"github.com/appsec-dev/findings-operator/controllers/cursorkeys"
 	"github.com/appsec-dev/findings-operator/controllers/finding"
+	"github.com/appsec-dev/findings-operator/controllers/findingtrend"
 	"github.com/appsec-dev/findings-operator/controllers/organization"
 	"github.com/appsec-dev/findings-operator/controllers/project"
 	"github.com/appsec-dev/findings-operator/controllers/repository"
@@ -63,6 +64,7 @@ func (o *controllerOptions) controllerSetups() []controllerSetup {
 		}},
 		// Few, so that what scanners and people write comes first on a busy API server.
 		{"finding", 2, finding.SetupWithManager},
+		{"findingtrend", 1, findingtrend.SetupWithManager},
 		{"organization", 2, organization.SetupWithManager},
 		{"project", 4, project.SetupWithManager},
 		{"repository", 2, repository.SetupWithManager},

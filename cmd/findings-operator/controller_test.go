@@ -258,6 +258,9 @@ func isPopulated(t *testing.T, g Gomega, ns string, n int) {
 	g.Expect(project.Status.FindingsCount).To(BeEquivalentTo(n))
 	g.Expect(project.Status.LastScan).To(Equal(&v1alpha1.ProjectLastScan{ID: "s-running", Status: v1alpha1.ScanPhaseRunning}))
 	g.Expect([]int32{review.Status.OpenIssueCount, review.Status.ClosedIssueCount}).To(Equal([]int32{1, 1}))
+	trends := &v1alpha1.FindingTrendList{}
+	list(trends)
+	g.Expect(trends.Items).To(HaveLen(1), "the one project with findings has a history")
 	keys, findings := &v1alpha1.APIKeyList{}, &v1alpha1.FindingList{}
 	list(keys)
 	for i := range keys.Items {

@@ -28,6 +28,7 @@ type Kind struct {
 var kinds = []Kind{
 	{"APIKey", "apikeys", func() Object { return &v1alpha1.APIKey{} }},
 	{"Finding", "findings", func() Object { return &v1alpha1.Finding{} }},
+	{"FindingTrend", "findingtrends", func() Object { return &v1alpha1.FindingTrend{} }},
 	{"Organization", "organizations", func() Object { return &v1alpha1.Organization{} }},
 	{"Project", "projects", func() Object { return &v1alpha1.Project{} }},
 	{"Repository", "repositories", func() Object { return &v1alpha1.Repository{} }},

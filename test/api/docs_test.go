@@ -46,6 +46,7 @@ func TestTheExamplesOfTheDocumentation(t *testing.T) {
 	key := o.key("ci", v1alpha1.Scopes()...)
 	o.documentedFindings(key)
 	o.documentedHistory(key)
+	o.documentedTrend(key)
 	o.documentedReview(key)
 	o.documentedDelivery(key)
 	deliveries := func(ctx context.Context, manager ctrl.Manager, options runtimecontroller.Options) error {
@@ -131,6 +132,26 @@ func (o *organization) documentedHistory(key *caller) {
 	}
 	o.eventually(func(g Gomega) {
 		g.Expect(string(key.get("/v2/findings/f-path-traversal/history").body)).To(ContainSubstring("scanner/gosec"))
+	})
+}
+
+// documentedTrend is what the controllers would keep of two days.
+func (o *organization) documentedTrend(key *caller) {
+	o.t.Helper()
+	row := func(day v1alpha1.Day, open v1alpha1.FindingTrendOpen, opened, median, p90 int32) v1alpha1.FindingTrendDay {
+		return v1alpha1.FindingTrendDay{
+			Day: day, Open: open, Opened: opened, Age: &v1alpha1.FindingTrendSpread{Median: median, P90: p90, Sample: []int32{median, p90}},
+		}
+	}
+	trend := builder.FindingTrend("payments-api-2026q1", "2026q1").In(o.namespace).Project("payments-api").Rows(
+		row("2026-03-01", v1alpha1.FindingTrendOpen{Medium: 1}, 1, 0, 0),
+		row("2026-03-02", v1alpha1.FindingTrendOpen{High: 1, Medium: 1}, 1, 0, 1),
+	).Build()
+	if err := controller.Create(o.t.Context(), trend); err != nil {
+		o.t.Fatal(err)
+	}
+	o.eventually(func(g Gomega) {
+		g.Expect(string(key.get("/v2/trends?from=2026-03-01&to=2026-03-01").body)).To(ContainSubstring("2026-03-01"))
 	})
 }
 

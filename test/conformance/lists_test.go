@@ -54,6 +54,7 @@ var endpoints = []endpoint{
 	{"GET", "/v2/findings", "", v1alpha1.ScopeFindingsRead},
 	{"GET", "/v2/full-findings", "", v1alpha1.ScopeFindingsRead},
 	{"GET", "/v2/finding-counts", "", v1alpha1.ScopeFindingsRead},
+	{"GET", "/v2/trends", "", v1alpha1.ScopeFindingsRead},
 	{"GET", "/v2/finding-export", "", v1alpha1.ScopeFindingsRead},
 	{"GET", "/v2/findings/f-none", "", v1alpha1.ScopeFindingsRead},
 	{"GET", "/v2/findings/f-none/history", "", v1alpha1.ScopeFindingsRead},

@@ -60,7 +60,7 @@ func TestParameters_AnEmptyQueryParameterIsAsIfItWereNotGiven(t *testing.T) {
 				case "/v2/repos/{id}/projects/{project_id}/scans":
 					o.in(t).upload(with(projectPath("repo", "proj")+"/scans", query), sarifOf("one", "alpha")).wants(200, query)
 					continue
-				case "/v2/finding-counts":
+				case "/v2/finding-counts", "/v2/trends":
 					want := rows.in(t).get(path).object()
 					if diff := cmp.Diff(want, rows.in(t).get(with(path, query)).object()); diff != "" {
 						t.Errorf("-without +?%s:\n%s", query, diff)

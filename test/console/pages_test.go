@@ -92,6 +92,7 @@ var pages = []string{
 
 func TestNoPageHasBarriersInLightOrDarkWideOrNarrow(t *testing.T) {
 	o := newOrganization(t)
+	o.hasHistory()
 	o.has(some(4)...)
 	o.has(builder.Finding("f-muted").Triage(v1alpha1.UserStatusMuted, "A fixture."))
 	o.hasOthers("The signing key is in the source")

@@ -23,8 +23,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// CRDs returns the generated CRDs by kind, but for TriageOperationParts: the controllers alone write those, and nobody
-// lists or watches them.
+// CRDs returns the generated CRDs by kind, but for TriageOperationParts and FindingTrends: the controllers alone write
+// those, and nobody else may.
 func CRDs() (map[string]*apiextensionsv1.CustomResourceDefinition, error) {
 	files, err := filepath.Glob(filepath.Join(harness.Root(), "config", "crd", "bases", "*.yaml"))
 	if err != nil || len(files) == 0 {
@@ -43,7 +43,7 @@ func CRDs() (map[string]*apiextensionsv1.CustomResourceDefinition, error) {
 		if len(crd.Spec.Versions) != 1 {
 			return nil, fmt.Errorf("%s has %d versions, want 1", crd.Name, len(crd.Spec.Versions))
 		}
-		if crd.Spec.Names.Kind != "TriageOperationPart" {
+		if kind := crd.Spec.Names.Kind; kind != "TriageOperationPart" && kind != "FindingTrend" {
 			out[crd.Spec.Names.Kind] = crd
 		}
 	}

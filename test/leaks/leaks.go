@@ -34,6 +34,7 @@ const syncTimeout = time.Minute
 var kinds = []schema.GroupVersionResource{
 	v1alpha1.GroupVersion.WithResource("apikeys"),
 	v1alpha1.GroupVersion.WithResource("findings"),
+	v1alpha1.GroupVersion.WithResource("findingtrends"),
 	v1alpha1.GroupVersion.WithResource("organizations"),
 	v1alpha1.GroupVersion.WithResource("projects"),
 	v1alpha1.GroupVersion.WithResource("repositories"),

@@ -48,6 +48,13 @@ var unseen = map[string]func(context.Context, client.Client) error{
 		part.Spec.Operation = "new"
 		return c.Create(ctx, part, client.DryRunAll)
 	},
+	"controller: update findingtrends.appsec.dev/finalizers": func(ctx context.Context, c client.Client) error {
+		trend := builder.FindingTrend("new", "2026q1").In(otherHome).Build()
+		trend.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: "Project", Name: "proj", UID: "x",
+		}}
+		return c.Create(ctx, trend, client.DryRunAll)
+	},
 	"controller: adopt organizations.appsec.dev": func(ctx context.Context, c client.Client) error {
 		return c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 			Name: "org-new", Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: "x"},
@@ -76,6 +83,8 @@ var unseen = map[string]func(context.Context, client.Client) error{
 var rare = map[string]string{
 	"controller: create secrets (role lean-controller-local)":                 "the kinds live in another cluster, and the ClusterRole with them",
 	"controller: delete leases.coordination.k8s.io (role lean-controller)":    "an hour after an import's end",
+	"controller: delete findingtrends.appsec.dev (role lean-controller)":      "two years after a quarter",
+	"controller: patch findingtrends.appsec.dev (role lean-controller)":       "an hour after the first row",
 	"controller: get leases.coordination.k8s.io (role lean-controller-local)": "the kinds live in another cluster, and the ClusterRole with them",
 }
 

@@ -244,6 +244,11 @@ func (l *life) scans(t *testing.T) {
 	l.hears(t, "finding.created")
 	l.hears(t, "finding.batch")
 	l.hears(t, "scan.completed")
+	harness.Eventually(t, func(g Gomega) {
+		trends := &v1alpha1.FindingTrendList{}
+		g.Expect(env.Client.List(t.Context(), trends, client.InNamespace(home))).To(Succeed())
+		g.Expect(trends.Items).NotTo(BeEmpty())
+	})
 	died := builder.Scan("died", scanned).In(home).Mutate(func(scan *v1alpha1.Scan) {
 		scan.Spec.Lease = &v1alpha1.ScanLease{Name: "import-died", Holder: "runner-1"}
 	}).Build()

@@ -125,6 +125,12 @@ var policyProbes = map[string]probe{
 	"findings-reasons.appsec.dev": func(context.Context, probers) error { return nil },
 	// It warns in releases alone, and refuses nothing.
 	"findings-skew.appsec.dev": func(context.Context, probers) error { return nil },
+	"findings-trends.appsec.dev": func(ctx context.Context, as probers) error {
+		trend := &v1alpha1.FindingTrend{ObjectMeta: probeMeta(), Spec: v1alpha1.FindingTrendSpec{
+			ProjectRef: v1alpha1.ProjectReference{Name: probeName}, Quarter: "2026q1", UpdatedAt: v1alpha1.NewTime(time.Now()),
+		}}
+		return wantRefusal(as.user.Create(ctx, trend, client.DryRunAll))
+	},
 	"findings-triage-author.appsec.dev": func(ctx context.Context, as probers) error {
 		finding := probeFinding()
 		finding.Spec.Triage = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted, By: "x"}

@@ -1,4 +1,4 @@
-// Package overview holds the page that says how things stand.
+// Package overview holds the page that says how things stand, and whether they get better or worse.
 package overview
 
 import (
@@ -6,6 +6,7 @@ import (
 	"embed"
 	"net/http"
 	"net/url"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -24,27 +25,48 @@ func Routes() []page.Route {
 	return []page.Route{{Method: http.MethodGet, Path: "", Serve: show}}
 }
 
-const countsPath = "/v2/finding-counts"
+const (
+	countsPath = "/v2/finding-counts"
+	trendsPath = "/v2/trends"
+	// allValues is how many values of a field are asked for, shownValues how many of them are shown.
+	allValues   = "1000"
+	shownValues = 10
+)
 
-// shown is what the page shows. All of it is counted now, and each number leads to the findings that it counts.
+// shown is what the page shows. What is of today is counted now, and each such number leads to the findings that it
+// counts; what is of the past is as it was kept.
 type shown struct {
-	// Open are those that nobody has muted and that scanners still report.
-	Open client.FindingCounts
+	// Open are those that nobody has muted and that scanners still report, High those of them of severity high, Critical
+	// those of these with a score of 9 and more.
+	Open, High, Critical client.FindingCounts
 	// All are those of any state, by state.
 	All client.FindingCounts
+	// Trends are of the last 90 days. ByRepository and ByProject have what was open a week ago.
+	Trends, ByRepository, ByProject client.Trends
 }
 
 func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	var s shown
-	group, both := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		_, err := v.API.Get(both, countsPath, url.Values{"status": {"open"}, "values": {"10"}}, &s.Open)
-		return err
-	})
-	group.Go(func() error {
-		_, err := v.API.Get(both, countsPath, url.Values{"field": {"status"}}, &s.All)
-		return err
-	})
+	weekAgo := time.Now().UTC().AddDate(0, 0, -daysOfWeek).Format(time.DateOnly)
+	group, all := errgroup.WithContext(ctx)
+	for _, ask := range []struct {
+		path  string
+		query url.Values
+		into  any
+	}{
+		{countsPath, url.Values{"status": {"open"}, "values": {allValues}}, &s.Open},
+		{countsPath, url.Values{"status": {"open"}, "severity": {"high"}, "values": {allValues}}, &s.High},
+		{countsPath, url.Values{"status": {"open"}, "severity": {"high"}, "min_score": {"9"}, "field": {"status"}}, &s.Critical},
+		{countsPath, url.Values{"field": {"status"}}, &s.All},
+		{trendsPath, url.Values{}, &s.Trends},
+		{trendsPath, url.Values{"from": {weekAgo}, "group": {"repo_id"}, "values": {allValues}}, &s.ByRepository},
+		{trendsPath, url.Values{"from": {weekAgo}, "group": {"project_id"}, "values": {allValues}}, &s.ByProject},
+	} {
+		group.Go(func() error {
+			_, err := v.API.Get(all, ask.path, ask.query, ask.into)
+			return err
+		})
+	}
 	if err := group.Wait(); err != nil {
 		return page.Response{}, err
 	}
@@ -55,7 +77,8 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 func (s shown) figures() []ui.Figure {
 	return []ui.Figure{
 		{Name: "Open", Count: s.Open.Total, Link: list("status", "open")},
-		{Name: "High", Count: count(s.Open, "severity", "high"), Link: list("status", "open", "severity", "high")},
+		{Name: "Critical", Count: s.Critical.Total, Link: list("status", "open", "severity", "high", "min_score", "9")},
+		{Name: "High", Count: s.High.Total, Link: list("status", "open", "severity", "high")},
 		{Name: "Undecided", Count: count(s.Open, "user_status", "open"), Link: list("status", "open", "user_status", "open")},
 		{Name: "In doubt", Count: count(s.Open, "stale", "true"), Link: list("status", "open", "stale", "true")},
 		{Name: "Muted", Count: count(s.All, "status", "open_muted"), Link: list("status", "open_muted")},
@@ -86,6 +109,9 @@ func values(of client.FindingCounts, field string) []client.ValueCount {
 	}
 	return nil
 }
+
+// first are as many of the values as are shown.
+func first(all []client.ValueCount) []client.ValueCount { return all[:min(len(all), shownValues)] }
 
 // share is how much of the whole a count is, in percent, for a bar.
 func share(count, whole int32) int {

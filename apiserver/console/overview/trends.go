@@ -1,0 +1,187 @@
+package overview
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+const (
+	daysOfWeek = 7
+	// weeks is how many are shown, worst how many of what has become worse.
+	weeks = 12
+	worst = 5
+)
+
+// history are the lines of the chart, and what they are made of.
+func (s shown) history() lineChart {
+	lines := []line{
+		{Name: "Critical", Class: "critical"}, {Name: "High", Class: "high"}, {Name: "Medium", Class: "medium"},
+		{Name: "Low", Class: "low"},
+	}
+	for _, d := range s.Trends.Days {
+		for i, v := range []int32{d.Open.Critical, d.Open.High, d.Open.Medium, d.Open.Low} {
+			lines[i].Values = append(lines[i].Values, v)
+		}
+	}
+	return newLineChart(lines)
+}
+
+// days are the rows of the table beside the chart, the latest first: those on which anything happened, and the first.
+func (s shown) days() []client.TrendDay {
+	var out []client.TrendDay
+	for i, d := range s.Trends.Days {
+		if i == 0 || d.Open != s.Trends.Days[i-1].Open || d.Opened+d.Closed+d.Muted > 0 {
+			out = append(out, d)
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
+func (s shown) firstDay() string {
+	if len(s.Trends.Days) == 0 {
+		return ""
+	}
+	return s.Trends.Days[0].Day
+}
+
+func (s shown) lastDay() string {
+	if n := len(s.Trends.Days); n > 0 {
+		return s.Trends.Days[n-1].Day
+	}
+	return ""
+}
+
+// age of what is open; nil where nothing is, or is known of.
+func (s shown) age() *client.TrendSpread {
+	if n := len(s.Trends.Days); n > 0 {
+		return s.Trends.Days[n-1].Age
+	}
+	return nil
+}
+
+// week is what happened in seven days from a Monday on.
+type week struct {
+	Monday                string
+	Opened, Closed, Muted int32
+}
+
+// perWeek are the last weeks of which anything is known, the earliest first.
+func (s shown) perWeek() []week {
+	var out []week
+	for _, d := range s.Trends.Days {
+		monday := mondayOf(d.Day)
+		if n := len(out); n == 0 || out[n-1].Monday != monday {
+			out = append(out, week{Monday: monday})
+		}
+		w := &out[len(out)-1]
+		w.Opened += d.Opened
+		w.Closed += d.Closed
+		w.Muted += d.Muted
+	}
+	return out[max(0, len(out)-weeks):]
+}
+
+func mondayOf(of string) string {
+	start := startOf(of)
+	since := (int(start.Weekday()) - int(time.Monday) + daysOfWeek) % daysOfWeek
+	return start.AddDate(0, 0, -since).Format(time.DateOnly)
+}
+
+// startOf is when a day of the API begins.
+func startOf(day string) time.Time {
+	start, _ := time.Parse(time.DateOnly, day) // the API says that it is one
+	return start
+}
+
+func weekChart(all []week) barChart {
+	lines := []line{{Name: "opened", Class: "opened"}, {Name: "closed", Class: "closed"}, {Name: "muted", Class: "muted"}}
+	var names []string
+	for _, w := range all {
+		names = append(names, short(w.Monday))
+		for i, v := range []int32{w.Opened, w.Closed, w.Muted} {
+			lines[i].Values = append(lines[i].Values, v)
+		}
+	}
+	return newBarChart(names, lines)
+}
+
+// short is a day as there is room for it below a chart.
+func short(of string) string { return startOf(of).Format("2 Jan") }
+
+// long is a day as a sentence has it.
+func long(of string) string { return startOf(of).Format("2 January 2006") }
+
+// openedIn is the list of what was found from a day on, for so many days, and still exists.
+func openedIn(from string, days int) string {
+	return list("created_since", from+"T00:00:00Z", "created_until", until(from, days))
+}
+
+// closedIn is the list of what is closed and was last changed in those days.
+func closedIn(from string, days int) string {
+	return list("status", "closed", "updated_since", from+"T00:00:00Z", "updated_until", until(from, days))
+}
+
+func until(from string, days int) string {
+	return startOf(from).AddDate(0, 0, days).Format(time.RFC3339)
+}
+
+// worse is a repository or a project that has more open findings than a week ago, or more of severity high.
+type worse struct {
+	Value, Since                       string
+	Open, OpenBefore, High, HighBefore int32
+}
+
+func (w worse) rise() int32 { return w.Open - w.OpenBefore }
+
+func (w worse) highRise() int32 { return w.High - w.HighBefore }
+
+// gotWorse compares what is open now with what was then: those of which the most high ones came first. What is not
+// known of a week ago is compared with the first day that is.
+func (s shown) gotWorse(field string, then client.Trends) []worse {
+	var out []worse
+	for _, group := range then.Groups {
+		w := worse{
+			Value: group.Value, Since: group.Since,
+			Open: count(s.Open, field, group.Value), OpenBefore: group.Before.Total,
+			High: count(s.High, field, group.Value), HighBefore: group.Before.High,
+		}
+		if w.rise() > 0 || w.highRise() > 0 {
+			out = append(out, w)
+		}
+	}
+	slices.SortFunc(out, func(a, b worse) int {
+		return cmp.Or(cmp.Compare(b.highRise(), a.highRise()), cmp.Compare(b.rise(), a.rise()), cmp.Compare(a.Value, b.Value))
+	})
+	return out[:min(len(out), worst)]
+}
+
+// signed writes a change with its sign, as a person reads it.
+func signed(change int32) string {
+	switch {
+	case change > 0:
+		return "+" + ui.Thousands(change)
+	case change < 0:
+		return "\u2212" + ui.Thousands(-change)
+	default:
+		return "\u00b10"
+	}
+}
+
+// described says what the chart of lines shows, for who does not see it.
+func described(c lineChart, from, to string) string {
+	var last []string
+	for _, e := range c.Endings {
+		last = append(last, e.Word)
+	}
+	if from == to {
+		return "On " + long(to) + ", the only day so far: " + strings.Join(last, ", ") + "."
+	}
+	return "From " + long(from) + " to " + long(to) + ". On the last day: " + strings.Join(last, ", ") +
+		". The numbers of all days are in the table below."
+}

@@ -1,0 +1,90 @@
+package overview
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+func TestWeeksBeginOnMondays(t *testing.T) {
+	s := shown{Trends: client.Trends{Days: []client.TrendDay{
+		{Day: "2026-11-15", Opened: 1}, {Day: "2026-11-16", Opened: 2}, {Day: "2026-11-22", Closed: 3}, {Day: "2026-11-23", Muted: 4},
+	}}}
+	want := []week{{Monday: "2026-11-09", Opened: 1}, {Monday: "2026-11-16", Opened: 2, Closed: 3}, {Monday: "2026-11-23", Muted: 4}}
+	if diff := cmp.Diff(want, s.perWeek()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestTheTableLeavesOutDaysOnWhichNothingHappened(t *testing.T) {
+	open := client.TrendOpen{Total: 1, Low: 1}
+	s := shown{Trends: client.Trends{Days: []client.TrendDay{
+		{Day: "2026-11-20", Open: open}, {Day: "2026-11-21", Open: open}, {Day: "2026-11-22", Open: open, Muted: 1}, {Day: "2026-11-23"},
+	}}}
+	var got []string
+	for _, d := range s.days() {
+		got = append(got, d.Day)
+	}
+	if diff := cmp.Diff([]string{"2026-11-23", "2026-11-22", "2026-11-20"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestWhatGotWorseIsWhatHasMoreNow(t *testing.T) {
+	now := func(values ...client.ValueCount) client.FindingCounts {
+		return client.FindingCounts{Fields: []client.FieldCounts{{Field: "repo_id", Values: values}}}
+	}
+	s := shown{
+		Open: now(client.ValueCount{Value: "same", Count: 5}, client.ValueCount{Value: "more", Count: 9}, client.ValueCount{Value: "graver", Count: 3}),
+		High: now(client.ValueCount{Value: "graver", Count: 2}),
+	}
+	then := client.Trends{Groups: []client.TrendGroup{
+		{Value: "same", Before: client.TrendOpen{Total: 5}}, {Value: "more", Before: client.TrendOpen{Total: 1}},
+		{Value: "graver", Before: client.TrendOpen{Total: 4, High: 1}}, {Value: "better", Before: client.TrendOpen{Total: 2}},
+	}}
+	var got []string
+	for _, w := range s.gotWorse("repo_id", then) {
+		got = append(got, w.Value)
+	}
+	if diff := cmp.Diff([]string{"graver", "more"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestThePastLeadsToWhatStillExistsOfIt(t *testing.T) {
+	if got := openedIn("2026-12-28", 7); !strings.Contains(got, "created_until=2027-01-04") || !strings.Contains(got, "created_since=2026-12-28") {
+		t.Errorf("the list is %s", got)
+	}
+}
+
+func TestTheFirstDayHasAStateOfItsOwn(t *testing.T) {
+	day := client.TrendDay{Day: "2026-11-23", Open: client.TrendOpen{Total: 3, High: 1, Low: 2}, Opened: 3}
+	for _, c := range []struct {
+		reason      string
+		days        []client.TrendDay
+		want, never []string
+	}{
+		{"nothing is kept yet", nil, []string{"History begins today"}, []string{"<svg", "What got worse"}},
+		{"a single day", []client.TrendDay{day}, []string{"History begins today", "High 1", "Low 2", "the only day so far"}, []string{`class="line`}},
+		{"two", []client.TrendDay{{Day: "2026-11-22"}, day}, []string{`class="line high"`, "From 22 November 2026"}, []string{"History begins"}},
+	} {
+		s := shown{All: client.FindingCounts{Total: 3}, Trends: client.Trends{Days: c.days}}
+		var html strings.Builder
+		if err := overviewPage(s).Render(t.Context(), &html); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range c.want {
+			if !strings.Contains(html.String(), text) {
+				t.Errorf("%s: the page has no %q", c.reason, text)
+			}
+		}
+		for _, text := range append(c.never, "style=") {
+			if strings.Contains(html.String(), text) {
+				t.Errorf("%s: the page has %q", c.reason, text)
+			}
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package readmodel
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
+	"github.com/appsec-dev/findings-operator/internal/findingtrend"
+)
+
+// trendItem is a quarter of a project's history.
+type trendItem struct {
+	project, quarter string
+	rows             []v1alpha1.FindingTrendDay
+}
+
+// trendLayout lists them in the order of their quarters.
+var trendLayout = &index.Layout[*trendItem]{
+	Sorts:  []index.Sort{SortCreatedAt},
+	Values: func(i *trendItem) []string { return []string{i.quarter} },
+	Keys:   func(*trendItem) []index.Key { return []index.Key{{Field: index.Everything}} },
+}
+
+func (m *Model) takeTrend(p *partition, object *v1alpha1.FindingTrend, name string) {
+	var item *trendItem
+	if object != nil {
+		item = &trendItem{
+			project: string(object.Spec.ProjectRef.Name), quarter: string(object.Spec.Quarter), rows: object.Spec.Days,
+		}
+	}
+	in := func(x *indexes) *index.Index[*trendItem] { return x.trends }
+	takeDirect(m, p, p.trends, in, name, item)
+}
+
+// TrendQuery asks for the history of some of an organization's projects.
+type TrendQuery struct {
+	// RepoID, ProjectID and Owner leave out other projects; nil: all.
+	RepoID, ProjectID, Owner *string
+	// From and To are the first day and the last.
+	From, To v1alpha1.Day
+	// Group is what projects are put together by: repo_id, project_id or owner; empty: not at all.
+	Group string
+	// Groups is how many are told at most.
+	Groups int
+}
+
+// Trends are the history of projects together, and the change of each group of them.
+type Trends struct {
+	Days []v1alpha1.FindingTrendDay
+	// TimeToClose is of all that was closed on the days; nil where nothing was.
+	TimeToClose *v1alpha1.FindingTrendSpread
+	Groups      []TrendGroup
+}
+
+// TrendGroup is how some projects were on the first day, or the first of which anything is known of them, and on the
+// last.
+type TrendGroup struct {
+	Value       string
+	First, Last v1alpha1.FindingTrendDay
+}
+
+// Trends returns the history of the projects that match. The errors are ErrNoOrganization and the context's.
+//
+// An organization is counted by one caller at a time, as its findings are.
+func (m *Model) Trends(ctx context.Context, organization string, q TrendQuery) (Trends, error) {
+	view, ok := (*m.visible.Load())[organization]
+	if !ok {
+		return Trends{}, fmt.Errorf("%w: %s", ErrNoOrganization, organization)
+	}
+	if err := view.counting.Acquire(ctx, 1); err != nil {
+		return Trends{}, err
+	}
+	defer view.counting.Release(1)
+	return view.snapshot.Load().trendsOf(q), nil
+}
+
+func (x *indexes) trendsOf(q TrendQuery) Trends {
+	all, by := x.histories(q)
+	var out Trends
+	out.Days, out.TimeToClose = findingtrend.Sum(all, q.From, q.To)
+	for value, histories := range by {
+		days, _ := findingtrend.Sum(histories, q.From, q.To)
+		if n := len(days); n > 0 {
+			out.Groups = append(out.Groups, TrendGroup{Value: value, First: days[0], Last: days[n-1]})
+		}
+	}
+	slices.SortFunc(out.Groups, func(a, b TrendGroup) int {
+		return cmp.Or(cmp.Compare(b.rise(), a.rise()), cmp.Compare(a.Value, b.Value))
+	})
+	out.Groups = out.Groups[:min(len(out.Groups), q.Groups)]
+	return out
+}
+
+// rise is by how many open findings it has become worse.
+func (g *TrendGroup) rise() int32 { return findingtrend.Open(&g.Last) - findingtrend.Open(&g.First) }
+
+// histories are the rows of the projects that match, of each by day, and those of each group.
+func (x *indexes) histories(q TrendQuery) (all [][]v1alpha1.FindingTrendDay,
+	by map[string][][]v1alpha1.FindingTrendDay) {
+	rows := map[string][]v1alpha1.FindingTrendDay{}
+	for item := range x.trends.With(index.Everything, "") {
+		rows[item.project] = append(rows[item.project], item.rows...)
+	}
+	by = map[string][][]v1alpha1.FindingTrendDay{}
+	for id, history := range rows {
+		project, there := x.projects.Get(id)
+		if !there || !matches(q.ProjectID, id) || !matches(q.RepoID, project.repoID) || !matches(q.Owner, project.owner) {
+			continue
+		}
+		all = append(all, history)
+		if value := map[string]string{"repo_id": project.repoID, "project_id": id, "owner": project.owner}[q.Group]; value != "" {
+			by[value] = append(by[value], history)
+		}
+	}
+	return all, by
+}

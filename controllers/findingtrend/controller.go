@@ -1,0 +1,102 @@
+// Package findingtrend keeps how many findings each project had, a row per day on which anything changed.
+//
+// A row is counted from the findings and from what their statuses record, never added to: a controller that starts anew
+// counts nothing twice, and makes up for the days on which none ran.
+package findingtrend
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/index"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+)
+
+const (
+	// gatherDelay is how long changes of findings are gathered before a project is counted: an import is mostly over.
+	gatherDelay = 10 * time.Second
+	// leastInterval is the least time between two writes of a project's rows.
+	leastInterval = time.Hour
+	// longestWait is how late an old quarter may be removed after a clock was put forward, or the machine slept.
+	longestWait = 24 * time.Hour
+)
+
+// Settings are what tests set otherwise.
+type Settings struct {
+	// Delay is how long changes of findings are gathered. Default: 10 seconds.
+	Delay time.Duration
+	// Clock says which day it is. Default: the real one.
+	Clock clock.PassiveClock
+}
+
+// Reconciler keeps the FindingTrends of Projects.
+type Reconciler struct {
+	reconcile.Base
+}
+
+// SetupWithManager adds the controller of FindingTrends to the manager.
+func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	return SetupWith(ctx, mgr, options, Settings{})
+}
+
+// SetupWith is SetupWithManager with settings.
+func SetupWith(ctx context.Context, mgr ctrl.Manager, options controller.Options, settings Settings) error {
+	r := &Reconciler{Base: reconcile.NewBase(mgr)}
+	if settings.Clock != nil {
+		r.Clock = settings.Clock
+	}
+	if settings.Delay == 0 {
+		settings.Delay = gatherDelay
+	}
+	if err := errors.Join(
+		index.AddReference(ctx, mgr, &v1alpha1.Finding{}, index.Project, projectOfFinding),
+		index.AddReference(ctx, mgr, &v1alpha1.FindingTrend{}, index.Project, projectOfTrend),
+	); err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("findingtrend").
+		For(&v1alpha1.Project{}, builder.WithPredicates(watch.CreatedOrDeleted)).
+		Watches(&v1alpha1.Finding{}, watch.EnqueueAfter(settings.Delay, watch.Reference(projectOfFinding)),
+			builder.WithPredicates(watch.NewSinceStart, countsOtherwise)).
+		Watches(&v1alpha1.FindingTrend{}, watch.EnqueueAfter(settings.Delay, watch.Reference(projectOfTrend)),
+			builder.WithPredicates(deleted)).
+		WithOptions(options).
+		Complete(r)
+}
+
+// deleted passes over our own writes.
+var deleted = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(event.UpdateEvent) bool { return false },
+}
+
+// scope is what one reconcile works on. The project's own status is another controller's.
+type scope = reconcile.Scope[*v1alpha1.Project, *v1alpha1.ProjectStatus]
+
+func newScope() *scope { return reconcile.NewScope(&v1alpha1.Project{}) }
+
+// Reconcile brings a project's rows up to date, and removes those of quarters long past.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	return reconcile.Loop[*scope]{
+		Base: r.Base, New: newScope, Phases: []reconcile.Phase[*scope]{r.keepRows},
+	}.Run(ctx, req)
+}
+
+func projectOfFinding(finding *v1alpha1.Finding) v1alpha1.ResourceName {
+	return finding.Spec.ProjectRef.Name
+}
+
+func projectOfTrend(trend *v1alpha1.FindingTrend) v1alpha1.ResourceName {
+	return trend.Spec.ProjectRef.Name
+}

@@ -1,0 +1,143 @@
+package findingtrend
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/index"
+	"github.com/appsec-dev/findings-operator/controllers/internal/ownsecret"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	trends "github.com/appsec-dev/findings-operator/internal/findingtrend"
+)
+
+// countsOtherwise passes over what leaves every row as it is. A decision that the status has yet to record comes with
+// the write that records it.
+var countsOtherwise = watch.Updates(func(before, after *v1alpha1.Finding) bool {
+	return findingstate.State(before) != findingstate.State(after) ||
+		findingstate.History(&before.Status).LastSeq() != findingstate.History(&after.Status).LastSeq() ||
+		before.Spec.Details.Severity != after.Spec.Details.Severity || before.Spec.Details.Score != after.Spec.Details.Score
+})
+
+// keepRows counts the project's findings, unless its rows were written within the hour, and stores those that differ.
+func (r *Reconciler) keepRows(ctx context.Context, s *scope) error {
+	s.LeaveStatus()
+	kept := &v1alpha1.FindingTrendList{}
+	if err := index.List(ctx, r.Client, kept, s.Object.Namespace, index.Project, s.Object.Name); err != nil {
+		return err
+	}
+	if err := r.retire(ctx, s, kept.Items); err != nil {
+		return err
+	}
+	last, written := latest(kept.Items)
+	if wait := leastInterval - s.Now.Sub(written); wait > 0 {
+		s.RequeueAfter(min(wait, leastInterval)) // the clock may have gone back
+		return nil
+	}
+	findings := &v1alpha1.FindingList{}
+	if err := index.List(ctx, r.Client, findings, s.Object.Namespace, index.Project, s.Object.Name); err != nil {
+		return err
+	}
+	rows := map[v1alpha1.Quarter][]v1alpha1.FindingTrendDay{}
+	for _, row := range trends.Continue(last, written, findings.Items, s.Now) {
+		quarter := trends.QuarterOf(row.Day)
+		rows[quarter] = append(rows[quarter], row)
+	}
+	for quarter, changed := range rows {
+		if err := r.store(ctx, s, quarter, changed, kept.Items); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// latest returns the last row of all quarters, nil where there is none, and when any was last written.
+func latest(kept []v1alpha1.FindingTrend) (last *v1alpha1.FindingTrendDay, written time.Time) {
+	for i := range kept {
+		spec := &kept[i].Spec
+		if spec.UpdatedAt.After(written) {
+			written = spec.UpdatedAt.Time
+		}
+		if n := len(spec.Days); n > 0 && (last == nil || last.Day < spec.Days[n-1].Day) {
+			last = &spec.Days[n-1]
+		}
+	}
+	return last, written
+}
+
+// store puts the rows into the object of their quarter. Another reconcile comes if it is not as the cache shows it.
+func (r *Reconciler) store(ctx context.Context, s *scope, quarter v1alpha1.Quarter,
+	rows []v1alpha1.FindingTrendDay, kept []v1alpha1.FindingTrend) error {
+	for i := range kept {
+		before := &kept[i]
+		if before.Spec.Quarter != quarter {
+			continue
+		}
+		after := before.DeepCopy()
+		put(&after.Spec, rows, s.Now)
+		asSeen := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		if err := r.Client.Patch(ctx, after, asSeen); err != nil {
+			return fmt.Errorf("write the trend %s: %w", after.Name, err)
+		}
+		return nil
+	}
+	trend := newTrend(s.Object, quarter)
+	put(&trend.Spec, rows, s.Now)
+	err := r.Client.Create(ctx, trend)
+	if apierrors.IsAlreadyExists(err) {
+		// The cache does not show it yet, or it is that of an earlier project of the name, which is about to go.
+		s.RequeueAfter(gatherDelay)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("create the trend %s: %w", trend.Name, err)
+	}
+	return nil
+}
+
+func put(spec *v1alpha1.FindingTrendSpec, rows []v1alpha1.FindingTrendDay, now time.Time) {
+	for _, row := range rows {
+		spec.Days = trends.Put(spec.Days, row)
+	}
+	spec.UpdatedAt = v1alpha1.NewTime(now)
+}
+
+// newTrend returns an empty one. The garbage collector removes it with its project: there are few.
+func newTrend(project *v1alpha1.Project, quarter v1alpha1.Quarter) *v1alpha1.FindingTrend {
+	return &v1alpha1.FindingTrend{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: project.Namespace, Name: ownsecret.Name(project.Name, "-"+string(quarter)),
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: v1alpha1.GroupVersion.String(), Kind: "Project", Name: project.Name, UID: project.UID,
+				Controller: ptr.To(true),
+			}},
+		},
+		Spec: v1alpha1.FindingTrendSpec{
+			ProjectRef: v1alpha1.ProjectReference{Name: v1alpha1.ResourceName(project.Name)}, Quarter: quarter,
+		},
+	}
+}
+
+// retire removes what is older than is kept, and comes back for the next.
+func (r *Reconciler) retire(ctx context.Context, s *scope, kept []v1alpha1.FindingTrend) error {
+	for i := range kept {
+		trend := &kept[i]
+		keep := trends.EndOf(trend.Spec.Quarter).AddDate(v1alpha1.TrendYears, 0, 0).Sub(s.Now)
+		if keep > 0 {
+			s.RequeueAfter(min(keep, longestWait))
+			continue
+		}
+		same := client.Preconditions{UID: ptr.To(trend.UID)}
+		if err := r.Client.Delete(ctx, trend, same); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("remove the trend %s: %w", trend.Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package findingtrend
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+)
+
+// stateAt returns the state that a finding had at a time, by the transitions that its status keeps; "" where it had
+// not been detected. What happened before those that are kept is not known: then the finding was as it was before the
+// first of them.
+func stateAt(f *v1alpha1.Finding, at time.Time) v1alpha1.FindingState {
+	if findingstate.CreatedAt(f).After(at) {
+		return ""
+	}
+	past := slices.IndexFunc(f.Status.Transitions, func(t v1alpha1.Transition) bool { return t.At.After(at) })
+	if past < 0 {
+		return findingstate.State(f)
+	}
+	p := partsOf(f)
+	for _, t := range slices.Backward(f.Status.Transitions[past:]) {
+		p.undo(t)
+	}
+	for _, t := range slices.Backward(f.Status.Transitions[:past]) {
+		// Another reason to suppress is a transition too; that it was suppressed before, the one before says.
+		if t.Type == v1alpha1.TransitionSuppressed || t.Type == v1alpha1.TransitionUnsuppressed {
+			p.suppressed = t.Type == v1alpha1.TransitionSuppressed
+			break
+		}
+	}
+	return p.state()
+}
+
+// parts are what a finding's state follows from.
+type parts struct {
+	closed, suppressed bool
+	// decided is what a person decided, judged what a policy did, or a person about the same result elsewhere.
+	decided, judged v1alpha1.UserStatus
+}
+
+func partsOf(f *v1alpha1.Finding) parts {
+	p := parts{
+		closed: f.Spec.Closed != nil, suppressed: f.Spec.Suppression != nil,
+		decided: findingstate.UserStatus(f), judged: v1alpha1.UserStatusOpen,
+	}
+	if v := f.Status.Verdict; v != nil {
+		p.judged = v1alpha1.UserStatus(v.UserStatus)
+	}
+	return p
+}
+
+// undo makes the parts what they were before a transition.
+func (p *parts) undo(t v1alpha1.Transition) {
+	switch t.Type {
+	case v1alpha1.TransitionClosed:
+		p.closed = false
+	case v1alpha1.TransitionReopened:
+		p.closed = true
+	case v1alpha1.TransitionSuppressed:
+		p.suppressed = false
+	case v1alpha1.TransitionUnsuppressed:
+		p.suppressed = true
+	case v1alpha1.TransitionTriaged, v1alpha1.TransitionExpired:
+		p.decided = cmp.Or(v1alpha1.UserStatus(t.From), v1alpha1.UserStatusOpen)
+	case v1alpha1.TransitionJudged:
+		p.judged = v1alpha1.UserStatus(t.From)
+	case v1alpha1.TransitionCreated, v1alpha1.TransitionUpdated, v1alpha1.TransitionStale, v1alpha1.TransitionFresh,
+		v1alpha1.TransitionOpened, v1alpha1.TransitionResolved, v1alpha1.TransitionCompleted:
+	}
+}
+
+func (p *parts) state() v1alpha1.FindingState {
+	switch {
+	case p.closed:
+		return v1alpha1.FindingStateClosed
+	case p.decided == v1alpha1.UserStatusMuted, p.suppressed,
+		p.decided == v1alpha1.UserStatusOpen && p.judged == v1alpha1.UserStatusMuted:
+		return v1alpha1.FindingStateOpenMuted
+	default:
+		return v1alpha1.FindingStateOpen
+	}
+}
+
+// happened is what became of a finding within a time.
+type happened struct {
+	opened, closed, muted bool
+	closedAt              time.Time
+}
+
+// between returns what became of a finding from a time, included, to another, excluded.
+func between(f *v1alpha1.Finding, from, to time.Time) (h happened) {
+	within := func(at time.Time) bool { return !at.Before(from) && at.Before(to) }
+	h.opened = within(findingstate.CreatedAt(f).Time)
+	for i := range f.Status.Transitions {
+		t := &f.Status.Transitions[i]
+		if !within(t.At.Time) {
+			continue
+		}
+		switch t.Type { //nolint:exhaustive // the others change no state
+		case v1alpha1.TransitionReopened:
+			h.opened = true
+		case v1alpha1.TransitionClosed:
+			h.closed, h.closedAt = true, t.At.Time
+		case v1alpha1.TransitionTriaged, v1alpha1.TransitionJudged:
+			h.muted = h.muted || t.To == string(v1alpha1.UserStatusMuted)
+		case v1alpha1.TransitionSuppressed:
+			// From is the state before; another reason to suppress mutes nothing that was not muted.
+			h.muted = h.muted || t.From != string(v1alpha1.FindingStateOpenMuted)
+		}
+	}
+	return h
+}

@@ -1,0 +1,210 @@
+package findingtrend
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingquery"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+)
+
+// criticalScore is from where on CVSS calls a score critical, in tenths.
+const criticalScore = 90
+
+// Row counts a project's findings as of the end of a day, or now where that is earlier.
+func Row(of v1alpha1.Day, findings []v1alpha1.Finding, now time.Time) v1alpha1.FindingTrendDay {
+	row := v1alpha1.FindingTrendDay{Day: of}
+	start := Start(of)
+	end := start.Add(day)
+	past := !now.Before(end)
+	var ages, closures []int32
+	for i := range findings {
+		f := &findings[i]
+		state := findingstate.State(f)
+		if past {
+			state = stateAt(f, end.Add(-1))
+		}
+		switch state {
+		case v1alpha1.FindingStateOpen:
+			count(&row.Open, &f.Spec.Details)
+			ages = append(ages, age(f, start))
+		case v1alpha1.FindingStateOpenMuted:
+			row.OpenMuted++
+		case v1alpha1.FindingStateClosed:
+		}
+		h := between(f, start, end)
+		row.Opened += one(h.opened)
+		row.Muted += one(h.muted)
+		if h.closed {
+			row.Closed++
+			closures = append(closures, age(f, h.closedAt))
+		}
+	}
+	row.Age, row.TimeToClose = Spread(ages), Spread(closures)
+	return row
+}
+
+func count(open *v1alpha1.FindingTrendOpen, details *v1alpha1.FindingDetails) {
+	switch details.Severity {
+	case v1alpha1.LevelHigh:
+		open.High++
+		if score, ok := findingquery.Tenths(details.Score); ok && score >= criticalScore {
+			open.Critical++
+		}
+	case v1alpha1.LevelMedium:
+		open.Medium++
+	case v1alpha1.LevelLow:
+		open.Low++
+	}
+}
+
+func one(is bool) int32 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// age is how many days a finding has been known at a time. Of days alone, so that a day later it is one more.
+func age(f *v1alpha1.Finding, at time.Time) int32 {
+	return max(0, number(at)-number(findingstate.CreatedAt(f).Time))
+}
+
+// number counts the days since 1970.
+func number(t time.Time) int32 { return int32(t.Unix() / int64(day.Seconds())) } //nolint:gosec // a few centuries
+
+// Spread says how days are distributed; nil where there are none. It sorts them.
+func Spread(days []int32) *v1alpha1.FindingTrendSpread {
+	if len(days) == 0 {
+		return nil
+	}
+	slices.Sort(days)
+	spread := &v1alpha1.FindingTrendSpread{Median: rank(days, half), P90: rank(days, nineTenths)}
+	if len(days) <= v1alpha1.MaxTrendSample {
+		spread.Sample = slices.Clone(days)
+		return spread
+	}
+	for i := range v1alpha1.MaxTrendSample {
+		// The middle of each part.
+		spread.Sample = append(spread.Sample, days[(2*i+1)*len(days)/(2*v1alpha1.MaxTrendSample)])
+	}
+	return spread
+}
+
+// half and nineTenths are ranks, in percent.
+const (
+	half       = 50
+	nineTenths = 90
+	percent    = 100
+)
+
+// rank is the lowest of the sorted days that so many percent of them do not exceed.
+func rank(days []int32, of int) int32 { return days[(len(days)*of+percent-1)/percent-1] }
+
+// Carry returns what a row is on a later day on which nothing happened: the same findings, older by the days between.
+func Carry(row v1alpha1.FindingTrendDay, to v1alpha1.Day) v1alpha1.FindingTrendDay {
+	carried := v1alpha1.FindingTrendDay{Day: to, Open: row.Open, OpenMuted: row.OpenMuted}
+	if row.Age != nil {
+		later := int32(Days(row.Day, to)) //nolint:gosec // a few years at most
+		carried.Age = row.Age.DeepCopy()
+		carried.Age.Median += later
+		carried.Age.P90 += later
+		for i := range carried.Age.Sample {
+			carried.Age.Sample[i] += later
+		}
+	}
+	return carried
+}
+
+// Continue returns the rows that have changed since the last one was written, or are new. The last row that was stored
+// is nil where there is none. Where nothing has happened there are no rows.
+//
+// A day that has passed is counted if anything happened on it since: the last row was written before its day's end, and
+// then no controller may have run for days.
+func Continue(last *v1alpha1.FindingTrendDay, written time.Time, findings []v1alpha1.Finding,
+	now time.Time) []v1alpha1.FindingTrendDay {
+	today := Of(now)
+	if last == nil {
+		if len(findings) == 0 {
+			return nil
+		}
+		return []v1alpha1.FindingTrendDay{Row(today, findings, now)}
+	}
+	if last.Day > today {
+		return nil // The clock has gone back.
+	}
+	var rows []v1alpha1.FindingTrendDay
+	before := *last
+	// After years in which no controller ran, the last days alone are made up for.
+	for of := max(last.Day, Plus(today, -v1alpha1.MaxTrendDays)); of <= today; of = Plus(of, 1) {
+		known := before
+		if of > before.Day {
+			known = Carry(before, of)
+		}
+		row := known
+		if of == today || eventful(findings, later(Start(of), written), Start(of).Add(day)) {
+			row = Row(of, findings, now)
+		}
+		if of == last.Day && of < today {
+			atLeast(&row, last)
+		}
+		if !equality.Semantic.DeepEqual(row, known) {
+			rows = append(rows, row)
+		}
+		before = row
+	}
+	return rows
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// eventful reports whether anything happened to any finding from a time, included, to another, excluded.
+func eventful(findings []v1alpha1.Finding, from, to time.Time) bool {
+	within := func(at v1alpha1.Time) bool { return !at.Time.Before(from) && at.Time.Before(to) }
+	for i := range findings {
+		f := &findings[i]
+		if within(findingstate.CreatedAt(f)) ||
+			slices.ContainsFunc(f.Status.Transitions, func(t v1alpha1.Transition) bool { return within(t.At) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// atLeast keeps what was counted on the day itself: findings that happened to then may have been removed since.
+func atLeast(row, counted *v1alpha1.FindingTrendDay) {
+	row.Opened, row.Muted = max(row.Opened, counted.Opened), max(row.Muted, counted.Muted)
+	if row.Closed < counted.Closed {
+		row.Closed, row.TimeToClose = counted.Closed, counted.TimeToClose
+	}
+}
+
+// Put returns the rows with another put in, in place of that of its day.
+func Put(rows []v1alpha1.FindingTrendDay, row v1alpha1.FindingTrendDay) []v1alpha1.FindingTrendDay {
+	at, there := slices.BinarySearchFunc(rows, row.Day, byDay)
+	if there {
+		rows = slices.Clone(rows)
+		rows[at] = row
+		return rows
+	}
+	return slices.Insert(slices.Clone(rows), at, row)
+}
+
+func byDay(row v1alpha1.FindingTrendDay, of v1alpha1.Day) int {
+	switch {
+	case row.Day < of:
+		return -1
+	case row.Day > of:
+		return 1
+	default:
+		return 0
+	}
+}

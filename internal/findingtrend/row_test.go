@@ -1,0 +1,167 @@
+package findingtrend
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// noon of the day that most tests are about.
+var noon = time.Date(2026, time.March, 10, 12, 0, 0, 0, time.UTC)
+
+const today = v1alpha1.Day("2026-03-10")
+
+func days(n int) time.Time { return noon.AddDate(0, 0, n) }
+
+// finding is one of low severity that was detected so many days before.
+func finding(daysAgo int, change func(*v1alpha1.Finding), history ...v1alpha1.Transition) v1alpha1.Finding {
+	b := builder.Finding("f").DetectedAt(days(-daysAgo))
+	if change != nil {
+		b.Mutate(change)
+	}
+	f := *b.Build()
+	f.Status.Transitions = history
+	return f
+}
+
+func did(kind v1alpha1.TransitionType, at time.Time, from, to string) v1alpha1.Transition {
+	return v1alpha1.Transition{Type: kind, At: v1alpha1.NewTime(at), From: from, To: to}
+}
+
+func closed(f *v1alpha1.Finding) {
+	f.Spec.Closed = &v1alpha1.FindingClosure{At: v1alpha1.NewTime(noon)}
+}
+
+func muted(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted }
+
+func suppressed(f *v1alpha1.Finding) {
+	f.Spec.Suppression = &v1alpha1.FindingSuppression{Kind: "inSource"}
+}
+
+func rated(severity v1alpha1.Level, score string) func(*v1alpha1.Finding) {
+	return func(f *v1alpha1.Finding) { f.Spec.Details.Severity, f.Spec.Details.Score = severity, score }
+}
+
+func TestARowCountsWhatIsOpenAndWhatHappenedOnItsDay(t *testing.T) {
+	findings := []v1alpha1.Finding{
+		finding(3, rated("high", "9.8")),
+		finding(1, rated("high", "8.9")),
+		finding(0, rated("medium", "9.9")),
+		finding(20, closed, did("created", days(-20), "", "open"), did("closed", noon, "open", "closed")),
+		finding(9, closed, did("closed", days(-1), "open", "closed")),
+		finding(30, muted, did("triaged", noon, "open", "muted")),
+		finding(30, muted, did("triaged", days(-2), "open", "muted")),
+		finding(50, suppressed, did("suppressed", noon, "open", "open_muted")),
+		finding(50, suppressed, did("suppressed", days(-9), "open", "open_muted"), did("suppressed", noon, "open_muted", "open_muted")),
+		finding(7, nil, did("closed", days(-3), "open", "closed"), did("reopened", noon, "closed", "open")),
+	}
+	want := v1alpha1.FindingTrendDay{
+		Day: today, Open: v1alpha1.FindingTrendOpen{Critical: 1, High: 2, Medium: 1, Low: 1}, OpenMuted: 4,
+		Opened: 2, Closed: 1, Muted: 2,
+		Age:         &v1alpha1.FindingTrendSpread{Median: 1, P90: 7, Sample: []int32{0, 1, 3, 7}},
+		TimeToClose: &v1alpha1.FindingTrendSpread{Median: 20, P90: 20, Sample: []int32{20}},
+	}
+	if diff := cmp.Diff(want, Row(today, findings, noon)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestThePastIsReadFromWhatStatusesKeep(t *testing.T) {
+	for _, c := range []struct {
+		reason  string
+		finding v1alpha1.Finding
+		want    v1alpha1.FindingState
+	}{
+		{"detected later", finding(0, nil), ""},
+		{"nothing has happened since", finding(9, muted, did("triaged", days(-5), "open", "muted")), "open_muted"},
+		{"closed since", finding(9, closed, did("closed", noon, "open", "closed")), "open"},
+		{"reopened since", finding(9, nil, did("reopened", noon, "closed", "open")), "closed"},
+		{"muted since", finding(9, muted, did("triaged", noon, "open", "muted")), "open"},
+		{"the decision has ended since", finding(9, nil, did("expired", noon, "muted", "open")), "open_muted"},
+		{"a policy has let it go since", finding(9, nil, did("judged", noon, "muted", "open")), "open_muted"},
+		{"suppressed since", finding(9, suppressed, did("suppressed", noon, "open", "open_muted")), "open"},
+		{"suppressed for another reason since", finding(9, suppressed, did("suppressed", days(-5), "open", "open_muted"),
+			did("suppressed", noon, "open_muted", "open_muted")), "open_muted"},
+		{"no longer suppressed since", finding(9, nil, did("unsuppressed", noon, "open_muted", "open")), "open_muted"},
+		{"muted and closed since", finding(9, func(f *v1alpha1.Finding) { muted(f); closed(f) },
+			did("triaged", noon, "open", "muted"), did("closed", noon, "open_muted", "closed")), "open"},
+	} {
+		if got := stateAt(&c.finding, days(-1)); got != c.want {
+			t.Errorf("%s: it was %q, want %q", c.reason, got, c.want)
+		}
+	}
+}
+
+func TestRowsFollowTheLastOneWhereAnythingHappened(t *testing.T) {
+	older := finding(30, rated("high", ""))
+	stored := Row(Plus(today, -3), []v1alpha1.Finding{older}, days(-3))
+	closedSince := finding(30, func(f *v1alpha1.Finding) { rated("high", "")(f); closed(f) },
+		did("closed", days(-1), "open", "closed"))
+	for _, c := range []struct {
+		reason   string
+		last     *v1alpha1.FindingTrendDay
+		findings []v1alpha1.Finding
+		want     []v1alpha1.Day
+	}{
+		{"a project that never had a finding", nil, nil, nil},
+		{"the first finding", nil, []v1alpha1.Finding{older}, []v1alpha1.Day{today}},
+		{"nothing has happened for three days: it has grown older", &stored, []v1alpha1.Finding{older}, nil},
+		{"one was closed while no controller ran", &stored, []v1alpha1.Finding{closedSince}, []v1alpha1.Day{Plus(today, -1)}},
+		{"one came after the row was written, and one today", &stored, []v1alpha1.Finding{older,
+			*builder.Finding("late").DetectedAt(days(-3).Add(time.Hour)).Build(), finding(0, nil)},
+			[]v1alpha1.Day{Plus(today, -3), today}},
+		{"all were removed today", &stored, nil, []v1alpha1.Day{today}},
+		{"the clock has gone back", &v1alpha1.FindingTrendDay{Day: Plus(today, 1)}, []v1alpha1.Finding{older}, nil},
+	} {
+		var got []v1alpha1.Day
+		for _, row := range Continue(c.last, days(-3), c.findings, noon) {
+			got = append(got, row.Day)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+		}
+	}
+}
+
+func TestARowThatWasCountedOnItsDayLosesNothingByLaterRemovals(t *testing.T) {
+	counted := Row(Plus(today, -1), []v1alpha1.Finding{
+		finding(9, closed, did("closed", days(-1), "open", "closed")), finding(1, nil), finding(1, nil),
+	}, days(-1))
+	late := builder.Finding("late").DetectedAt(days(-1).Add(time.Hour)).Build()
+	rows := Continue(&counted, days(-1), []v1alpha1.Finding{*late}, noon)
+	if len(rows) != 1 || rows[0].Opened != 2 || rows[0].Closed != 1 || rows[0].Open.Low != 1 || rows[0].TimeToClose == nil {
+		t.Errorf("rows %+v", rows)
+	}
+}
+
+func TestASpreadSamplesEachTenth(t *testing.T) {
+	var all []int32
+	for i := range int32(1000) {
+		all = append(all, 999-i)
+	}
+	want := &v1alpha1.FindingTrendSpread{Median: 499, P90: 899, Sample: []int32{50, 150, 250, 350, 450, 550, 650, 750, 850, 950}}
+	if diff := cmp.Diff(want, Spread(all)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if Spread(nil) != nil {
+		t.Error("a spread of nothing")
+	}
+}
+
+func TestQuarters(t *testing.T) {
+	for of, want := range map[v1alpha1.Day]v1alpha1.Quarter{
+		"2026-01-01": "2026q1", "2026-03-31": "2026q1", "2026-04-01": "2026q2", "2026-09-30": "2026q3", "2026-12-31": "2026q4",
+	} {
+		got := QuarterOf(of)
+		if end := EndOf(got); got != want || !Start(of).Before(end) || Start(of).AddDate(0, monthsOfQuarter, 0).Before(end) {
+			t.Errorf("%s is in %s until %s, want %s", of, got, end, want)
+		}
+	}
+	if EndOf("2026q4") != time.Date(2027, time.January, 1, 0, 0, 0, 0, time.UTC) {
+		t.Errorf("the year ends at %s", EndOf("2026q4"))
+	}
+}

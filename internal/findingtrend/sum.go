@@ -1,0 +1,132 @@
+package findingtrend
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// Sum counts the findings of several projects together, on each day between two days, both included, from the first of
+// which any of them has a row or an earlier one, and how long those took that were closed on any of them. The rows of
+// each project are in the order of their days; a day without a row is as the one before it.
+//
+// The spread of one project's findings is as it was stored. That of several is estimated by their samples: of a project
+// with up to ten findings they are all, of one with more its rank is exact to a twentieth.
+func Sum(projects [][]v1alpha1.FindingTrendDay, from, to v1alpha1.Day) (
+	out []v1alpha1.FindingTrendDay, timeToClose *v1alpha1.FindingTrendSpread) {
+	first := firstDay(projects)
+	from = max(from, first)
+	if first == "" || from > to {
+		return nil, nil
+	}
+	var all mixture
+	last := make([]int, len(projects)) // of the rows of each project, how many are no later than the day
+	out = make([]v1alpha1.FindingTrendDay, 0, Days(from, to)+1)
+	for of := from; of <= to; of = Plus(of, 1) {
+		sum := v1alpha1.FindingTrendDay{Day: of}
+		var ages, closures mixture
+		for i, rows := range projects {
+			for last[i] < len(rows) && rows[last[i]].Day <= of {
+				last[i]++
+			}
+			if last[i] > 0 {
+				add(&sum, &rows[last[i]-1], &ages, &closures)
+			}
+		}
+		sum.Age, sum.TimeToClose = ages.spread(), closures.spread()
+		all.merge(closures)
+		out = append(out, sum)
+	}
+	return out, all.spread()
+}
+
+func firstDay(projects [][]v1alpha1.FindingTrendDay) (first v1alpha1.Day) {
+	for _, rows := range projects {
+		if len(rows) > 0 && (first == "" || rows[0].Day < first) {
+			first = rows[0].Day
+		}
+	}
+	return first
+}
+
+// add counts a project's row, of the sum's day or the last before it.
+func add(sum, row *v1alpha1.FindingTrendDay, ages, closures *mixture) {
+	sum.Open.Critical += row.Open.Critical
+	sum.Open.High += row.Open.High
+	sum.Open.Medium += row.Open.Medium
+	sum.Open.Low += row.Open.Low
+	sum.OpenMuted += row.OpenMuted
+	later := int32(Days(row.Day, sum.Day)) //nolint:gosec // a few years at most
+	ages.add(row.Age, Open(row), later)
+	if later == 0 {
+		sum.Opened += row.Opened
+		sum.Closed += row.Closed
+		sum.Muted += row.Muted
+		closures.add(row.TimeToClose, row.Closed, 0)
+	}
+}
+
+// Open is how many findings of a row are open, of any severity.
+func Open(row *v1alpha1.FindingTrendDay) int32 { return row.Open.High + row.Open.Medium + row.Open.Low }
+
+// mixture is several spreads together.
+type mixture struct {
+	points []point
+	parts  int
+	// only is the one spread where parts is 1.
+	only v1alpha1.FindingTrendSpread
+}
+
+// point stands for some of the findings of a project.
+type point struct {
+	days   int32
+	weight float64
+}
+
+// add takes a spread of that many findings, which have grown older since.
+func (m *mixture) add(spread *v1alpha1.FindingTrendSpread, findings, later int32) {
+	if spread == nil || len(spread.Sample) == 0 {
+		return
+	}
+	m.parts++
+	m.only = v1alpha1.FindingTrendSpread{Median: spread.Median + later, P90: spread.P90 + later}
+	weight := float64(findings) / float64(len(spread.Sample))
+	for _, days := range spread.Sample {
+		m.points = append(m.points, point{days + later, weight})
+	}
+}
+
+func (m *mixture) merge(other mixture) {
+	m.parts += other.parts
+	m.points = append(m.points, other.points...)
+	if other.parts > 0 {
+		m.only = other.only
+	}
+}
+
+func (m *mixture) spread() *v1alpha1.FindingTrendSpread {
+	switch m.parts {
+	case 0:
+		return nil
+	case 1:
+		return &m.only
+	}
+	slices.SortFunc(m.points, func(a, b point) int { return cmp.Compare(a.days, b.days) })
+	return &v1alpha1.FindingTrendSpread{Median: m.rank(half), P90: m.rank(nineTenths)}
+}
+
+// rank is the lowest number of days that so many percent of the findings do not exceed.
+func (m *mixture) rank(of float64) int32 {
+	var all, below float64
+	for _, p := range m.points {
+		all += p.weight
+	}
+	const rounding = 1e-9 // of weights that are no whole numbers
+	for _, p := range m.points {
+		if below += p.weight; below >= all*of/percent-rounding {
+			return p.days
+		}
+	}
+	return m.points[len(m.points)-1].days
+}

@@ -1,0 +1,92 @@
+package conformance
+
+import (
+	"net/url"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// Trends are an addition to the contract.
+
+// total is how many findings a list with that query has.
+func (o *organization) total(query url.Values) float64 {
+	o.t.Helper()
+	return o.get(with("/v2/finding-counts", query.Encode())).wants(200, "the counts").object()["total"].(float64)
+}
+
+// The row that the controllers write agrees with what REST counts on the day, of all projects and of some.
+func TestTrends_AgreeWithTheCountsOnTheDayTheyAreTaken(t *testing.T) {
+	o := newOrganization(t)
+	owned := func(name, owner string) *v1alpha1.Project {
+		return builder.Project(name).In(o.namespace).Mutate(func(p *v1alpha1.Project) { p.Spec.Owner = owner }).Build()
+	}
+	o.create(owned("a", "team-a"), owned("b", "team-b"),
+		builder.Finding("f-first").In(o.namespace).Project("repo", "a").DetectedAt(time.Now().AddDate(0, 0, -9)).Build(),
+		builder.Finding("f-now").In(o.namespace).Severity(v1alpha1.LevelHigh).DetectedAt(time.Now()).Build(),
+		builder.Finding("f-worst").In(o.namespace).Project("repo", "b").Severity(v1alpha1.LevelHigh).
+			Mutate(func(f *v1alpha1.Finding) { f.Spec.Details.Score = "9.1" }).Build(),
+		builder.Finding("f-medium").In(o.namespace).Severity(v1alpha1.LevelMedium).Build(),
+		builder.Finding("f-muted").In(o.namespace).Suppressed("inSource", "known").Build(),
+		builder.Finding("f-gone").In(o.namespace).Closed(time.Now(), "s-1").Build(),
+	)
+	o.settled(6)
+	var got record
+	harness.Eventually(t, func(g Gomega) {
+		got = o.get("/v2/trends?group=project_id").wants(200, "the trends").object()
+		g.Expect(got.list("groups")).To(HaveLen(3), "each project has a row")
+	})
+	wantsShape(t, "trends", got, trendsShape)
+	wantsShapes(t, "days", got.list("days"), trendDayShape)
+	wantsShapes(t, "groups", got.list("groups"), trendGroupShape)
+	for _, query := range []url.Values{{}, {"project_id": {"b"}}, {"owner": {"team-a"}}, {"repo_id": {"repo"}}, {"repo_id": {"none"}}} {
+		days := o.get(with("/v2/trends", query.Encode())).wants(200, "the trends").object().list("days")
+		if query.Get("repo_id") == "none" {
+			if len(days) != 0 {
+				t.Errorf("%d days of no project", len(days))
+			}
+			continue
+		}
+		today := record(days[len(days)-1].(map[string]any))
+		open := today.object("open")
+		wantsShape(t, "open", open, trendOpenShape)
+		wantsShape(t, "age", today.object("age"), trendSpreadShape)
+		for _, c := range []struct {
+			what string
+			told any
+			of   url.Values
+		}{
+			{"open", open["total"], url.Values{"status": {"open"}}},
+			{"critical", open["critical"], url.Values{"status": {"open"}, "severity": {"high"}, "min_score": {"9"}}},
+			{"high", open["high"], url.Values{"status": {"open"}, "severity": {"high"}}},
+			{"medium", open["medium"], url.Values{"status": {"open"}, "severity": {"medium"}}},
+			{"low", open["low"], url.Values{"status": {"open"}, "severity": {"low"}}},
+			{"muted", today["open_muted"], url.Values{"status": {"open_muted"}}},
+		} {
+			for name, values := range query {
+				c.of[name] = values
+			}
+			if want := o.total(c.of); c.told != want {
+				t.Errorf("of %q %v are %s, and the count is %v", query.Encode(), c.told, c.what, want)
+			}
+		}
+	}
+}
+
+func TestTrends_AreOfDaysThatCanBe(t *testing.T) {
+	o := newOrganization(t)
+	for _, query := range []string{
+		"from=2026-02-30", "to=yesterday", "from=2026-03-02&to=2026-03-01", "from=2000-01-01", "group=tool", "values=0", "tool=gosec",
+	} {
+		o.get("/v2/trends?"+query).wants(400, query)
+	}
+	got := o.get("/v2/trends?from=2026-01-01&to=2026-01-01").wants(200, "before all history").object()
+	if len(got.list("days"))+len(got.list("groups")) != 0 {
+		t.Errorf("history of an organization without findings: %v", got)
+	}
+}
