@@ -48,6 +48,9 @@ func New(handler http.Handler, sealer session.Sealer) (*Console, error) {
 // APIKey returns the key of the request's session, "" without one.
 func (c *Console) APIKey(r *http.Request) string { return c.session.APIKey(r, time.Now()) }
 
+// SessionEnds returns when the request's session is over at the latest.
+func (c *Console) SessionEnds(r *http.Request) time.Time { return c.session.Ends(r, time.Now()) }
+
 // Request is what a page is asked with.
 type Request struct {
 	HTTP *http.Request

@@ -26,6 +26,7 @@ type partition struct {
 	issues       map[string]*heldIssue
 	deliveries   map[string]*deliveryItem
 	scans        map[string]*scanItem
+	operations   map[string]*operationItem
 
 	// projectsOf and reviewsOf a repository, and issuesOf a review.
 	projectsOf, reviewsOf, issuesOf children
@@ -171,6 +172,7 @@ func newPartition(namespace string) *partition {
 		issues:       map[string]*heldIssue{},
 		deliveries:   map[string]*deliveryItem{},
 		scans:        map[string]*scanItem{},
+		operations:   map[string]*operationItem{},
 		projectsOf:   children{},
 		reviewsOf:    children{},
 		issuesOf:     children{},
@@ -216,7 +218,7 @@ func (p *partition) publish() {
 // empty reports whether the partition may be forgotten.
 func (p *partition) empty() bool {
 	return p.view == nil && len(p.findings)+len(p.projects)+len(p.repositories)+
-		len(p.reviews)+len(p.issues)+len(p.deliveries)+len(p.scans) == 0
+		len(p.reviews)+len(p.issues)+len(p.deliveries)+len(p.scans)+len(p.operations) == 0
 }
 
 // repository is what others show of a repository; nil where it is not there.

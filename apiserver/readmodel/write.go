@@ -24,13 +24,15 @@ const (
 	reviewIssues
 	webhookDeliveries
 	scans
+	triageOperations
 	findings
 	kinds
 )
 
 func (k kind) String() string {
 	return [kinds]string{
-		"organizations", "repositories", "projects", "reviews", "reviewissues", "webhookdeliveries", "scans", "findings",
+		"organizations", "repositories", "projects", "reviews", "reviewissues", "webhookdeliveries", "scans",
+		"triageoperations", "findings",
 	}[k]
 }
 
@@ -81,6 +83,8 @@ func (m *Model) take(c change, key types.NamespacedName) {
 		m.takeDelivery(p, still[*v1alpha1.WebhookDelivery](c), key.Name)
 	case scans:
 		m.takeScan(p, still[*v1alpha1.Scan](c), key.Name)
+	case triageOperations:
+		m.takeOperation(p, still[*v1alpha1.TriageOperation](c), key.Name)
 	case findings:
 		m.takeFinding(p, still[*preparedFinding](c), key.Name)
 	}
