@@ -175,12 +175,13 @@ func twoReplicas(t *testing.T) (a, b *server) {
 	return servers[0], servers[1]
 }
 
-// at is the caller at another replica, once that knows the key.
+// at is the caller at another replica, once that knows the key and shows the organization: of what was before that it
+// remembers nothing.
 func (c *caller) at(o *organization, s *server) *caller {
 	o.t.Helper()
 	other := *c
 	other.server = s
-	o.eventually(func(g Gomega) { g.Expect(other.get("/v2/whoami").status).To(Equal(http.StatusOK)) })
+	o.eventually(func(g Gomega) { g.Expect(other.get("/v2/events?follow=false").status).To(Equal(http.StatusOK)) })
 	return &other
 }
 

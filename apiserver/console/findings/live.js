@@ -1,8 +1,8 @@
-// Marks what changes in the list while one looks. No row moves: one that has changed gets a mark with which it is shown anew,
-// and for new findings there is a line above the list.
+// Marks what changes in the list while one looks. No row moves: one that has changed gets a mark with which it is shown
+// anew, and for new findings there is a line above the list.
 import { live, seldom } from "../ui/live.js";
 import { ask, fragment, Refusal, report } from "../ui/ui.js";
-import { replaceRow, results } from "./rows.js";
+import { replaceRow, results, titleOf } from "./rows.js";
 
 /** @typedef {import("../ui/live.js").Change} Change */
 
@@ -37,7 +37,7 @@ const rowOf = (id) => {
 function mark(row, removed) {
   row.querySelector(".news-of")?.remove();
   row.classList.add("changed");
-  const title = row.querySelector("[data-panel]")?.textContent ?? "";
+  const title = titleOf(row)?.textContent ?? "";
   const button = Object.assign(document.createElement("button"), {
     type: "button", className: "news-of", textContent: removed ? "removed" : "changed",
   });
@@ -55,7 +55,8 @@ async function fresh(row) {
 async function anew(row) {
   try {
     replaceRow(row, await fresh(row));
-    /** @type {HTMLElement | null | undefined} */ (rowOf(row.id)?.querySelector("[data-panel]"))?.focus({ preventScroll: true });
+    const now = rowOf(row.id);
+    if (now) titleOf(now)?.focus({ preventScroll: true });
   } catch (error) {
     if (error instanceof Refusal && error.status === 404) row.remove();
     else report(error);
@@ -78,18 +79,22 @@ async function markChanged() {
     mark(row, removed);
     marked++;
   }
-  if (marked > 0) said.textContent = `${counted(marked, "finding of the list has", "findings of the list have")} changed.`;
+  if (marked > 0) said.textContent = `${counted(marked, "finding", "findings")} of the list changed.`;
 }
 
 /** @param {Change} change */
 const standsAt = (change) => `${change.status} ${change.user_status}`;
+
+/** What a row says, but for the age: that changes by itself.
+ * @param {ParentNode} row */
+const words = (row) => [...row.querySelectorAll(".severity, .what, .source, .state")].map((part) => part.textContent).join();
 
 /** Reports whether a row shows what it would show now.
  * @param {HTMLElement} row */
 async function shows(row) {
   try {
     const now = /** @type {HTMLElement} */ (fragment(await fresh(row)).firstElementChild);
-    if (now.dataset.seen !== row.dataset.seen || now.innerText !== row.innerText && now.textContent !== row.textContent) return false;
+    if (now.dataset.seen !== row.dataset.seen || words(now) !== words(row)) return false;
     row.dataset.updated = now.dataset.updated;
     return true;
   } catch {
@@ -105,14 +110,20 @@ async function count() {
     if (location.href !== at) return;
     const total = results.querySelector(".total");
     const fresh = now.querySelector(".total");
-    if (total && fresh && total.textContent !== fresh.textContent) total.replaceChildren(...fresh.childNodes);
+    const grown = total?.textContent !== fresh?.textContent;
+    if (total && fresh && grown) total.replaceChildren(...fresh.childNodes);
     for (const link of now.querySelectorAll(".facet a")) {
       const shown = results.querySelector(`.facet a[href="${CSS.escape(link.getAttribute("href") ?? "")}"] .count`);
       const counted = link.querySelector(".count")?.textContent ?? "";
       if (shown && shown.textContent !== counted) shown.textContent = counted;
     }
     const rows = [...now.querySelectorAll(".row")];
-    tellNew(rows.filter((row) => created.has(row.id) && !rowOf(row.id)).length);
+    // Where rows are shown in groups they are not all there to be counted.
+    if (rows.length > 0 || !now.querySelector(".group")) {
+      tellNew(rows.filter((row) => created.has(row.id) && !rowOf(row.id)).length);
+    } else if (grown && created.size > 0) {
+      tellNew(created.size);
+    }
     for (const row of rows) compare(/** @type {HTMLElement} */ (row));
   } catch {
     // It is asked for again with the next change.
@@ -134,10 +145,10 @@ function tellNew(n) {
     before?.remove();
     return;
   }
-  const words = `${counted(n, "new finding", "new findings")}, show`;
-  if (before?.textContent === words) return;
   const line = Object.assign(document.createElement("p"), { className: "news" });
-  const link = Object.assign(document.createElement("a"), { href: location.href, textContent: words });
+  const offer = `${counted(n, "new finding", "new findings")}, show`;
+  if (before?.textContent === offer) return;
+  const link = Object.assign(document.createElement("a"), { href: location.href, textContent: offer });
   link.setAttribute("data-results", "");
   link.addEventListener("click", () => created.clear());
   line.append(link);

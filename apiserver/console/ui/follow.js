@@ -1,11 +1,11 @@
-// Follows what goes on by itself: asks for the page anew when something of the kinds in data-kinds changes of which it shows
-// a part, #followed. The rest stays: somebody may be writing in it. Where changes are not heard of, it asks as long as that
-// part is marked with data-follow.
+// Follows what goes on by itself: asks for the page anew when something of the kinds in data-kinds changes, and shows
+// the part #followed of it. The rest stays: somebody may be writing in it. Where changes are not heard of, it asks as
+// long as that part is marked with data-follow.
 import { live, seldom } from "./live.js";
 import { ask, fragment } from "./ui.js";
 
-/** How long to wait before asking again: longer each time that nothing has changed, and longest after an answer that did
- * not come. A page that nobody sees does not ask. */
+/** How long to wait before asking again: longer each time that nothing has changed, and longest after an answer that
+ * did not come. A page that nobody sees does not ask. */
 const pause = 1000;
 const longPause = 10_000;
 

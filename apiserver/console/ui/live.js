@@ -1,7 +1,7 @@
-// Hears what changes on the server, from the moment at which the page was made, for as long as somebody looks at the page.
+// Hears what changes on the server, from the moment at which the page was made, for as long as somebody looks at it.
 
-/** @typedef {{kind: string, change: "created" | "updated" | "removed", id: string, status?: string, user_status?: string,
- * updated_at?: string}} Change */
+/** @typedef {{kind: string, change: "created" | "updated" | "removed", id: string, status?: string,
+ * user_status?: string, updated_at?: string}} Change */
 
 /** How long to wait before trying again where the stream is refused: too many are open, or the session has ended. */
 const longPause = 30_000;
