@@ -78,8 +78,8 @@ func (r *router) addConsolePages(engine *gin.Engine) {
 // export answers with, and to follow what changes.
 var passed = map[string]string{"export": "/v2/finding-export", "events": "/v2/events"}
 
-// addPassed serves operations as they are, with the session's key: what they stream is kept nowhere on its way, and ends
-// with the session.
+// addPassed serves operations as they are, with the session's key: what they stream is kept nowhere on its way, and
+// ends with the session.
 func (r *router) addPassed(engine *gin.Engine) {
 	operation := inside(engine)
 	for name, to := range passed {
@@ -101,8 +101,8 @@ func (r *router) addPassed(engine *gin.Engine) {
 	}
 }
 
-// goOnAfter has a stream go on after the place that the address names: a module cannot send a header. The browser's own,
-// when it connects again, is the later one.
+// goOnAfter has a stream go on after the place that the address names: a module cannot send a header. The browser's
+// own, when it connects again, is the later one.
 func goOnAfter(request *http.Request) {
 	query := request.URL.Query()
 	if request.Header.Get(openapi.HeaderLastEventID) == "" && query.Has("after") {

@@ -42,8 +42,8 @@ type eventStream struct {
 	out  bytes.Buffer
 }
 
-// sendEvents sends changes as they come, until the client goes, the key ends or changes, or the process ends. Beside this
-// goroutine an open stream costs nothing.
+// sendEvents sends changes as they come, until the client goes, the key ends or changes, or the process ends. Beside
+// this goroutine an open stream costs nothing.
 func (r *router) sendEvents(c *gin.Context, events *handlers.Events) {
 	defer events.Close()
 	header := c.Writer.Header()
@@ -57,8 +57,8 @@ func (r *router) sendEvents(c *gin.Context, events *handlers.Events) {
 	}
 	stateOf(c).lasting = !events.Once
 	control := http.NewResponseController(c.Writer)
-	// The request was read; its connection is not given up for what the client does not send. A writer without deadlines is
-	// not a connection's.
+	// The request was read; its connection is not given up for what the client does not send. A writer without
+	// deadlines is not a connection's.
 	_ = control.SetReadDeadline(time.Time{})
 	stream := &eventStream{
 		events: events, client: &pacedWriter{to: c.Writer, control: control, patience: eventPatience}, flush: c.Writer.Flush,
@@ -139,8 +139,8 @@ func (e *eventStream) send() bool {
 	return e.write()
 }
 
-// beat shows that the connection lives, and moves the client's place past what is not for it: so the place is one that a
-// replica remembers, however little happens.
+// beat shows that the connection lives, and moves the client's place past what is not for it: so the place is one
+// that a replica remembers, however little happens.
 func (e *eventStream) beat() {
 	e.out.WriteString(":\n\n")
 	e.told = false

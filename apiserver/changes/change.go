@@ -1,8 +1,8 @@
-// Package changes remembers, for a while and within bounds, what was written to the objects of each organization, in an
-// order that all replicas share, so that a client that was cut off can be told on any of them what it has missed.
+// Package changes remembers, for a while and within bounds, what was written to the objects of each organization, in
+// an order that all replicas share, so that a client that was cut off can be told on any of them what it has missed.
 //
-// The order of a kind is that of its resource versions, in which a watch reports all writes to it. Versions of two kinds
-// cannot be compared, so a place in all changes is one version for each kind: a Position.
+// The order of a kind is that of its resource versions, in which a watch reports all writes to it. Versions of two
+// kinds cannot be compared, so a place in all changes is one version for each kind: a Position.
 package changes
 
 // Kind of a resource whose changes are reported.

@@ -45,7 +45,8 @@ func New(limits Limits) *Log {
 	return &Log{limits: limits, feeds: map[string]*feed{}}
 }
 
-// Own begins to remember the changes of an organization, from now on. Readers of the organization's former namespace end.
+// Own begins to remember the changes of an organization, from now on. Readers of the organization's former namespace
+// end.
 func (l *Log) Own(organization string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,8 +122,8 @@ func (l *Log) Advance(k Kind, version uint64) {
 	l.heads[k] = max(l.heads[k], version)
 }
 
-// Restart begins anew: what was written to a kind before that version may not all have been put. Whoever reads gets one
-// reset.
+// Restart begins anew: what was written to a kind before that version may not all have been put. Whoever reads gets
+// one reset.
 func (l *Log) Restart(k Kind, version uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,9 +150,9 @@ func (f *feed) tell() {
 	}
 }
 
-// Read returns a reader of the changes of those kinds of an organization, after a position, or from now on where that is
-// nil. Where it is not sure that all of them are held the reader begins with a reset. It returns nil for an organization
-// that is not owned.
+// Read returns a reader of the changes of those kinds of an organization, after a position, or from now on where that
+// is nil. Where it is not sure that all of them are held the reader begins with a reset. It returns nil for an
+// organization that is not owned.
 func (l *Log) Read(organization string, kinds Set, after *Position) *Reader {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -186,7 +187,8 @@ type Reader struct {
 	// next is the number of the change to be read next.
 	next uint64
 	at   Position
-	// resets is how many of the feed the reader has been told of. It is owed another where it could not begin where it asked.
+	// resets is how many of the feed the reader has been told of. It is owed another where it could not begin where
+	// it asked.
 	resets int
 	owed   bool
 }
@@ -200,8 +202,8 @@ type Batch struct {
 	After []Position
 	// At is the position after all of them.
 	At Position
-	// Ended says that there will be no more: the organization is gone, or the reader was so slow that what it has not read
-	// was forgotten.
+	// Ended says that there will be no more: the organization is gone, or the reader was so slow that what it has not
+	// read was forgotten.
 	Ended bool
 	// Wake is closed once there is more; nil where there may be already.
 	Wake <-chan struct{}
@@ -217,7 +219,8 @@ func (r *Reader) Next(most int) Batch {
 	}
 	var b Batch
 	if r.resets != f.resets {
-		// What is held came after the restart, whose version may be lower than one before: a cluster that was restored.
+		// What is held came after the restart, whose version may be lower than one before: a cluster that was
+		// restored.
 		b.Reset, r.resets, r.next, r.at = true, f.resets, f.first, f.base
 	}
 	if r.owed {

@@ -11,8 +11,8 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/newest"
 )
 
-// Changes are told in the order of the watch of their kind, which all replicas have in common: not when the model learns
-// of a state, which may be by a patch's result, and before an earlier write of another.
+// Changes are told in the order of the watch of their kind, which all replicas have in common: not when the model
+// learns of a state, which may be by a patch's result, and before an earlier write of another.
 
 // reportedAs says as which kind changes of a kind are reported. Those of the others are not.
 var reportedAs = map[kind]changes.Kind{
@@ -67,7 +67,8 @@ func (m *Model) takeEvent(c change) error {
 	return nil
 }
 
-// wasApplied reports whether a state that came as a patch's result has yet to be told, and the event is it or one before.
+// wasApplied reports whether a state that came as a patch's result has yet to be told, and the event is it or one
+// before.
 func (m *Model) wasApplied(k kind, key types.NamespacedName, version uint64) bool {
 	if k != findings {
 		return false
@@ -79,8 +80,8 @@ func (m *Model) wasApplied(k kind, key types.NamespacedName, version uint64) boo
 	return ok
 }
 
-// noteApplied remembers that the model shows a state of a finding that no event has reported yet: when that comes it is
-// no news, and yet must be told.
+// noteApplied remembers that the model shows a state of a finding that no event has reported yet: when that comes it
+// is no news, and yet must be told.
 func (m *Model) noteApplied(object *preparedFinding) {
 	if version, err := strconv.ParseUint(object.ResourceVersion, 10, 64); err == nil {
 		m.applied[newest.Key(object)] = version
@@ -120,8 +121,8 @@ func (m *Model) notice(k changes.Kind, n noticed) {
 	m.noticed[k] = append(waiting, n)
 }
 
-// tellChanges tells of what readers see now. The caller has just published. A review is seen once it is rendered with its
-// issues.
+// tellChanges tells of what readers see now. The caller has just published. A review is seen once it is rendered with
+// its issues.
 func (m *Model) tellChanges() {
 	rendered := !m.joining && m.queue.empty()
 	for k := range changes.Kinds {

@@ -5,7 +5,8 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
 
-// operationItem is as much of a triage operation as tells that it has changed. Operations are read where they are stored.
+// operationItem is as much of a triage operation as tells that it has changed. Operations are read where they are
+// stored.
 type operationItem struct {
 	status string
 	// tag names the state that would be shown.

@@ -15,7 +15,8 @@ func Seal(key, content []byte, purpose string) string {
 	return encoding.EncodeToString(newCipher(key).Seal(nil, nil, content, []byte(purpose)))
 }
 
-// Open returns the content of a text that was sealed with one of the keys for the purpose. ok is false for any other text.
+// Open returns the content of a text that was sealed with one of the keys for the purpose. ok is false for any other
+// text.
 func Open(keys [][]byte, text, purpose string) (content []byte, ok bool) {
 	sealed, err := encoding.DecodeString(text)
 	if err != nil {

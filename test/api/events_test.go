@@ -52,7 +52,7 @@ func (c *caller) follows(t *testing.T, query, after string) *stream {
 		request.Header.Set("Last-Event-ID", after)
 	}
 	transport := &http.Transport{}
-	response, err := transport.RoundTrip(request)
+	response, err := transport.RoundTrip(request) //nolint:bodyclose // the goroutine below closes it
 	harness.Must(t, err)
 	s := &stream{t: t, header: response.Header, status: response.StatusCode, events: make(chan event, 1000)}
 	done := make(chan struct{})
@@ -278,7 +278,7 @@ func TestAnIDThatIsNotOfTheStreamGetsOneReset(t *testing.T) {
 	s.tells("finding created f-1")
 	for reason, id := range map[string]string{
 		"another organization's": foreign.follows(t, "", "").begins().last,
-		"cut": s.last[:len(s.last)-3], "changed": "A" + s.last[1:], "made up": "1", "long": strings.Repeat("A", 5000),
+		"cut":                    s.last[:len(s.last)-3], "changed": "A" + s.last[1:], "made up": "1", "long": strings.Repeat("A", 5000),
 	} {
 		again := c.follows(t, "?kinds=finding,operation,scan,review", id)
 		again.tells("reset")
