@@ -60,7 +60,7 @@ type Change struct {
 }
 
 // fixedBytes is about what a change takes beside its own texts. Enumerated values and times are shared or short.
-const fixedBytes = 160
+const fixedBytes = 220
 
 func (c *Change) bytes() int { return fixedBytes + len(c.ID) }
 
