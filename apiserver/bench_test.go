@@ -124,7 +124,7 @@ func newBigFacade(tb testing.TB, findings int) *bigFacade {
 		sessions: &session.Sealer{Keys: cursors.Derive},
 		log:      slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
-	backend := &handlers.Backend{Model: model, Cursors: cursors, Exports: handlers.NewExports()}
+	backend := &handlers.Backend{Model: model, Cursors: cursors, Exports: handlers.NewExports(), Streams: handlers.NewStreams()}
 	if backend.Cluster, err = cluster.NewClient(config); err != nil {
 		tb.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func benchSources(findings int, news watch.Interface) *readmodel.Sources {
 		Organizations: held(organization),
 		Repositories:  held(repositories...), Projects: held(projects...),
 		Reviews: held(reviews...), ReviewIssues: held(),
-		WebhookDeliveries: held(), Scans: held(), FindingTrends: held(), Findings: heldUntil(news, all...),
+		WebhookDeliveries: held(), Scans: held(), TriageOperations: held(), FindingTrends: held(), Findings: heldUntil(news, all...),
 	}
 }
 

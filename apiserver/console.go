@@ -15,6 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/apiserver/content"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
@@ -67,26 +68,48 @@ func (r *router) addConsolePages(engine *gin.Engine) {
 			engine.HEAD(at, chain...)
 		}
 	}
-	r.addExport(engine)
+	r.addPassed(engine)
 	home := strings.TrimSuffix(console.Path, "/")
 	r.templates[home] = home
 	engine.GET(home, func(c *gin.Context) { c.Redirect(http.StatusSeeOther, console.Path) })
 }
 
-// exportPath is where a person downloads what an export answers with.
-const exportPath = console.Path + "export"
+// passed are operations that a person's browser asks for itself, by their paths in the console: to download what an
+// export answers with, and to follow what changes.
+var passed = map[string]string{"export": "/v2/finding-export", "events": "/v2/events"}
 
-// addExport serves an operation as it is, with the session's key: what it streams is kept nowhere on its way.
-func (r *router) addExport(engine *gin.Engine) {
-	r.templates[exportPath] = exportPath
+// addPassed serves operations as they are, with the session's key: what they stream is kept nowhere on its way, and
+// ends with the session.
+func (r *router) addPassed(engine *gin.Engine) {
 	operation := inside(engine)
-	engine.GET(exportPath, r.refuse, func(c *gin.Context) {
-		request := c.Request.Clone(c.Request.Context())
-		request.URL.Path, request.URL.RawPath = "/v2/finding-export", ""
-		request.Header.Set("Authorization", "Bearer "+r.console.APIKey(c.Request))
-		request.Header.Set(requestIDHeader, stateOf(c).requestID)
-		operation.ServeHTTP(c.Writer, request)
-	})
+	for name, to := range passed {
+		at := console.Path + name
+		r.templates[at] = at
+		engine.GET(at, r.refuse, func(c *gin.Context) {
+			ctx, cancel := context.WithDeadline(c.Request.Context(), r.console.SessionEnds(c.Request))
+			defer cancel()
+			stateOf(c).lasting = name == "events"
+			request := c.Request.Clone(ctx)
+			request.URL.Path, request.URL.RawPath = to, ""
+			if name == "events" {
+				goOnAfter(request)
+			}
+			request.Header.Set("Authorization", "Bearer "+r.console.APIKey(c.Request))
+			request.Header.Set(requestIDHeader, stateOf(c).requestID)
+			operation.ServeHTTP(c.Writer, request)
+		})
+	}
+}
+
+// goOnAfter has a stream go on after the place that the address names: a module cannot send a header. The browser's
+// own, when it connects again, is the later one.
+func goOnAfter(request *http.Request) {
+	query := request.URL.Query()
+	if request.Header.Get(openapi.HeaderLastEventID) == "" && query.Has("after") {
+		request.Header.Set(openapi.HeaderLastEventID, query.Get("after"))
+	}
+	query.Del("after")
+	request.URL.RawQuery = query.Encode()
 }
 
 // segment is a part of a path with Gin's name.

@@ -40,7 +40,7 @@ func newWatched(t *testing.T) *watched {
 	model, err := readmodel.New(readmodel.Options{Log: logr.Discard(), Clock: w.clock, Sources: &readmodel.Sources{
 		Organizations: source("organizations"), Repositories: source("repositories"), Projects: source("projects"),
 		Reviews: source("reviews"), ReviewIssues: source("reviewissues"), WebhookDeliveries: source("webhookdeliveries"),
-		Scans: source("scans"), FindingTrends: source("findingtrends"), Findings: source("findings"),
+		Scans: source("scans"), TriageOperations: source("triageoperations"), FindingTrends: source("findingtrends"), Findings: source("findings"),
 	}})
 	harness.Must(t, err)
 	w.model = model
@@ -55,6 +55,7 @@ func (w *watched) bookmark(t *testing.T, resource string) {
 	for _, object := range []kube.Object{
 		&v1alpha1.Organization{}, &v1alpha1.Repository{}, &v1alpha1.Project{}, &v1alpha1.Finding{},
 		&v1alpha1.Review{}, &v1alpha1.ReviewIssue{}, &v1alpha1.WebhookDelivery{}, &v1alpha1.Scan{}, &v1alpha1.FindingTrend{},
+		&v1alpha1.TriageOperation{},
 	} {
 		if kind, _ := kube.KindOf(object); kind.Resource == resource {
 			object.SetResourceVersion("2")

@@ -78,7 +78,7 @@ func fuzzBackend(f *testing.F, model *readmodel.Model, stored http.RoundTripper)
 	if err != nil {
 		f.Fatal(err)
 	}
-	return &handlers.Backend{Model: model, Cursors: cursor.NewRandom(), Cluster: client, Exports: handlers.NewExports()}
+	return &handlers.Backend{Model: model, Cursors: cursor.NewRandom(), Cluster: client, Exports: handlers.NewExports(), Streams: handlers.NewStreams()}
 }
 
 // fuzzRoutes are all operations, without the parts of the chain that need a cluster.
@@ -113,7 +113,7 @@ func fuzzModel(f *testing.F, delivery *v1alpha1.WebhookDelivery) *readmodel.Mode
 	project := builder.Project("proj").In(fuzzNamespace).Build()
 	sources := &readmodel.Sources{
 		Organizations: held(organization), Projects: held(project),
-		ReviewIssues: held(), WebhookDeliveries: held(delivery), Scans: held(), FindingTrends: held(),
+		ReviewIssues: held(), WebhookDeliveries: held(delivery), Scans: held(), TriageOperations: held(), FindingTrends: held(),
 	}
 	var repositories, reviews, findings []client.Object
 	for i := range 5 {

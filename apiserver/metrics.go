@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/appsec-dev/findings-operator/apiserver/auth"
+	"github.com/appsec-dev/findings-operator/apiserver/slots"
 )
 
 // metrics count requests by the contract's route, never by path: a client could make up any
@@ -17,6 +19,7 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	refusals *prometheus.CounterVec
+	resets   prometheus.Counter
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
@@ -35,8 +38,12 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			Name: "findings_api_key_refusals_total",
 			Help: "Requests that were answered with 401, or for a scope that the key lacks with 403, by what was wrong with their key.",
 		}, []string{"reason"}),
+		resets: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "findings_api_event_resets_total",
+			Help: "Streams of events that could not be resumed where their client asked, or that had a gap.",
+		}),
 	}
-	registry.MustRegister(m.requests, m.duration, m.refusals)
+	registry.MustRegister(m.requests, m.duration, m.refusals, m.resets)
 	// Created up front: rate() misses the first increment of a new series.
 	for _, reason := range auth.Reasons {
 		m.refusals.WithLabelValues(string(reason))
@@ -52,13 +59,16 @@ var knownMethods = []string{
 	http.MethodDelete, http.MethodOptions,
 }
 
+func (m *metrics) count(route, method string, code int) {
+	m.requests.WithLabelValues(labelsOf(route, method, code)...).Inc()
+}
+
 func (m *metrics) observe(route, method string, code int, took time.Duration) {
-	if route == "" {
-		route = unmatched
-	}
-	labels := []string{route, methodLabel(method), strconv.Itoa(code)}
-	m.requests.WithLabelValues(labels...).Inc()
-	m.duration.WithLabelValues(labels...).Observe(took.Seconds())
+	m.duration.WithLabelValues(labelsOf(route, method, code)...).Observe(took.Seconds())
+}
+
+func labelsOf(route, method string, code int) []string {
+	return []string{cmp.Or(route, unmatched), methodLabel(method), strconv.Itoa(code)}
 }
 
 // methodLabel keeps clients from making up any number of methods.
@@ -70,6 +80,14 @@ func methodLabel(method string) string {
 }
 
 func (m *metrics) refused(reason auth.Reason) { m.refusals.WithLabelValues(string(reason)).Inc() }
+
+// newOpenStreams exposes how many clients follow what changes.
+func newOpenStreams(streams *slots.Slots) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "findings_api_event_streams",
+		Help: "Streams of events that are open.",
+	}, func() float64 { return float64(streams.InUse()) })
+}
 
 // newDataAge exposes the age of the authorization data: clients see it in the header x-data-age, and
 // requests are refused when it becomes too high.

@@ -43,6 +43,10 @@ type state struct {
 	err       *problem.Problem
 	// console is what a person's request is answered by, nil for a program's.
 	console *console.Console
+	// authorization is the header by which the key was found.
+	authorization string
+	// lasting says that how long the answer took tells nothing of the service.
+	lasting bool
 }
 
 const stateKey = "findings.state"
@@ -83,7 +87,10 @@ func (r *router) routeOf(c *gin.Context) string {
 func (r *router) record(c *gin.Context, s *state, start time.Time) {
 	took := time.Since(start)
 	route := r.templates[c.FullPath()]
-	r.metrics.observe(route, c.Request.Method, c.Writer.Status(), took)
+	r.metrics.count(route, c.Request.Method, c.Writer.Status())
+	if !s.lasting {
+		r.metrics.observe(route, c.Request.Method, c.Writer.Status(), took)
+	}
 	r.log.LogAttrs(c.Request.Context(), level(s.err), "Request", accessLine(c, s, route, took)...)
 }
 
@@ -173,6 +180,7 @@ func (r *router) identify(c *gin.Context) {
 	case s.console != nil:
 		header = "Bearer " + s.console.APIKey(c.Request)
 	}
+	s.authorization = header
 	s.identity, s.authErr = r.auth.Authenticate(header, time.Now())
 }
 
@@ -245,6 +253,9 @@ func validate(described *openapi.Operation, segments map[string]string) gin.Hand
 		if described.TakesCondition(openapi.HeaderIfMatch) {
 			s.request.IfMatch = etag.IfMatch(c.Request.Header.Values(openapi.HeaderIfMatch))
 		}
+		if described.TakesLastEventID() {
+			s.request.LastEventID = c.GetHeader(openapi.HeaderLastEventID)
+		}
 		if !described.TakesBody() {
 			return
 		}
@@ -303,7 +314,7 @@ func readBody(c *gin.Context, described *openapi.Operation) (openapi.Body, error
 }
 
 // perform runs the operation and sends its answer.
-func perform(handle handlers.Handle) gin.HandlerFunc {
+func (r *router) perform(handle handlers.Handle) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		response, err := handle(c.Request.Context(), stateOf(c).request)
 		if err != nil {
@@ -312,6 +323,10 @@ func perform(handle handlers.Handle) gin.HandlerFunc {
 		}
 		if response.Streamed != nil {
 			sendStreamed(c, response.Streamed)
+			return
+		}
+		if response.Events != nil {
+			r.sendEvents(c, response.Events)
 			return
 		}
 		if response.Tag == "" {

@@ -16,7 +16,7 @@ var fromStore = []string{"listTriageOperations", "listTriageOperationFindings", 
 
 // performList runs the operation of a list, unless the page is ready.
 func (r *router) performList(id string, handle handlers.Handle) gin.HandlerFunc {
-	anew := perform(handle)
+	anew := r.perform(handle)
 	return func(c *gin.Context) {
 		request := stateOf(c).request
 		// Asked before the list is made: what is made is as new as this at least.

@@ -41,6 +41,8 @@ type router struct {
 	log      *slog.Logger
 	// dataStaleness is how long a kind may be silent before answers that depend on it are refused.
 	dataStaleness time.Duration
+	// leaving is closed when the process begins to end.
+	leaving <-chan struct{}
 	// trustedProxies are the proxies whose X-Forwarded-For is trusted.
 	trustedProxies []netip.Prefix
 	// templates maps Gin's name of a route to the contract's.
@@ -131,7 +133,7 @@ func (r *router) addOperations(api *gin.RouterGroup, described map[string]*opena
 		if handle == nil {
 			return fmt.Errorf("operation %q is described in openapi.yaml and not served; run make generate", id)
 		}
-		do := perform(handle)
+		do := r.perform(handle)
 		if contract.IsList() && !slices.Contains(fromStore, id) {
 			do = r.performList(id, handle)
 		}

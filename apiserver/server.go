@@ -115,13 +115,13 @@ type Server struct {
 	listener, healthListener net.Listener
 	api, health              *http.Server
 	draining                 atomic.Bool
-	// stopping is closed when exports must end.
-	stopping chan struct{}
+	// leaving is closed when the process begins to end, and stopping when exports must.
+	leaving, stopping chan struct{}
 }
 
 // New returns a server that already listens, and answers once it runs.
 func New(options Options) (*Server, error) {
-	s := &Server{log: options.Log, stopping: make(chan struct{})}
+	s := &Server{log: options.Log, leaving: make(chan struct{}), stopping: make(chan struct{})}
 	log := logr.FromSlogHandler(options.Log.Handler())
 	var err error
 	registry := newRegistry()
@@ -163,7 +163,8 @@ func New(options Options) (*Server, error) {
 	r := &router{
 		auth: s.auth, model: s.model, limiter: s.limiter, tracer: s.tracer,
 		pages: newReadyPages(readyBytes), metrics: newMetrics(registry), log: options.Log,
-		trustedProxies: options.TrustedProxies, dataStaleness: cmp.Or(options.DataStaleness, DefaultDataStaleness),
+		leaving: s.leaving, trustedProxies: options.TrustedProxies,
+		dataStaleness: cmp.Or(options.DataStaleness, DefaultDataStaleness),
 	}
 	if options.Console {
 		r.sessions = &session.Sealer{Keys: s.cursors.Derive}
@@ -191,9 +192,11 @@ func (s *Server) newBackend(options Options, registry prometheus.Registerer) (*h
 	}); err != nil {
 		return nil, fmt.Errorf("make the uploads: %w", err)
 	}
+	streams := handlers.NewStreams()
+	registry.MustRegister(newOpenStreams(streams))
 	return &handlers.Backend{
 		Model: s.model, Cursors: s.cursors, Cluster: client, Uploads: s.uploads, Keys: s.auth,
-		Exports: handlers.NewExports(), Stopping: s.stopping,
+		Exports: handlers.NewExports(), Streams: streams, Stopping: s.stopping,
 	}, nil
 }
 
@@ -287,6 +290,7 @@ func serve(server *http.Server, listener net.Listener) error {
 func (s *Server) shutdown(ctx context.Context) error {
 	s.log.Info("Stopping: answering the requests that have begun", "timeout", shutdownTimeout)
 	s.draining.Store(true)
+	close(s.leaving)
 	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
 	drained := s.drainUploads(ctx)

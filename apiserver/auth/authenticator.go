@@ -73,6 +73,7 @@ type Authenticator struct {
 	usage         *usage
 	refusals      *refusals
 	feeds         []*feed
+	changed       bell
 
 	writer client.WithWatch
 	// giveUp ends the connections of the lists, which have their own: a stalled watch does not hold
@@ -97,8 +98,10 @@ func New(options Options) (*Authenticator, error) {
 		refusals:   newRefusals(),
 	}
 	a.signingKeys.Store(&tokens.KeySet{})
-	a.keys = newView(func(*v1alpha1.APIKey) string { return "" }, nil)
-	a.organizations = newView(func(o *v1alpha1.Organization) string { return o.Status.Namespace }, nil)
+	a.keys = newView(func(*v1alpha1.APIKey) string { return "" },
+		func(map[types.NamespacedName]*v1alpha1.APIKey) { a.changed.ring() })
+	a.organizations = newView(func(o *v1alpha1.Organization) string { return o.Status.Namespace },
+		func(map[types.NamespacedName]*v1alpha1.Organization) { a.changed.ring() })
 	return a, a.connect(options)
 }
 
@@ -192,6 +195,7 @@ func (a *Authenticator) useSigningKeys(configMaps map[types.NamespacedName]*core
 		}
 	}
 	a.signingKeys.Store(&set)
+	a.changed.ring()
 }
 
 // Authenticate returns who sends a request with that Authorization header. The error is

@@ -48,6 +48,9 @@ func New(handler http.Handler, sealer session.Sealer) (*Console, error) {
 // APIKey returns the key of the request's session, "" without one.
 func (c *Console) APIKey(r *http.Request) string { return c.session.APIKey(r, time.Now()) }
 
+// SessionEnds returns when the request's session is over at the latest.
+func (c *Console) SessionEnds(r *http.Request) time.Time { return c.session.Ends(r, time.Now()) }
+
 // Request is what a page is asked with.
 type Request struct {
 	HTTP *http.Request
@@ -103,6 +106,10 @@ func (c *Console) visit(route page.Route, request Request) (*page.Visit, error) 
 	}
 	if route.Public {
 		return v, nil
+	}
+	if !v.Scripted {
+		// Before the page reads anything: a change after it is told. A key that may follow nothing has no place.
+		v.Place, _ = v.API.Place(r.Context())
 	}
 	return v, whoAmI(r.Context(), v.API, &v.Who)
 }
@@ -203,7 +210,7 @@ func (c *Console) renderBody(ctx context.Context, v *page.Visit, response page.R
 		return html(ctx, status, ui.Bare(c.view(response.Title), response.Body))
 	}
 	view := c.view(response.Title)
-	view.Who, view.At, view.Token = v.Who, v.URL.Path, v.Token
+	view.Who, view.At, view.Token, view.Place = v.Who, v.URL.Path, v.Token, v.Place
 	view.Styles, view.Modules = response.Styles, response.Modules
 	return html(ctx, status, ui.Frame(view, response.Body))
 }

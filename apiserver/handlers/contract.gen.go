@@ -23,6 +23,8 @@ type Contract interface {
 	ListReviews(ctx context.Context, request Request) (Response, error)
 	// ListAPIKeys answers GET /v2/api-keys: Get API keys.
 	ListAPIKeys(ctx context.Context, request Request) (Response, error)
+	// StreamEvents answers GET /v2/events: Follow what changes.
+	StreamEvents(ctx context.Context, request Request) (Response, error)
 	// CountFindings answers GET /v2/finding-counts: Count findings by the values that they have.
 	CountFindings(ctx context.Context, request Request) (Response, error)
 	// ExportFindings answers GET /v2/finding-export: Export all findings that match, as CSV or SARIF.
@@ -112,6 +114,7 @@ func operationsOf(contract Contract) map[string]Handle {
 		"updateFindingV1":             contract.UpdateFindingV1,
 		"listReviews":                 contract.ListReviews,
 		"listAPIKeys":                 contract.ListAPIKeys,
+		"streamEvents":                contract.StreamEvents,
 		"countFindings":               contract.CountFindings,
 		"exportFindings":              contract.ExportFindings,
 		"listFindingsV2":              contract.ListFindingsV2,

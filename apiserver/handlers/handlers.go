@@ -37,6 +37,8 @@ type Request struct {
 	Stream *Stream
 	// IfMatch is the state that a change is conditional on; the zero value is any.
 	IfMatch etag.Condition
+	// LastEventID is where a stream of events goes on; "" where it begins.
+	LastEventID string
 }
 
 // Stream is a body that is read while it comes.
@@ -63,6 +65,8 @@ type Backend struct {
 	Keys Keys
 	// Exports are those that may be under way.
 	Exports *slots.Slots
+	// Streams are those that may be open.
+	Streams *slots.Slots
 	// Stopping is closed when the process ends so soon that what lasts must end.
 	Stopping <-chan struct{}
 }

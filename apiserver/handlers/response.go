@@ -3,6 +3,8 @@ package handlers
 import (
 	"io"
 
+	"github.com/appsec-dev/findings-operator/apiserver/changes"
+
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 )
@@ -20,6 +22,19 @@ type Response struct {
 	Tag string
 	// Streamed is sent in place of Body; nil for most.
 	Streamed *Streamed
+	// Events are sent in place of Body; nil for most.
+	Events *Events
+}
+
+// Events are changes that are sent as they come.
+type Events struct {
+	Reader *changes.Reader
+	// ID returns the text from which a client goes on after a position.
+	ID func(changes.Position) string
+	// Once ends with what there is.
+	Once bool
+	// Close frees what the stream needs. It is called once, last.
+	Close func()
 }
 
 // Streamed is a body that is made while it is sent.

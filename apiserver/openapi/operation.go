@@ -36,6 +36,8 @@ type Operation struct {
 	maxBytes int64
 	// conditions are the headers that make the request a conditional one.
 	conditions []string
+	// follows says that it goes on after an event.
+	follows bool
 }
 
 // IsList reports whether the operation answers with pages.
@@ -87,6 +89,8 @@ func newOperation(method, path string, described *openapi3.Operation, shared ope
 		case parameter.In == openapi3.ParameterInHeader && !parameter.Required &&
 			slices.Contains(conditionHeaders, parameter.Name):
 			operation.conditions = append(operation.conditions, parameter.Name)
+		case parameter.In == openapi3.ParameterInHeader && !parameter.Required && parameter.Name == HeaderLastEventID:
+			operation.follows = true
 		default:
 			return nil, fmt.Errorf("parameter %s: only path, optional query and condition parameters are supported",
 				parameter.Name)
@@ -148,8 +152,14 @@ const (
 
 var conditionHeaders = []string{HeaderIfMatch, HeaderIfNoneMatch}
 
+// HeaderLastEventID names the place from which a client goes on with a stream of events.
+const HeaderLastEventID = "last-event-id"
+
 // TakesCondition reports whether the operation supports that header of a conditional request.
 func (o *Operation) TakesCondition(header string) bool { return slices.Contains(o.conditions, header) }
+
+// TakesLastEventID reports whether the operation goes on after the event that HeaderLastEventID names.
+func (o *Operation) TakesLastEventID() bool { return o.follows }
 
 // MaxBodyBytes is how long a request's body may be.
 func (o *Operation) MaxBodyBytes() int64 { return o.maxBytes }

@@ -4710,6 +4710,19 @@ type ListAPIKeysParamsSort string
 // ListAPIKeysParamsOrder defines parameters for ListAPIKeys.
 type ListAPIKeysParamsOrder string
 
+// StreamEventsParams defines parameters for StreamEvents.
+type StreamEventsParams struct {
+	// Kinds The kinds to follow, with commas between them: `finding`, `operation` and `scan` need the scope `findings:read`,
+	// `review` needs `reviews:read` and `delivery` needs `webhooks:read`. Without it, all that the key may read.
+	Kinds *string `form:"kinds,omitempty" json:"kinds,omitempty"`
+
+	// Follow `false`: end with what there is now. Without `last-event-id` that is no change, and the `id` to begin with.
+	Follow *bool `form:"follow,omitempty" json:"follow,omitempty"`
+
+	// LastEventId The `id` of the last event that was received. One that is not of this stream is answered with a reset.
+	LastEventId *string `json:"last-event-id,omitempty"`
+}
+
 // CountFindingsParams defines parameters for CountFindings.
 type CountFindingsParams struct {
 	// Field The only field to count by. By default findings are counted by all but `file`, of which most values have few.

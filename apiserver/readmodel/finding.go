@@ -53,6 +53,9 @@ func (m *Model) Apply(object *v1alpha1.Finding) (*Item, error) {
 	if p == nil || p.view == nil {
 		return nil, fmt.Errorf("%w: none owns the namespace %s", ErrNoOrganization, object.Namespace)
 	}
+	if held := p.findings[object.Name]; held != nil && held.stored == prepared.stored {
+		m.noteApplied(prepared)
+	}
 	item := p.applied(prepared)
 	if p.dirty() {
 		p.publish()

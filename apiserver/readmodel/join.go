@@ -184,6 +184,8 @@ func (p *partition) namesOf(group rejoin) map[string]struct{} {
 		return names(p.issues)
 	case scans:
 		return names(p.scans)
+	case triageOperations:
+		return nil
 	case trends:
 		return names(p.trends)
 	default:
@@ -284,6 +286,8 @@ func (m *Model) workFor(p *partition, r rejoin) (work, bool) {
 		return directWork(p.deliveries, p.indexes.deliveries, r.name), true
 	case scans:
 		return directWork(p.scans, p.indexes.scans, r.name), true
+	case triageOperations: // no reader sees them
+		return work{}, false
 	case trends:
 		return directWork(p.trends, p.indexes.trends, r.name), true
 	default:

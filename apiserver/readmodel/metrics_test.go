@@ -76,6 +76,7 @@ findings_read_model_items{kind="repositories"} 1
 findings_read_model_items{kind="reviewissues"} 0
 findings_read_model_items{kind="reviews"} 0
 findings_read_model_items{kind="scans"} 0
+findings_read_model_items{kind="triageoperations"} 0
 findings_read_model_items{kind="webhookdeliveries"} 0
 `
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "findings_read_model_items"); err != nil {

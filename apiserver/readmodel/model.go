@@ -13,10 +13,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/changes"
 	"github.com/appsec-dev/findings-operator/apiserver/newest"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
@@ -53,7 +55,7 @@ type Options struct {
 type Sources struct {
 	Organizations, Repositories, Projects, Findings kube.Source
 	Reviews, ReviewIssues, WebhookDeliveries, Scans kube.Source
-	FindingTrends                                   kube.Source
+	TriageOperations, FindingTrends                 kube.Source
 }
 
 // Model is the read model of every organization. Its methods may be called concurrently.
@@ -83,6 +85,11 @@ type Model struct {
 	// queue holds what is to be rendered anew; joining says that some of it is being rendered.
 	queue   queue
 	joining bool
+	// noticed changes wait for readers to see them, and applied are those that the model has shown before the watch has
+	// reported them, by their version.
+	noticed [changes.Kinds][]noticed
+	applied map[types.NamespacedName]uint64
+	changes *changes.Log
 
 	// changed and enqueued wake the publisher and the joiner.
 	changed  chan struct{}
@@ -100,6 +107,8 @@ func New(options Options) (*Model, error) {
 		partitions:  map[string]*partition{},
 		namespaces:  map[string]string{},
 		queue:       queue{queued: map[rejoin]struct{}{}},
+		applied:     map[types.NamespacedName]uint64{},
+		changes:     changes.New(changes.DefaultLimits),
 		changed:     make(chan struct{}, 1),
 		enqueued:    make(chan struct{}, 1),
 	}
@@ -184,7 +193,7 @@ func (m *Model) add(c change) error {
 	defer m.mu.Unlock()
 	m.fallBehind(received)
 	defer m.signal()
-	return m.write(c)
+	return m.takeEvent(c)
 }
 
 // replace takes a list of all objects of a kind, as they were at a version.
@@ -212,6 +221,7 @@ func (m *Model) replace(kind kind, objects []metav1.Object, listVersion string) 
 			return err
 		}
 	}
+	m.noticeList(kind, listVersion)
 	if !m.synced[kind] {
 		m.synced[kind] = true
 		m.log.Info("Listed", "kind", kind.String(), "objects", len(objects))
@@ -258,7 +268,13 @@ func (m *Model) settleOwner(namespace string) {
 		owner = organization
 	}
 	p := m.partition(namespace)
-	if p.claim(owner) && owner != "" {
+	before := p.organization()
+	changed := p.claim(owner)
+	if changed && before != "" {
+		m.changes.Disown(before)
+	}
+	if changed && owner != "" {
+		m.changes.Own(owner)
 		for k := organizations + 1; k < kinds; k++ {
 			m.enqueue(rejoin{namespace: namespace, rows: k, by: byAll})
 		}

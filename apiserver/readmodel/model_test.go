@@ -346,6 +346,7 @@ func TestReadyWhenListedAndJoined(t *testing.T) {
 		{reviewIssues, nil},
 		{webhookDeliveries, nil},
 		{scans, nil},
+		{triageOperations, nil},
 		{trends, nil},
 		{projects, []metav1.Object{project("api", 9)}},
 	}

@@ -26,6 +26,7 @@ type partition struct {
 	issues       map[string]*heldIssue
 	deliveries   map[string]*deliveryItem
 	scans        map[string]*scanItem
+	operations   map[string]*operationItem
 	trends       map[string]*trendItem
 
 	// projectsOf and reviewsOf a repository, and issuesOf a review.
@@ -175,6 +176,7 @@ func newPartition(namespace string) *partition {
 		issues:       map[string]*heldIssue{},
 		deliveries:   map[string]*deliveryItem{},
 		scans:        map[string]*scanItem{},
+		operations:   map[string]*operationItem{},
 		trends:       map[string]*trendItem{},
 		projectsOf:   children{},
 		reviewsOf:    children{},
@@ -221,7 +223,8 @@ func (p *partition) publish() {
 // empty reports whether the partition may be forgotten.
 func (p *partition) empty() bool {
 	return p.view == nil && len(p.findings)+len(p.projects)+len(p.repositories)+
-		len(p.reviews)+len(p.issues)+len(p.deliveries)+len(p.scans)+len(p.trends) == 0
+		len(p.reviews)+len(p.issues)+len(p.deliveries)+len(p.scans)+
+		len(p.trends)+len(p.operations) == 0
 }
 
 // repository is what others show of a repository; nil where it is not there.

@@ -38,5 +38,6 @@ func (m *Model) publishAll() {
 			p.publish()
 		}
 	}
+	m.tellChanges()
 	m.settleLag()
 }

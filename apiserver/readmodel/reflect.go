@@ -43,6 +43,7 @@ func sourcesOf(config *rest.Config) (*Sources, error) {
 		ReviewIssues:      source(&v1alpha1.ReviewIssue{}),
 		WebhookDeliveries: source(&v1alpha1.WebhookDelivery{}),
 		Scans:             source(&v1alpha1.Scan{}),
+		TriageOperations:  source(&v1alpha1.TriageOperation{}),
 		FindingTrends:     source(&v1alpha1.FindingTrend{}),
 		Findings:          source(&v1alpha1.Finding{}),
 	}, nil
@@ -65,6 +66,7 @@ func (m *Model) reflect(ctx context.Context) error {
 		{reviewIssues, m.sources.ReviewIssues, &v1alpha1.ReviewIssue{}},
 		{webhookDeliveries, m.sources.WebhookDeliveries, &v1alpha1.WebhookDelivery{}},
 		{scans, m.sources.Scans, &v1alpha1.Scan{}},
+		{triageOperations, m.sources.TriageOperations, &v1alpha1.TriageOperation{}},
 		{trends, m.sources.FindingTrends, &v1alpha1.FindingTrend{}},
 		{findings, m.sources.Findings, &v1alpha1.Finding{}},
 	} {
@@ -137,8 +139,9 @@ func (s *store) Replace(list []any, listVersion string) error {
 }
 
 // Bookmark says that nothing has changed since the last event.
-func (s *store) Bookmark(string) error {
+func (s *store) Bookmark(version string) error {
 	s.model.hear(s.kind)
+	s.model.noticeQuiet(s.kind, version)
 	return nil
 }
 

@@ -24,6 +24,7 @@ const (
 	reviewIssues
 	webhookDeliveries
 	scans
+	triageOperations
 	trends
 	findings
 	kinds
@@ -32,7 +33,7 @@ const (
 func (k kind) String() string {
 	return [kinds]string{
 		"organizations", "repositories", "projects", "reviews", "reviewissues", "webhookdeliveries", "scans",
-		"findingtrends", "findings",
+		"triageoperations", "findingtrends", "findings",
 	}[k]
 }
 
@@ -83,6 +84,8 @@ func (m *Model) take(c change, key types.NamespacedName) {
 		m.takeDelivery(p, still[*v1alpha1.WebhookDelivery](c), key.Name)
 	case scans:
 		m.takeScan(p, still[*v1alpha1.Scan](c), key.Name)
+	case triageOperations:
+		m.takeOperation(p, still[*v1alpha1.TriageOperation](c), key.Name)
 	case trends:
 		m.takeTrend(p, still[*v1alpha1.FindingTrend](c), key.Name)
 	case findings:

@@ -24,6 +24,7 @@ var Contract = sync.OnceValues(openapi.Load)
 
 // init has logs of SARIF read as the JSON that they are.
 func init() {
+	openapi3filter.RegisterBodyDecoder(eventsMediaType, openapi3filter.RegisteredBodyDecoder("text/plain"))
 	openapi3filter.RegisterBodyDecoder(openapi.SARIFMediaType, openapi3filter.JSONBodyDecoder)
 }
 
@@ -83,11 +84,17 @@ func Check(request *http.Request, answer *Answer) error {
 
 const jsonMediaType = "application/json"
 
-// isFile reports whether an answer is a file, of which the contract says that it is no JSON.
+// isFile reports whether an answer is a file or a stream, of which the contract says that it is no JSON.
 func isFile(route *routers.Route, answer *Answer) bool {
 	described := route.Operation.Responses.Status(answer.Status)
-	return answer.Header.Get("Content-Disposition") != "" && described != nil && described.Value.Content.Get(jsonMediaType) == nil
+	if described == nil || described.Value.Content.Get(jsonMediaType) != nil {
+		return false
+	}
+	return answer.Header.Get("Content-Disposition") != "" || answer.Header.Get("Content-Type") == eventsMediaType
 }
+
+// eventsMediaType is that of a stream of events.
+const eventsMediaType = "text/event-stream"
 
 // undescribed reports whether a path is the contract itself or its page.
 func undescribed(request *http.Request) bool {

@@ -24,7 +24,7 @@ var rooms = map[string]struct {
 	"controllers":         {[]string{"api", "internal"}, "the controllers must run without the facade"},
 	"scanimport":          {[]string{"api", "internal"}, "the plugin imports it, and must get neither half of the service with it"},
 	"apiserver":           {[]string{"api", "internal", "scanimport", "apiserver/console"}, "the facade must run without the controllers"},
-	"apiserver/console":   {[]string{"client"}, "the console is a client of the REST API: what it does, a script can do"},
+	"apiserver/console":   {[]string{"client", "apiserver/sealed"}, "the console is a client of the REST API: what it does, a script can do"},
 	"test/harness":        {nil, "every package's tests import it"},
 	"test/testenv":        {[]string{"api", "internal", "test/harness"}, "every package's tests import it"},
 	"test/builder":        {[]string{"api", "internal"}, "every package's tests import it"},

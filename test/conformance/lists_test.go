@@ -88,6 +88,7 @@ var endpoints = []endpoint{
 	{"POST", "/v2/webhook-deliveries/none/redeliver", "", v1alpha1.ScopeWebhooksRedeliver},
 	{"GET", "/v2/api-keys", "", v1alpha1.ScopeKeysRead},
 	{"GET", "/v2/whoami", "", anyScope},
+	{"GET", "/v2/events?follow=false&kinds=review", "", v1alpha1.ScopeReviewsRead},
 	{"POST", "/v2/webhook-deliveries/none/verify", `{"payload":"x","signature":"y"}`, v1alpha1.ScopeWebhooksVerify},
 }
 

@@ -71,6 +71,9 @@ func TestParameters_AnEmptyQueryParameterIsAsIfItWereNotGiven(t *testing.T) {
 						t.Errorf("without ?%s:\n%s\nwith it:\n%s", query, want, got)
 					}
 					continue
+				case "/v2/events": // to a GET the answer has no end
+					o.in(t).do("HEAD", with(path, query), "").wants(200, query)
+					continue
 				case "/v2/findings/{id}":
 				default:
 					t.Fatalf("%s has a query, and nobody knows how to call it; say it here", path)

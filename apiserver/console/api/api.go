@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -62,6 +63,19 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, into an
 	return c.do(request, into)
 }
 
+// Place returns the place in what changes that is now, from which a stream of events goes on.
+func (c *Client) Place(ctx context.Context) (place string, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "/v2/events?follow=false", http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	err = c.call(request, func(answer *recorder) error {
+		_, place, _ = strings.Cut(answer.body.String(), "\nid: ")
+		return nil
+	})
+	return strings.TrimSpace(place), err
+}
+
 // Send sends a body, on condition of the state with that tag unless it is empty, and reads the answer into the given
 // value.
 func (c *Client) Send(ctx context.Context, method, path, tag string, body, into any) error {
@@ -82,20 +96,29 @@ func (c *Client) Send(ctx context.Context, method, path, tag string, body, into 
 }
 
 func (c *Client) do(request *http.Request, into any) (tag string, err error) {
+	err = c.call(request, func(answer *recorder) error {
+		if err := jsonv2.Unmarshal(answer.body.Bytes(), into, ours); err != nil {
+			return fmt.Errorf("read the answer of %s %s: %w", request.Method, request.URL.Path, err)
+		}
+		tag = answer.header.Get("ETag")
+		return nil
+	})
+	return tag, err
+}
+
+// call sends a request, and has the answer read unless it is a failure.
+func (c *Client) call(request *http.Request, read func(*recorder) error) error {
 	request.Header.Set("Authorization", "Bearer "+c.key)
 	request.Header.Set("X-Request-Id", c.requestID)
 	answer := newRecorder()
 	defer answer.release()
 	if err := c.serve(answer, request); err != nil {
-		return "", err
+		return err
 	}
 	if answer.status >= http.StatusBadRequest {
-		return "", failure(answer)
+		return failure(answer)
 	}
-	if err := jsonv2.Unmarshal(answer.body.Bytes(), into, ours); err != nil {
-		return "", fmt.Errorf("read the answer of %s %s: %w", request.Method, request.URL.Path, err)
-	}
-	return answer.header.Get("ETag"), nil
+	return read(answer)
 }
 
 // serve returns a panic as an error: pages call several operations at a time, each in a goroutine of its own, where
@@ -146,6 +169,9 @@ func (r *recorder) release() {
 		bodies.Put(r.body)
 	}
 }
+
+// Flush does nothing: the answer is read when it is whole.
+func (r *recorder) Flush() {}
 
 func (r *recorder) Header() http.Header { return r.header }
 

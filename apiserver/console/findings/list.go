@@ -36,7 +36,7 @@ const (
 
 var (
 	styles  = []string{"findings/findings.css"}
-	modules = []string{"findings/findings.js"}
+	modules = []string{"findings/findings.js", "findings/live.js"}
 )
 
 // Routes returns the pages.
@@ -44,6 +44,7 @@ func Routes() []page.Route {
 	return []page.Route{
 		{Method: http.MethodGet, Path: "findings", Serve: list},
 		{Method: http.MethodGet, Path: "findings/:id", Serve: show},
+		{Method: http.MethodGet, Path: "findings/:id/row", Serve: showRow},
 		{Method: http.MethodPost, Path: "findings/:id", Serve: decide},
 	}
 }
@@ -70,6 +71,7 @@ type row struct {
 	decision.Standing
 	Stale     string    `json:"decision_stale"`
 	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt string    `json:"updated_at"`
 	Verdict   struct {
 		UserStatus *string `json:"user_status"`
 		Policy     string  `json:"policy"`

@@ -44,7 +44,7 @@ func list(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if err := v.List(ctx, apiPath, nil, &operations); err != nil {
 		return page.Response{}, err
 	}
-	return page.Response{Title: "Operations", Body: listPage(operations), Styles: styles}, nil
+	return page.Response{Title: "Operations", Body: listPage(operations), Styles: styles, Modules: modules}, nil
 }
 
 // show is the page of an operation: what it would do, does, or has done.

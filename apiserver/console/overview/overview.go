@@ -70,7 +70,7 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if err := group.Wait(); err != nil {
 		return page.Response{}, err
 	}
-	return page.Response{Title: "Overview", Body: overviewPage(s), Styles: []string{"overview/overview.css"}}, nil
+	return page.Response{Title: "Overview", Body: overviewPage(s), Styles: []string{"overview/overview.css"}, Modules: []string{"ui/follow.js"}}, nil
 }
 
 // figures are the numbers above all others. Each leads to the findings that it counts.

@@ -43,6 +43,8 @@ type Visit struct {
 	Query, Form url.Values
 	// Token is what forms send back.
 	Token string
+	// Place in what changes that the page is made at or after; empty where a module asks.
+	Place string
 	// Scripted says that a module of the console asks, and not the browser: it takes a fragment of the page.
 	Scripted bool
 	// LogIn checks an API key and returns the cookie of its session.

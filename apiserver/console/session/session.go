@@ -3,14 +3,14 @@
 package session
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"net/http"
 	"time"
+
+	"github.com/appsec-dev/findings-operator/apiserver/sealed"
 )
 
 const (
@@ -39,9 +39,7 @@ type Sealer struct {
 func (s Sealer) Cookie(apiKey string, secure bool, now time.Time) *http.Cookie {
 	content := binary.BigEndian.AppendUint64(nil, uint64(now.Unix())) //nolint:gosec // the clock is past 1970
 	content = append(content, apiKey...)
-	//nolint:gosec // the cipher makes a nonce of its own and puts it before what it seals
-	sealed := newCipher(s.Keys(purpose)[0]).Seal(nil, nil, content, []byte(purpose))
-	return cookie(encoding.EncodeToString(sealed), secure, int(life/time.Second))
+	return cookie(sealed.Seal(s.Keys(purpose)[0], content, purpose), secure, int(life/time.Second))
 }
 
 // End returns the cookie that ends a session in the browser.
@@ -56,43 +54,53 @@ func cookie(value string, secure bool, maxAge int) *http.Cookie {
 
 // APIKey returns the key of the request's session, "" if there is none that is valid.
 func (s Sealer) APIKey(r *http.Request, now time.Time) string {
-	_, key := s.session(r, now)
-	return key
+	_, held := s.session(r, now)
+	return held.apiKey
 }
 
-// session returns the request's session and the key that it holds. Another site may set cookies for a domain that both
+// Ends returns when the request's session is over at the latest; the zero time where there is none.
+func (s Sealer) Ends(r *http.Request, now time.Time) time.Time {
+	_, held := s.session(r, now)
+	return held.end
+}
+
+// held is what a session holds; empty for none that is valid.
+type held struct {
+	apiKey string
+	end    time.Time
+}
+
+// session returns the request's session and what it holds. Another site may set cookies for a domain that both
 // are in: what does not open is not the console's, and of two that do neither is.
-func (s Sealer) session(r *http.Request, now time.Time) (value, apiKey string) {
+func (s Sealer) session(r *http.Request, now time.Time) (value string, its held) {
 	for _, cookie := range r.CookiesNamed(CookieName) {
-		key := s.open(cookie.Value, now)
+		opened := s.open(cookie.Value, now)
 		switch {
-		case key == "":
-		case apiKey != "":
-			return "", ""
+		case opened.apiKey == "":
+		case its.apiKey != "":
+			return "", held{}
 		default:
-			value, apiKey = cookie.Value, key
+			value, its = cookie.Value, opened
 		}
 	}
-	return value, apiKey
+	return value, its
 }
 
-// open returns the key that a session holds, "" if it is none or is over.
-func (s Sealer) open(value string, now time.Time) string {
-	sealed, err := encoding.DecodeString(value)
-	if err != nil || len(value) > maxCookieBytes {
-		return ""
+// open returns what a session holds, nothing if it is none or is over.
+func (s Sealer) open(value string, now time.Time) held {
+	if len(value) > maxCookieBytes {
+		return held{}
 	}
-	for _, key := range s.Keys(purpose) {
-		content, err := newCipher(key).Open(nil, nil, sealed, []byte(purpose))
-		if err != nil || len(content) < timeBytes {
-			continue
-		}
-		began := time.Unix(int64(binary.BigEndian.Uint64(content)), 0) //nolint:gosec // what was sealed above
-		if now.Sub(began) < life {
-			return string(content[timeBytes:])
-		}
+	content, ok := sealed.Open(s.Keys(purpose), value, purpose)
+	if !ok || len(content) < timeBytes {
+		return held{}
 	}
-	return ""
+	began := time.Unix(int64(binary.BigEndian.Uint64(content)), 0) //nolint:gosec // what was sealed above
+	end := began.Add(life)
+	if !now.Before(end) {
+		return held{}
+	}
+	return held{string(content[timeBytes:]), end}
 }
 
 // Token returns what a form of the request's session must send back, so that no other site can send it.
@@ -122,16 +130,4 @@ func token(key []byte, session string) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(session))
 	return encoding.EncodeToString(mac.Sum(nil))
-}
-
-func newCipher(key []byte) cipher.AEAD {
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		panic(err) // the key has 32 bytes
-	}
-	aead, err := cipher.NewGCMWithRandomNonce(block)
-	if err != nil {
-		panic(err) // the block cipher is AES
-	}
-	return aead
 }

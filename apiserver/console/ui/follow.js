@@ -1,23 +1,26 @@
-// Follows what goes on by itself: asks for the page anew as long as the part of it that changes, #followed, is marked with
-// data-follow. The rest stays: somebody may be writing in it.
+// Follows what goes on by itself: asks for the page anew when something of the kinds in data-kinds changes, and shows
+// the part #followed of it. The rest stays: somebody may be writing in it. Where changes are not heard of, it asks as
+// long as that part is marked with data-follow.
+import { live, seldom } from "./live.js";
 import { ask, fragment } from "./ui.js";
 
-/** How long to wait before asking again: longer each time that nothing has changed, and longest after an answer that did
- * not come. A page that nobody sees does not ask. */
+/** How long to wait before asking again: longer each time that nothing has changed, and longest after an answer that
+ * did not come. A page that nobody sees does not ask. */
 const pause = 1000;
 const longPause = 10_000;
 
-let wait = pause;
+/** How long to wait between two answers where all changes are heard of. */
+const livePause = 2000;
 
+let wait = pause;
+let heard = false;
 let shown = "";
 
-async function follow() {
-  const followed = document.querySelector("#followed[data-follow]");
-  if (!followed) return;
-  if (document.hidden) {
-    document.addEventListener("visibilitychange", follow, { once: true });
-    return;
-  }
+const part = () => /** @type {HTMLElement | null} */ (document.querySelector("#followed"));
+
+async function again() {
+  const followed = part();
+  if (!followed || document.hidden) return;
   try {
     const answer = await (await ask(location.href)).text();
     wait = answer === shown ? Math.min(wait * 1.5, longPause) : pause;
@@ -26,7 +29,17 @@ async function follow() {
   } catch {
     wait = longPause;
   }
-  setTimeout(follow, wait);
+}
+
+async function poll() {
+  const followed = part();
+  if (!followed?.hasAttribute("data-follow") && !followed?.dataset.kinds) return;
+  if (document.hidden) {
+    document.addEventListener("visibilitychange", poll, { once: true });
+    return;
+  }
+  if (!heard && followed.hasAttribute("data-follow")) await again();
+  setTimeout(poll, wait);
 }
 
 /** Shows the part as it is now. Who stands on a link of it stays there.
@@ -40,4 +53,18 @@ function show(before, page) {
   if (link !== null) /** @type {HTMLElement | null} */ (now.querySelector(`a[href="${CSS.escape(link)}"]`))?.focus();
 }
 
-setTimeout(follow, wait);
+const soon = seldom(again, livePause);
+const kinds = part()?.dataset.kinds?.split(",");
+if (kinds) {
+  live(kinds, {
+    change: ({ id }) => {
+      const only = part()?.dataset.id;
+      if (!only || only === id) soon();
+    },
+    again: soon,
+    connected: (is) => {
+      heard = is;
+    },
+  });
+}
+setTimeout(poll, wait);

@@ -25,6 +25,8 @@ type View struct {
 	At string
 	// Token is what the page's forms send back.
 	Token string
+	// Place in what changes that the page was made at.
+	Place string
 	// Styles and Modules are those of the page itself.
 	Styles, Modules []string
 	// Asset returns the address of an asset.

@@ -1,0 +1,264 @@
+package changes
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// world is a cluster whose writes some replicas hear of, each in its own time.
+type world struct {
+	*rapid.T
+	// written are all changes, in the order of each kind. The id says of which organization.
+	written  [Kinds][]Change
+	version  uint64
+	replicas []*replica
+}
+
+// replica hears of each kind in its order.
+type replica struct {
+	log *Log
+	// heard is how many of each kind's changes it was told.
+	heard [Kinds]int
+}
+
+const acme = "acme"
+
+var allKinds = Set(1<<Kinds - 1)
+
+func newReplica(w *world) *replica {
+	r := &replica{log: New(Limits{Changes: 4, Bytes: 1 << 20, Total: 6})}
+	r.log.Own(acme)
+	r.list(w)
+	return r
+}
+
+// list begins anew with what there is now.
+func (r *replica) list(w *world) {
+	for k := range Kinds {
+		r.heard[k] = len(w.written[k])
+		r.log.Restart(k, w.version)
+	}
+}
+
+// hear takes the next change of a kind.
+func (r *replica) hear(w *world, k Kind) {
+	if r.heard[k] == len(w.written[k]) {
+		r.log.Advance(k, w.version)
+		return
+	}
+	c := w.written[k][r.heard[k]]
+	r.heard[k]++
+	r.log.Put(c.ID, &c)
+}
+
+// watcher is a client that is cut off and resumes.
+type watcher struct {
+	reader *Reader
+	// at is the last id that it got; known says that it has one.
+	at    Position
+	known bool
+	// told counts the changes of each kind since the last reset, by version, and from is where that began.
+	told map[Kind]map[uint64]int
+	from Position
+	last Position
+}
+
+func (c *watcher) connect(w *world, r *replica) {
+	var after *Position
+	if c.known {
+		at := c.at
+		after = &at
+	}
+	if c.reader = r.log.Read(acme, allKinds, after); c.reader == nil {
+		w.Fatal("the organization is not there")
+	}
+}
+
+// read takes what there is, or a part of it, and may be cut off in the middle of that.
+func (c *watcher) read(w *world, most, cut int) {
+	b := c.reader.Next(most)
+	if b.Ended {
+		c.reader = nil
+		return
+	}
+	if b.Reset || !c.known {
+		c.told = map[Kind]map[uint64]int{}
+		for k := range Kinds {
+			c.told[k] = map[uint64]int{}
+		}
+		c.from = b.At
+		if len(b.After) > 0 {
+			c.from = b.After[0]
+			c.from[b.Changes[0].Kind] = b.Changes[0].Version - 1
+		}
+		c.last = c.from
+	}
+	for i, change := range b.Changes {
+		if i >= cut {
+			c.reader = nil
+			c.at, c.known = c.last, true
+			return
+		}
+		c.told[change.Kind][change.Version]++
+		if change.Version <= c.last[change.Kind] {
+			w.Fatalf("%s %d came after %d", change.Kind, change.Version, c.last[change.Kind])
+		}
+		c.last = b.After[i]
+		c.at, c.known = c.last, true
+	}
+	c.last, c.at, c.known = b.At, b.At, true
+}
+
+// Whatever is written, heard of when, and cut off where: each client is told each change exactly once, or one reset.
+func TestEveryChangeIsToldOnceOrOneReset(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := &world{T: t, version: 100}
+		w.replicas = []*replica{newReplica(w), newReplica(w)}
+		clients := []*watcher{{}, {}}
+		which := rapid.IntRange(0, 1)
+		kind := rapid.Map(rapid.IntRange(0, int(Kinds)-1), func(i int) Kind { return Kind(i) })
+		t.Repeat(map[string]func(*rapid.T){
+			"write": func(t *rapid.T) {
+				for range rapid.IntRange(1, 6).Draw(t, "n") {
+					w.version += uint64(rapid.IntRange(1, 3).Draw(t, "step"))
+					k := kind.Draw(t, "kind")
+					w.written[k] = append(w.written[k], Change{Kind: k, Version: w.version, What: Updated, ID: rapid.SampledFrom([]string{acme, "other"}).Draw(t, "whose")})
+				}
+			},
+			"hear": func(t *rapid.T) {
+				r, k := w.replicas[which.Draw(t, "replica")], kind.Draw(t, "kind")
+				for range rapid.IntRange(1, 6).Draw(t, "n") {
+					r.hear(w, k)
+				}
+			},
+			"list anew": func(t *rapid.T) { w.replicas[which.Draw(t, "replica")].list(w) },
+			"start anew": func(t *rapid.T) {
+				i := which.Draw(t, "replica")
+				w.replicas[i] = newReplica(w)
+				for _, c := range clients {
+					c.reader = nil
+				}
+			},
+			"connect": func(t *rapid.T) {
+				clients[which.Draw(t, "client")].connect(w, w.replicas[which.Draw(t, "replica")])
+			},
+			"read": func(t *rapid.T) {
+				if c := clients[which.Draw(t, "client")]; c.reader != nil {
+					c.read(w, rapid.IntRange(1, 8).Draw(t, "most"), rapid.IntRange(0, 20).Draw(t, "cut"))
+				}
+			},
+			"": func(*rapid.T) {
+				for _, c := range clients {
+					c.check(w)
+				}
+			},
+		})
+	})
+}
+
+// check wants exactly the changes between where the client began and where it is.
+func (c *watcher) check(w *world) {
+	if !c.known {
+		return
+	}
+	for k := range Kinds {
+		for _, change := range w.written[k] {
+			want := 0
+			if change.ID == acme && change.Version > c.from[k] && change.Version <= c.at[k] {
+				want = 1
+			}
+			if got := c.told[k][change.Version]; got != want {
+				w.Fatalf("%s %d was told %d times, want %d (from %v to %v)", k, change.Version, got, want, c.from, c.at)
+			}
+		}
+	}
+}
+
+func put(l *Log, organization string, k Kind, version uint64) {
+	l.Put(organization, &Change{Kind: k, Version: version, What: Updated, ID: fmt.Sprint(version)})
+}
+
+func TestWhatIsRememberedIsBounded(t *testing.T) {
+	l := New(Limits{Changes: 100, Bytes: 50 * (fixedBytes + 4), Total: 60})
+	l.Own("a")
+	l.Own("b")
+	for version := uint64(1000); version < 2000; version++ {
+		put(l, "a", Findings, version)
+	}
+	if got := len(l.feeds["a"].changes); got != 50 {
+		t.Errorf("%d changes are held, in bytes as many as 50", got)
+	}
+	for version := uint64(2000); version < 2020; version++ {
+		put(l, "b", Findings, version)
+	}
+	if got := l.Held(); got > 60 {
+		t.Errorf("%d changes are held in all", got)
+	}
+	if got := len(l.feeds["b"].changes); got != 20 {
+		t.Errorf("of the organization with few changes %d are held: the other's had to go", got)
+	}
+	l.Disown("a")
+	if got := l.Held(); got != 20 {
+		t.Errorf("%d are held of an organization with 20", got)
+	}
+}
+
+func TestAReaderWhoseChangesAreForgottenEnds(t *testing.T) {
+	l := New(Limits{Changes: 3, Bytes: 1 << 20, Total: 100})
+	l.Own(acme)
+	slow, gone := l.Read(acme, allKinds, nil), l.Read(acme, allKinds, nil)
+	if b := slow.Next(10); b.Wake == nil || len(b.Changes) > 0 {
+		t.Fatalf("got %+v", b)
+	}
+	for version := uint64(1); version < 5; version++ {
+		put(l, acme, Scans, version)
+	}
+	if b := slow.Next(10); !b.Ended {
+		t.Errorf("a reader that lacks a change goes on: %+v", b)
+	}
+	l.Disown(acme)
+	if b := gone.Next(10); !b.Ended {
+		t.Errorf("a reader of an organization that is gone goes on: %+v", b)
+	}
+	if l.Read(acme, allKinds, nil) != nil {
+		t.Error("there is a reader of an organization that is gone")
+	}
+}
+
+func TestOnlyTheKindsAskedForAreTold(t *testing.T) {
+	l := New(DefaultLimits)
+	l.Own(acme)
+	r := l.Read(acme, Set(0).With(Reviews), nil)
+	put(l, acme, Findings, 1)
+	put(l, acme, Reviews, 2)
+	b := r.Next(10)
+	if len(b.Changes) != 1 || b.Changes[0].Kind != Reviews {
+		t.Errorf("got %+v", b.Changes)
+	}
+}
+
+// What each write costs that nobody listens to, and what remains of many.
+func BenchmarkPut(b *testing.B) {
+	l := New(DefaultLimits)
+	for i := range 100 {
+		l.Own(fmt.Sprint(i))
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	version := uint64(0)
+	for b.Loop() {
+		version++
+		l.Put(fmt.Sprint(version%100), &Change{
+			Kind: Findings, Version: version, What: Updated, ID: fmt.Sprintf("f-%026d", version), RepoID: "repo", ProjectID: "proj",
+			Status: "open", UserStatus: "open", UpdatedAt: "2026-03-01T00:00:00Z",
+		})
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(max(1, l.Held())), "B/held")
+	b.ReportMetric(float64(l.Held()), "held")
+}

@@ -1,0 +1,171 @@
+// Marks what changes in the list while one looks. No row moves: one that has changed gets a mark with which it is shown
+// anew, and for new findings there is a line above the list.
+import { live, seldom } from "../ui/live.js";
+import { ask, fragment, Refusal, report } from "../ui/ui.js";
+import { replaceRow, results, titleOf } from "./rows.js";
+
+/** @typedef {import("../ui/live.js").Change} Change */
+
+/** How often counts are asked for at most. */
+const countsPause = 3000;
+
+/** How many rows are looked at closer at a time. What changes more at once is marked. */
+const closer = 10;
+
+/** @type {Set<string>} Ids of findings that came since the list was asked for. */
+const created = new Set();
+
+/** @type {Map<string, Change>} What has yet to be shown, by the finding's id. */
+const waiting = new Map();
+
+/** What is said to who does not see the marks. */
+const said = Object.assign(document.createElement("p"), { className: "hidden" });
+said.setAttribute("role", "status");
+document.querySelector("main")?.append(said);
+
+/** @param {number} n @param {string} one @param {string} many */
+const counted = (n, one, many) => `${n} ${n === 1 ? one : many}`;
+
+/** @param {string} id @returns {HTMLElement | null} */
+const rowOf = (id) => {
+  const row = document.getElementById(id);
+  return row?.classList.contains("row") ? row : null;
+};
+
+/** Puts a mark in the place of the age, so that the row stays as high as it is.
+ * @param {HTMLElement} row @param {boolean} removed */
+function mark(row, removed) {
+  row.querySelector(".news-of")?.remove();
+  row.classList.add("changed");
+  const title = titleOf(row)?.textContent ?? "";
+  const button = Object.assign(document.createElement("button"), {
+    type: "button", className: "news-of", textContent: removed ? "removed" : "changed",
+  });
+  button.setAttribute("aria-label", `${title}: ${removed ? "removed. Hide it" : "changed. Show it as it is now"}`);
+  button.addEventListener("click", () => (removed ? row.remove() : anew(row)));
+  row.querySelector(".age")?.append(button);
+}
+
+/** @param {HTMLElement} row @returns {Promise<string>} The row as it is now. */
+async function fresh(row) {
+  return (await (await ask(`/console/findings/${encodeURIComponent(row.id)}/row`)).json()).row;
+}
+
+/** @param {HTMLElement} row */
+async function anew(row) {
+  try {
+    replaceRow(row, await fresh(row));
+    const now = rowOf(row.id);
+    if (now) titleOf(now)?.focus({ preventScroll: true });
+  } catch (error) {
+    if (error instanceof Refusal && error.status === 404) row.remove();
+    else report(error);
+  }
+}
+
+/** Marks the rows of what has changed, unless they show it already: one's own decisions do. */
+async function markChanged() {
+  const changes = [...waiting.values()];
+  waiting.clear();
+  let marked = 0;
+  let looked = 0;
+  for (const change of changes) {
+    const row = rowOf(change.id);
+    if (!row || row.classList.contains("changed")) continue;
+    const removed = change.change === "removed";
+    if (!removed && row.dataset.updated === change.updated_at && row.dataset.stands === standsAt(change)) continue;
+    if (!removed && row.dataset.stands === standsAt(change) && looked++ < closer && (await shows(row))) continue;
+    if (!row.isConnected) continue;
+    mark(row, removed);
+    marked++;
+  }
+  if (marked > 0) said.textContent = `${counted(marked, "finding", "findings")} of the list changed.`;
+}
+
+/** @param {Change} change */
+const standsAt = (change) => `${change.status} ${change.user_status}`;
+
+/** What a row says, but for the age: that changes by itself.
+ * @param {ParentNode} row */
+const words = (row) => [...row.querySelectorAll(".severity, .what, .source, .state")].map((part) => part.textContent).join();
+
+/** Reports whether a row shows what it would show now.
+ * @param {HTMLElement} row */
+async function shows(row) {
+  try {
+    const now = /** @type {HTMLElement} */ (fragment(await fresh(row)).firstElementChild);
+    if (now.dataset.seen !== row.dataset.seen || words(now) !== words(row)) return false;
+    row.dataset.updated = now.dataset.updated;
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Asks for the list anew, and shows its counts and how many new findings there are. */
+async function count() {
+  const at = location.href;
+  try {
+    const now = fragment(await (await ask(at)).text());
+    if (location.href !== at) return;
+    const total = results.querySelector(".total");
+    const fresh = now.querySelector(".total");
+    const grown = total?.textContent !== fresh?.textContent;
+    if (total && fresh && grown) total.replaceChildren(...fresh.childNodes);
+    for (const link of now.querySelectorAll(".facet a")) {
+      const shown = results.querySelector(`.facet a[href="${CSS.escape(link.getAttribute("href") ?? "")}"] .count`);
+      const counted = link.querySelector(".count")?.textContent ?? "";
+      if (shown && shown.textContent !== counted) shown.textContent = counted;
+    }
+    const rows = [...now.querySelectorAll(".row")];
+    // Where rows are shown in groups they are not all there to be counted.
+    if (rows.length > 0 || !now.querySelector(".group")) {
+      tellNew(rows.filter((row) => created.has(row.id) && !rowOf(row.id)).length);
+    } else if (grown && created.size > 0) {
+      tellNew(created.size);
+    }
+    for (const row of rows) compare(/** @type {HTMLElement} */ (row));
+  } catch {
+    // It is asked for again with the next change.
+  }
+}
+
+/** Marks a row of the list that is shown otherwise than it would be now.
+ * @param {HTMLElement} now */
+function compare(now) {
+  const row = rowOf(now.id);
+  if (!row || row.classList.contains("changed")) return;
+  if (now.dataset.seen !== row.dataset.seen || now.dataset.stands !== row.dataset.stands) mark(row, false);
+}
+
+/** @param {number} n */
+function tellNew(n) {
+  const before = results.querySelector(".news");
+  if (n === 0) {
+    before?.remove();
+    return;
+  }
+  const line = Object.assign(document.createElement("p"), { className: "news" });
+  const offer = `${counted(n, "new finding", "new findings")}, show`;
+  if (before?.textContent === offer) return;
+  const link = Object.assign(document.createElement("a"), { href: location.href, textContent: offer });
+  link.setAttribute("data-results", "");
+  link.addEventListener("click", () => created.clear());
+  line.append(link);
+  if (before) before.replaceWith(line);
+  else results.querySelector(".tools")?.after(line);
+  said.textContent = `${counted(n, "new finding", "new findings")}.`;
+}
+
+const markSoon = seldom(markChanged, 1000);
+const countSoon = seldom(count, countsPause);
+
+live(["finding"], {
+  change: (change) => {
+    if (change.change === "created") created.add(change.id);
+    else waiting.set(change.id, change);
+    markSoon();
+    countSoon();
+  },
+  again: countSoon,
+});

@@ -1,0 +1,77 @@
+// Hears what changes on the server, from the moment at which the page was made, for as long as somebody looks at it.
+
+/** @typedef {{kind: string, change: "created" | "updated" | "removed", id: string, status?: string,
+ * user_status?: string, updated_at?: string}} Change */
+
+/** How long to wait before trying again where the stream is refused: too many are open, or the session has ended. */
+const longPause = 30_000;
+
+/** Hears of changes of those kinds.
+ * @param {string[]} kinds
+ * @param {{change: (change: Change) => void, again: () => void, connected?: (is: boolean) => void}} told
+ *   `again` says that changes may have been missed; `connected` whether changes are heard. */
+export function live(kinds, told) {
+  let last = document.querySelector('meta[name="console-place"]')?.getAttribute("content") ?? "";
+  /** @type {EventSource | undefined} */
+  let source;
+  let retry = 0;
+
+  /** @param {Event} event */
+  const place = (event) => {
+    if (event instanceof MessageEvent && event.lastEventId) last = event.lastEventId;
+  };
+
+  function connect() {
+    clearTimeout(retry);
+    source?.close();
+    if (document.hidden) return;
+    const query = new URLSearchParams({ kinds: kinds.join(",") });
+    if (last) query.set("after", last);
+    const opened = new EventSource(`/console/events?${query}`);
+    source = opened;
+    for (const kind of kinds) {
+      opened.addEventListener(kind, (event) => {
+        place(event);
+        told.change({ kind, ...JSON.parse(event.data) });
+      });
+    }
+    opened.addEventListener("reset", (event) => {
+      place(event);
+      told.again();
+    });
+    opened.addEventListener("open", () => told.connected?.(true));
+    opened.addEventListener("error", () => {
+      told.connected?.(false);
+      // The browser connects again by itself, unless it was refused.
+      if (opened.readyState === EventSource.CLOSED && opened === source) retry = window.setTimeout(connect, longPause);
+    });
+  }
+
+  // A page that nobody sees takes up none of the key's streams.
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) {
+      source?.close();
+      clearTimeout(retry);
+    } else {
+      connect();
+    }
+  });
+  window.addEventListener("pagehide", () => source?.close());
+  connect();
+}
+
+/** Returns a function that runs the task a moment after it was called, and at most once in the pause.
+ * @param {() => unknown} task @param {number} pause */
+export function seldom(task, pause) {
+  const moment = 300;
+  let due = 0;
+  let timer = 0;
+  return () => {
+    if (timer) return;
+    timer = window.setTimeout(async () => {
+      await task();
+      timer = 0;
+      due = Date.now() + pause;
+    }, Math.max(moment, due - Date.now()));
+  };
+}

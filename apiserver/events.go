@@ -1,0 +1,175 @@
+package apiserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/appsec-dev/findings-operator/apiserver/changes"
+	"github.com/appsec-dev/findings-operator/apiserver/handlers"
+)
+
+const (
+	// eventPatience is how long a client may take for what is sent at once. One that does not read is cut off, and can
+	// resume.
+	eventPatience = 5 * time.Second
+	// heartbeat is how often something is sent where nothing changes: proxies take silence for a dead connection.
+	heartbeat = 15 * time.Second
+	// eventBatch is how many changes are sent at once.
+	eventBatch = 256
+	// firstReconnect and lastReconnect are the times after which clients are told to connect again: not all at once.
+	firstReconnect, lastReconnect = time.Second, 4 * time.Second
+)
+
+// eventStream sends changes to one client.
+type eventStream struct {
+	events *handlers.Events
+	client *pacedWriter
+	flush  func()
+	resets func()
+
+	// at is the place that the client was told last.
+	at   changes.Position
+	told bool
+	// wake is closed once there is more.
+	wake <-chan struct{}
+	out  bytes.Buffer
+}
+
+// sendEvents sends changes as they come, until the client goes, the key ends or changes, or the process ends. Beside
+// this goroutine an open stream costs nothing.
+func (r *router) sendEvents(c *gin.Context, events *handlers.Events) {
+	defer events.Close()
+	header := c.Writer.Header()
+	header.Set("Content-Type", "text/event-stream")
+	// Nginx would hold back what is to be seen at once.
+	header.Set("X-Accel-Buffering", "no")
+	c.Status(http.StatusOK)
+	if c.Request.Method == http.MethodHead {
+		c.Writer.WriteHeaderNow()
+		return
+	}
+	stateOf(c).lasting = !events.Once
+	control := http.NewResponseController(c.Writer)
+	// The request was read; its connection is not given up for what the client does not send. A writer without
+	// deadlines is not a connection's.
+	_ = control.SetReadDeadline(time.Time{})
+	stream := &eventStream{
+		events: events, client: &pacedWriter{to: c.Writer, control: control, patience: eventPatience}, flush: c.Writer.Flush,
+		resets: r.metrics.resets.Inc,
+	}
+	fmt.Fprintf(&stream.out, "retry: %d\n\n", (firstReconnect + rand.N(lastReconnect-firstReconnect)).Milliseconds()) //nolint:gosec // to spread load
+	r.follow(c, stream)
+}
+
+func (r *router) follow(c *gin.Context, stream *eventStream) {
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for {
+		changed := r.auth.Changed()
+		left, admitted := r.admitted(c)
+		if !admitted || !stream.send() || stream.events.Once && stream.wake != nil {
+			return
+		}
+		if stream.wake == nil {
+			continue
+		}
+		end := time.NewTimer(left)
+		select {
+		case <-stream.wake:
+		case <-changed:
+		case <-end.C:
+		case <-beat.C:
+			stream.beat()
+			r.auth.MarkUsed(stateOf(c).identity)
+		case <-c.Request.Context().Done():
+			end.Stop()
+			return
+		case <-r.leaving:
+			end.Stop()
+			stream.told = false
+			stream.send()
+			return
+		}
+		end.Stop()
+	}
+}
+
+// admitted reports whether the key may still see what it was asked for with, and for how long unless it is changed.
+func (r *router) admitted(c *gin.Context) (left time.Duration, ok bool) {
+	now, s := time.Now(), stateOf(c)
+	identity, err := r.auth.Authenticate(s.authorization, now)
+	ok = err == nil && identity.KeyUID == s.identity.KeyUID && identity.Organization == s.identity.Organization &&
+		slices.Equal(identity.Allowed(), s.identity.Allowed())
+	return identity.ExpiresAt.Sub(now), ok
+}
+
+// send sends what there is, and reports whether the stream goes on.
+func (e *eventStream) send() bool {
+	batch := e.events.Reader.Next(eventBatch)
+	if batch.Ended {
+		return false
+	}
+	if batch.Reset {
+		e.resets()
+		id := batch.At
+		if len(batch.After) > 0 { // the place before the first
+			id = batch.After[0]
+			id[batch.Changes[0].Kind] = batch.Changes[0].Version - 1
+		}
+		e.event("reset", id, []byte("{}"))
+	}
+	for i := range batch.Changes {
+		data, err := json.Marshal(&batch.Changes[i])
+		if err != nil {
+			panic(err) // strings always encode
+		}
+		e.event(batch.Changes[i].Kind.String(), batch.After[i], data)
+	}
+	e.wake = batch.Wake
+	if !e.told && batch.Wake != nil {
+		e.place(batch.At)
+	}
+	return e.write()
+}
+
+// beat shows that the connection lives, and moves the client's place past what is not for it: so the place is one
+// that a replica remembers, however little happens.
+func (e *eventStream) beat() {
+	e.out.WriteString(":\n\n")
+	e.told = false
+}
+
+func (e *eventStream) event(name string, at changes.Position, data []byte) {
+	fmt.Fprintf(&e.out, "event: %s\nid: %s\ndata: %s\n\n", name, e.events.ID(at), data)
+	e.at, e.told = at, true
+}
+
+// place moves the client's place without an event.
+func (e *eventStream) place(at changes.Position) {
+	if e.told = true; e.at != at {
+		fmt.Fprintf(&e.out, "id: %s\n\n", e.events.ID(at))
+		e.at = at
+	}
+}
+
+// write sends what was put together, and reports whether the client took it.
+func (e *eventStream) write() bool {
+	if e.out.Len() == 0 {
+		return true
+	}
+	_, err := e.client.Write(e.out.Bytes())
+	e.out.Reset()
+	if err == nil {
+		e.flush()
+	}
+	// HTTP/2 would end a stream whose deadline passes in silence.
+	_ = e.client.control.SetWriteDeadline(time.Time{})
+	return err == nil
+}

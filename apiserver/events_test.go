@@ -1,0 +1,112 @@
+package apiserver
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// tells has the watch report a new finding.
+func (f *bigFacade) tells(name string, version int) {
+	finding := builder.Finding(name).In(benchNamespace).Project("repo-0", "project-0").Build()
+	finding.UID, finding.ResourceVersion, finding.Generation = "uid-of-it", fmt.Sprint(version), 1
+	f.news.Add(client.Object(finding))
+}
+
+// A stream outlives the timeouts of the server, and the connection has them again afterwards.
+func TestAStreamOutlivesTheTimeoutsOfTheServer(t *testing.T) {
+	f := newBigFacade(t, 1)
+	for _, http2 := range []bool{false, true} {
+		// ended is closed once the timeouts have passed, as another request of the same age sees.
+		ended := make(chan struct{})
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/waits" {
+				control := http.NewResponseController(w)
+				for {
+					if _, err := w.Write([]byte("a")); err != nil || control.Flush() != nil || r.Context().Err() != nil {
+						close(ended)
+						return
+					}
+				}
+			}
+			f.ServeHTTP(w, r)
+		}))
+		server.EnableHTTP2 = http2
+		server.Config.WriteTimeout, server.Config.ReadTimeout = 300*time.Millisecond, 300*time.Millisecond
+		start := map[bool]func(){false: server.Start, true: server.StartTLS}[http2]
+		start()
+		request := f.request(http.MethodGet, "/v2/events", "")
+		follow, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/v2/events", http.NoBody)
+		harness.Must(t, err)
+		follow.Header = request.Header
+		stream, err := server.Client().Do(follow)
+		harness.Must(t, err)
+		lines := bufio.NewScanner(stream.Body)
+		reads := func(want string) {
+			t.Helper()
+			for lines.Scan() {
+				if strings.Contains(lines.Text(), want) {
+					return
+				}
+			}
+			t.Fatalf("HTTP/2 %t: the stream ended before %q: %v", http2, want, lines.Err())
+		}
+		reads("id: ")
+		other, err := server.Client().Get(server.URL + "/waits")
+		harness.Must(t, err)
+		for buffer := make([]byte, 1<<10); err == nil; {
+			_, err = other.Body.Read(buffer)
+		}
+		other.Body.Close() //nolint:errcheck,gosec // only read from
+		<-ended
+		version := map[bool]int{false: 100, true: 200}[http2]
+		f.tells(fmt.Sprintf("f-new-%d", version), version)
+		reads(fmt.Sprintf(`"id":"f-new-%d"`, version))
+		stream.Body.Close() //nolint:errcheck,gosec // only read from
+		server.Close()
+	}
+}
+
+// A client that reads nothing is cut off, and others hear of all meanwhile.
+func TestAStreamThatNobodyReadsIsCutOff(t *testing.T) {
+	f := newBigFacade(t, 1)
+	ended := make(chan struct{}, 1)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.ServeHTTP(w, r)
+		ended <- struct{}{}
+	}))
+	server.Listener = tinyBuffers{server.Listener}
+	server.Start()
+	readNoFurther(t, server, 1, f.request(http.MethodGet, "/v2/events", ""))
+	reader := httptest.NewServer(f)
+	defer reader.Close()
+	request := f.request(http.MethodGet, reader.URL+"/v2/events", "")
+	request.RequestURI = ""
+	stream, err := reader.Client().Do(request)
+	harness.Must(t, err)
+	defer stream.Body.Close() //nolint:errcheck // only read from
+	lines := bufio.NewScanner(stream.Body)
+	for version := 1000; ; version++ {
+		f.tells(fmt.Sprintf("f-%d", version), version)
+		for lines.Scan() && !strings.Contains(lines.Text(), fmt.Sprintf(`"id":"f-%d"`, version)) {
+			if strings.HasPrefix(lines.Text(), "event: reset") {
+				t.Fatal("who reads is told of a gap")
+			}
+		}
+		harness.Must(t, lines.Err())
+		select {
+		case <-ended:
+			return
+		default:
+		}
+	}
+}

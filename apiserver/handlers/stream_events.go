@@ -1,0 +1,143 @@
+package handlers
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/changes"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/apiserver/sealed"
+	"github.com/appsec-dev/findings-operator/apiserver/slots"
+)
+
+// NewStreams returns the slots of streams, of which one key has a few: each takes a connection and a goroutine.
+func NewStreams() *slots.Slots {
+	const total, perKey = 1024, 4
+	return slots.New(total, perKey)
+}
+
+// streamRetryAfter is when to try again for a stream: when one ends nobody knows.
+const streamRetryAfter = 30 * time.Second
+
+// scopeOf are the scopes that the kinds of changes need.
+var scopeOf = [changes.Kinds]v1alpha1.Scope{
+	changes.Findings: v1alpha1.ScopeFindingsRead, changes.Operations: v1alpha1.ScopeFindingsRead,
+	changes.Scans: v1alpha1.ScopeFindingsRead, changes.Reviews: v1alpha1.ScopeReviewsRead,
+	changes.Deliveries: v1alpha1.ScopeWebhooksRead,
+}
+
+// StreamEvents is an operation of the contract.
+func (b *Backend) StreamEvents(_ context.Context, request Request) (Response, error) {
+	kinds, err := kindsFor(request)
+	if err != nil {
+		return Response{}, err
+	}
+	places := places{keys: b.Cursors.Derive(placePurpose), bound: placePurpose + " " + request.Organization}
+	// A place that is none of this organization's is before all that is remembered.
+	var after *changes.Position
+	if request.LastEventID != "" {
+		at, _ := places.read(request.LastEventID)
+		after = &at
+	}
+	once, free := request.Query.Get("follow") == "false", func() {}
+	if !once {
+		if free, err = b.stream(request); err != nil {
+			return Response{}, err
+		}
+	}
+	reader, err := b.Model.Changes(request.Organization, kinds, after)
+	if err != nil {
+		free()
+		return Response{}, unavailable(err)
+	}
+	return Response{Events: &Events{
+		Reader: reader, ID: places.write, Once: once, Close: free,
+	}}, nil
+}
+
+// stream takes a slot.
+func (b *Backend) stream(request Request) (free func(), err error) {
+	free, err = b.Streams.Take(string(request.Key.KeyUID))
+	switch {
+	case errors.Is(err, slots.ErrOrganization): // here the owner is a key
+		return nil, problem.Busy("the API key has too many streams open", streamRetryAfter)
+	case err != nil:
+		return nil, problem.Busy("too many streams are open", streamRetryAfter)
+	}
+	return free, nil
+}
+
+// kindsFor are those that are asked for, or else all that the key may read.
+func kindsFor(request Request) (kinds changes.Set, err error) {
+	asked := strings.FieldsFunc(request.Query.Get("kinds"), func(r rune) bool { return r == ',' })
+	for k := range changes.Kinds {
+		at := slices.Index(asked, k.String())
+		allowed := request.Key.Allows(scopeOf[k])
+		switch {
+		case at < 0 && len(asked) > 0:
+			continue
+		case at >= 0 && !allowed:
+			return 0, problem.Forbidden(string(scopeOf[k]))
+		case allowed:
+			kinds = kinds.With(k)
+		}
+	}
+	for _, name := range asked {
+		if !slices.ContainsFunc(kindNames, func(known string) bool { return known == name }) {
+			return 0, problem.InvalidQuery("kinds must be of " + strings.Join(kindNames, ", ") + ", with commas between them").In("kinds")
+		}
+	}
+	if kinds == 0 {
+		return 0, problem.Forbidden(string(v1alpha1.ScopeFindingsRead))
+	}
+	return kinds, nil
+}
+
+var kindNames = func() (names []string) {
+	for k := range changes.Kinds {
+		names = append(names, k.String())
+	}
+	return names
+}()
+
+// placePurpose is that of the keys of places.
+const placePurpose = "findings-operator event id 1"
+
+// places are the ids of one organization's events. They are sealed: the versions in them would tell how much
+// is written for all organizations together.
+type places struct {
+	keys  [][]byte
+	bound string
+}
+
+func (p places) write(at changes.Position) string {
+	var content []byte
+	for _, version := range at {
+		content = binary.AppendUvarint(content, version)
+	}
+	return sealed.Seal(p.keys[0], content, p.bound)
+}
+
+// maxPlaceBytes is longer than any place.
+const maxPlaceBytes = 256
+
+// read returns the zero position for what write has not made.
+func (p places) read(id string) (at changes.Position, ok bool) {
+	if len(id) > maxPlaceBytes {
+		return changes.Position{}, false
+	}
+	content, ok := sealed.Open(p.keys, id, p.bound)
+	for k := range at {
+		version, n := binary.Uvarint(content)
+		if !ok || n <= 0 {
+			return changes.Position{}, false
+		}
+		at[k], content = version, content[n:]
+	}
+	return at, len(content) == 0
+}

@@ -1,0 +1,247 @@
+package readmodel
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/appsec-dev/findings-operator/apiserver/changes"
+	"github.com/appsec-dev/findings-operator/apiserver/newest"
+)
+
+// Changes are told in the order of the watch of their kind, which all replicas have in common: not when the model
+// learns of a state, which may be by a patch's result, and before an earlier write of another.
+
+// reportedAs says as which kind changes of a kind are reported. Those of the others are not.
+var reportedAs = map[kind]changes.Kind{
+	findings: changes.Findings, triageOperations: changes.Operations, scans: changes.Scans, reviews: changes.Reviews,
+	webhookDeliveries: changes.Deliveries,
+}
+
+// noticed is a change that is told once readers see it.
+type noticed struct {
+	organization string
+	version      uint64
+	// change is nil for what no client is told of: it moves the head.
+	change *changes.Change
+	// restart says that a list was taken as it was at the version.
+	restart bool
+}
+
+// maxNoticed is how many changes wait at most until what is joined with them is rendered.
+const maxNoticed = 4096
+
+// Changes returns a reader of an organization's changes of those kinds, after a position, or from now on where that is
+// nil. The error is ErrNoOrganization.
+func (m *Model) Changes(organization string, of changes.Set, after *changes.Position) (*changes.Reader, error) {
+	reader := m.changes.Read(organization, of, after)
+	if reader == nil {
+		return nil, fmt.Errorf("%w: %s", ErrNoOrganization, organization)
+	}
+	return reader, nil
+}
+
+// takeEvent writes what a watch reports, and notices it. The caller holds the mutex.
+func (m *Model) takeEvent(c change) error {
+	as, reported := reportedAs[c.kind]
+	if !reported {
+		return m.write(c)
+	}
+	version, err := strconv.ParseUint(c.object.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return fmt.Errorf("resource version of %s: %w", c.kind, err)
+	}
+	key := newest.Key(c.object)
+	before := m.held(c.kind, key)
+	if err := m.write(c); err != nil {
+		return err
+	}
+	n := noticed{organization: m.ownerOf(key.Namespace), version: version}
+	owed := m.wasApplied(c.kind, key, version)
+	if n.organization != "" {
+		n.change = changeOf(as, key.Name, version, before, m.held(c.kind, key), owed)
+	}
+	m.notice(as, n)
+	return nil
+}
+
+// wasApplied reports whether a state that came as a patch's result has yet to be told, and the event is it or one
+// before.
+func (m *Model) wasApplied(k kind, key types.NamespacedName, version uint64) bool {
+	if k != findings {
+		return false
+	}
+	applied, ok := m.applied[key]
+	if ok && version >= applied {
+		delete(m.applied, key)
+	}
+	return ok
+}
+
+// noteApplied remembers that the model shows a state of a finding that no event has reported yet: when that comes it
+// is no news, and yet must be told.
+func (m *Model) noteApplied(object *preparedFinding) {
+	if version, err := strconv.ParseUint(object.ResourceVersion, 10, 64); err == nil {
+		m.applied[newest.Key(object)] = version
+	}
+}
+
+// noticeList begins a kind anew with a list.
+func (m *Model) noticeList(k kind, listVersion string) {
+	as, reported := reportedAs[k]
+	version, err := strconv.ParseUint(listVersion, 10, 64)
+	if !reported || err != nil {
+		return
+	}
+	if k == findings {
+		clear(m.applied)
+	}
+	m.noticed[as] = append(m.noticed[as][:0], noticed{version: version, restart: true})
+}
+
+// noticeQuiet notes that nothing was written to a kind up to a version.
+func (m *Model) noticeQuiet(k kind, version string) {
+	as, reported := reportedAs[k]
+	if at, err := strconv.ParseUint(version, 10, 64); reported && err == nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.notice(as, noticed{version: at})
+		m.signal()
+	}
+}
+
+func (m *Model) notice(k changes.Kind, n noticed) {
+	waiting := m.noticed[k]
+	if last := len(waiting) - 1; n.change == nil && last >= 0 && waiting[last].change == nil && !waiting[last].restart {
+		waiting[last].version = n.version
+		return
+	}
+	m.noticed[k] = append(waiting, n)
+}
+
+// tellChanges tells of what readers see now. The caller has just published. A review is seen once it is rendered with
+// its issues.
+func (m *Model) tellChanges() {
+	rendered := !m.joining && m.queue.empty()
+	for k := range changes.Kinds {
+		if k == changes.Reviews && !rendered && len(m.noticed[k]) < maxNoticed {
+			continue
+		}
+		for _, n := range m.noticed[k] {
+			switch {
+			case n.restart:
+				m.changes.Restart(k, n.version)
+			case n.change == nil:
+				m.changes.Advance(k, n.version)
+			default:
+				m.changes.Put(n.organization, n.change)
+			}
+		}
+		clear(m.noticed[k])
+		m.noticed[k] = m.noticed[k][:0]
+	}
+}
+
+func (m *Model) ownerOf(namespace string) string {
+	if p := m.partitions[namespace]; p != nil {
+		return p.organization()
+	}
+	return ""
+}
+
+// held returns what is held of an object whose changes are reported, nil for none.
+func (m *Model) held(k kind, key types.NamespacedName) reportable {
+	p := m.partitions[key.Namespace]
+	if p == nil {
+		return nil
+	}
+	switch k {
+	case findings:
+		return heldOf(p.findings, key.Name)
+	case triageOperations:
+		return heldOf(p.operations, key.Name)
+	case scans:
+		return heldOf(p.scans, key.Name)
+	case reviews:
+		return heldOf(p.reviews, key.Name)
+	default:
+		return heldOf(p.deliveries, key.Name)
+	}
+}
+
+func heldOf[T comparable](of map[string]T, name string) reportable {
+	if item, ok := of[name]; ok {
+		return any(item).(reportable)
+	}
+	return nil
+}
+
+// reportable is what is held of an object whose changes are reported.
+type reportable interface {
+	// report fills in the ids, and how it stands.
+	report(c *changes.Change)
+	// sameAs reports whether clients are shown the same.
+	sameAs(other reportable) bool
+}
+
+// changeOf is the change that a write made; nil where nobody sees any. Owed says that it must be told in any case.
+func changeOf(k changes.Kind, name string, version uint64, before, after reportable, owed bool) *changes.Change {
+	c := &changes.Change{Kind: k, Version: version, ID: name}
+	switch {
+	case before == nil && after == nil:
+		return nil
+	case after == nil:
+		before.report(c)
+		c.What, c.Status, c.UserStatus, c.UpdatedAt = changes.Removed, "", "", ""
+		return c
+	case before == nil:
+		c.What = changes.Created
+	case !owed && (before == after || before.sameAs(after)):
+		return nil
+	default:
+		c.What = changes.Updated
+	}
+	after.report(c)
+	return c
+}
+
+func (i *Item) report(c *changes.Change) {
+	c.RepoID, c.ProjectID, c.Status, c.UserStatus, c.UpdatedAt = i.RepoID, i.ProjectID, i.Status, i.UserStatus, i.UpdatedAt
+}
+
+func (i *Item) sameAs(other reportable) bool {
+	o := other.(*Item)
+	if i.uid != o.uid || i.Status != o.Status || i.UserStatus != o.UserStatus || i.UpdatedAt != o.UpdatedAt {
+		return false
+	}
+	// With what is joined left equal: that is another resource's change.
+	was := Item{stored: i.stored, Shown: o.Shown}
+	before, after := was.Full(), o.Full()
+	return before.Len() == after.Len() && bytes.Equal(before.AppendTo(nil), after.AppendTo(nil))
+}
+
+func (i *scanItem) report(c *changes.Change) {
+	c.RepoID, c.ProjectID = string(i.object.Spec.RepositoryRef.Name), string(i.object.Spec.ProjectRef.Name)
+	c.Status = i.status
+}
+
+func (i *scanItem) sameAs(other reportable) bool { return bytes.Equal(i.json, other.(*scanItem).json) }
+
+func (i *deliveryItem) report(c *changes.Change) { c.Status = i.status }
+
+func (i *deliveryItem) sameAs(other reportable) bool {
+	return bytes.Equal(i.json, other.(*deliveryItem).json)
+}
+
+func (i *operationItem) report(c *changes.Change) { c.Status = i.status }
+
+func (i *operationItem) sameAs(other reportable) bool { return *i == *other.(*operationItem) }
+
+func (h *heldReview) report(c *changes.Change) {
+	c.RepoID, c.Status = string(h.object.Spec.RepositoryRef.Name), string(h.object.Spec.PRStatus)
+}
+
+// sameAs is never sure: what is shown of a review follows from its issues too, which are rendered later.
+func (*heldReview) sameAs(reportable) bool { return false }

@@ -1,0 +1,117 @@
+package readmodel
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/changes"
+)
+
+// told are the changes that a reader gets next, each as its kind, what happened, the id and the version.
+func told(r *changes.Reader) (got []string) {
+	b := r.Next(100)
+	if b.Reset {
+		got = append(got, "reset")
+	}
+	for i := range b.Changes {
+		c := &b.Changes[i]
+		got = append(got, fmt.Sprintln(c.Kind, c.What, c.ID, c.Version, c.UserStatus))
+	}
+	return got
+}
+
+// listening is a model with an organization, and a reader of all its changes.
+func listening(t *testing.T) (*Model, *changes.Reader) {
+	t.Helper()
+	m, _ := newTestModel(t)
+	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
+	feed(t, m, findings, finding("f-1", 10))
+	feed(t, m, reviews, review("r-1", 10))
+	settle(t, m)
+	reader, err := m.Changes(acme, changes.Set(1<<changes.Kinds-1), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, reader
+}
+
+func TestChangesAreToldInTheOrderOfTheWatchOnceReadersSeeThem(t *testing.T) {
+	m, reader := listening(t)
+	wants := func(reason string, want ...string) {
+		t.Helper()
+		settle(t, m)
+		if diff := cmp.Diff(want, told(reader)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", reason, diff)
+		}
+	}
+	// A patch's result, of which the watch knows after another's write.
+	if _, err := m.Apply(finding("f-1", 22, muted, generation(2))); err != nil {
+		t.Fatal(err)
+	}
+	wants("not before the watch reports it")
+	feed(t, m, findings, finding("f-2", 21))
+	feed(t, m, findings, finding("f-1", 22, muted, generation(2)))
+	if got := told(reader); got != nil {
+		t.Errorf("before readers see it, told is %q", got)
+	}
+	wants("a patch's result", "finding created f-2 21 open\n", "finding updated f-1 22 muted\n")
+	// A write after which all is shown as before.
+	feed(t, m, findings, finding("f-1", 23, muted, generation(2), func(f *v1alpha1.Finding) { f.Labels = map[string]string{"a": "b"} }))
+	wants("a write that shows nothing")
+	feed(t, m, findings, finding("f-3", 24, namespaced("org-other")))
+	wants("another organization's")
+	feedDeletion(t, m, findings, finding("f-2", 25))
+	wants("a deletion", "finding removed f-2 25 \n")
+
+	feed(t, m, reviews, review("r-1", 30))
+	m.mu.Lock()
+	m.publishAll()
+	m.mu.Unlock()
+	if got := told(reader); got != nil {
+		t.Errorf("before the review is rendered, told is %q", got)
+	}
+	wants("a review", "review updated r-1 30 \n")
+
+	operation := &v1alpha1.TriageOperation{ObjectMeta: meta(acmeNamespace, "op-1", 40)}
+	feed(t, m, triageOperations, operation)
+	again := operation.DeepCopy()
+	again.ResourceVersion, again.Labels = "41", map[string]string{"a": "b"}
+	feed(t, m, triageOperations, again)
+	changed := again.DeepCopy()
+	changed.ResourceVersion, changed.Status.Changed = "42", 7
+	feed(t, m, triageOperations, changed)
+	wants("an operation's progress", "operation created op-1 40 \n", "operation updated op-1 42 \n")
+}
+
+func TestAListTakenAnewIsOneReset(t *testing.T) {
+	m, reader := listening(t)
+	feed(t, m, findings, finding("f-2", 21))
+	settle(t, m)
+	told(reader)
+	if err := m.replace(findings, []metav1.Object{finding("f-2", 33, muted)}, "40"); err != nil {
+		t.Fatal(err)
+	}
+	feed(t, m, findings, finding("f-3", 41))
+	settle(t, m)
+	if diff := cmp.Diff([]string{"reset", "finding created f-3 41 open\n"}, told(reader)); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	if got := told(reader); got != nil {
+		t.Errorf("then told is %q", got)
+	}
+}
+
+func TestTheReadersOfAnOrganizationEndWhenItsNamespaceChangesHands(t *testing.T) {
+	m, reader := listening(t)
+	feed(t, m, organizations, organization("other", acmeNamespace, 50))
+	settle(t, m)
+	feed(t, m, findings, finding("f-2", 60))
+	settle(t, m)
+	if b := reader.Next(10); !b.Ended || len(b.Changes) > 0 {
+		t.Errorf("the reader goes on: %+v", b)
+	}
+}

@@ -1,0 +1,27 @@
+package readmodel
+
+import (
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
+)
+
+// operationItem is as much of a triage operation as tells that it has changed. Operations are read where they are
+// stored.
+type operationItem struct {
+	status string
+	// tag names the state that would be shown.
+	tag string
+}
+
+func (m *Model) takeOperation(p *partition, object *v1alpha1.TriageOperation, name string) {
+	delete(p.operations, name)
+	if object == nil {
+		return
+	}
+	shown, err := render.TriageOperationJSON(object)
+	if err != nil {
+		m.log.Error(err, "Changes of a triage operation are not reported", "namespace", p.namespace, "name", name)
+		return
+	}
+	p.operations[name] = &operationItem{string(render.OperationPhase(object)), TagOf(shown)}
+}

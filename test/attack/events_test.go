@@ -1,0 +1,61 @@
+package attack
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// eventsOnce is the stream of events, to its end now.
+var eventsOnce = shot{method: http.MethodGet, path: "/v2/events?follow=false"}
+
+// placeIn is the id that an answer ends with.
+func placeIn(t *testing.T, a *answer) string {
+	t.Helper()
+	_, id, found := strings.Cut(string(a.body), "\nid: ")
+	if a.status != http.StatusOK || !found {
+		t.Fatalf("the stream: %s", a)
+	}
+	id = id[strings.LastIndex(id, "\nid: ")+1:]
+	return strings.TrimSpace(strings.TrimPrefix(id, "id: "))
+}
+
+// The place of another organization's stream is worth nothing, as it is or changed, and no stream tells of another's changes.
+func TestIsolation_EventsAreAnOrganizationsOwn(t *testing.T) {
+	pairs(t, func(t *testing.T, attacker, victim *tenant) {
+		own := placeIn(t, target.facade.send(t, attacker.token, eventsOnce))
+		foreign := placeIn(t, target.facade.send(t, victim.token, eventsOnce))
+		finding := &v1alpha1.Finding{}
+		finding.Namespace, finding.Name = victim.namespace, victim.ids["finding"]
+		edit := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"looked-at":"`+letters(8)+`"}},"spec":{"triage":{"comments":"`+victim.marker+letters(8)+`"}}}`))
+		if err := target.admin.Patch(t.Context(), finding, edit); err != nil {
+			t.Fatal(err)
+		}
+		var told *answer
+		for told = target.facade.send(t, victim.token, eventsOnce.with("Last-Event-ID", foreign)); !told.holds(finding.Name); {
+			told = target.facade.send(t, victim.token, eventsOnce.with("Last-Event-ID", foreign))
+		}
+		a := fire(t, attacker, victim, eventsOnce.with("Last-Event-ID", own), http.StatusOK)
+		attempt(t, isolation, !a.holds(finding.Name) && !strings.Contains(string(a.body), "event: reset"), "its own place: %s\n%s", a, a.body)
+		attempt(t, isolation, !told.holds(victim.marker), "a stream tells what was said: %s", told.body)
+		for _, id := range slices.Concat([]string{foreign}, forgedCursors(foreign), forgedCursors(own)) {
+			if strings.ContainsAny(id, "\r\n\x00") || strings.TrimSpace(id) == own {
+				continue // no header holds it
+			}
+			a := fire(t, attacker, victim, eventsOnce.with("Last-Event-ID", id), http.StatusOK)
+			reset := strings.Count(string(a.body), "event: ") == 1 && strings.Contains(string(a.body), "event: reset\n")
+			attempt(t, isolation, reset, "the id %q is answered with %s", id, a.body)
+		}
+		for _, query := range []string{"organization=" + victim.name, "namespace=" + victim.namespace, "last-event-id=" + foreign, "kinds=*", "kinds=finding/" + victim.namespace} {
+			s := eventsOnce
+			s.path += "&" + query
+			fire(t, attacker, victim, s, http.StatusBadRequest)
+		}
+	})
+}

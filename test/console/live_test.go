@@ -1,0 +1,118 @@
+package console_test
+
+import (
+	"bufio"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+// decides about a finding over REST.
+func (o *organization) decides(key, finding, body string) {
+	o.Helper()
+	request, err := http.NewRequestWithContext(o.Context(), http.MethodPatch, base+"/v2/findings/"+finding, strings.NewReader(body))
+	if err != nil {
+		o.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+key)
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		o.Fatal(err)
+	}
+	answer.Body.Close() //nolint:errcheck,gosec // only the status counts
+	if answer.StatusCode != http.StatusOK {
+		o.Fatalf("the decision is answered with %s", answer.Status)
+	}
+}
+
+func TestWhatChangesWhileOneLooksIsMarkedAndNotMoved(t *testing.T) {
+	o := newOrganization(t)
+	o.has(some(4)...)
+	bob := o.key("bob")
+	p := loggedIn(t, o.key("ada"))
+	p.goes("/console/findings")
+	const places = "[...document.querySelectorAll('.row')].map((row) => `${row.id} ${row.getBoundingClientRect().top}`)"
+	var before, after []string
+	p.evaluates(places, &before)
+	o.decides(bob, "f-0001", `{"user_status":"muted"}`)
+	p.reads("#f-0001.changed .age", "changed")
+	p.reads("#f-0001 .state", "open")
+	p.evaluates(places, &after)
+	if !slices.Equal(before, after) {
+		t.Errorf("rows moved from %q to %q", before, after)
+	}
+	p.barriers("the list with a mark")
+	p.clicks("#f-0001 .news-of")
+	p.reads("#f-0001 .state", "muted", "apikey/bob")
+	p.sees("document.activeElement.closest('.row')?.id === 'f-0001'")
+	// What one decides oneself is no news, nor is what the service writes because of it; that of others comes after.
+	p.presses("j", "c")
+	p.reads("#f-0000 .state", "confirmed", "apikey/ada")
+	o.decides(bob, "f-0002", `{"comments":"Look at this."}`)
+	p.sees("document.querySelector('#f-0002.changed')")
+	p.sees("!document.querySelector('#f-0000.changed, #f-0001.changed')")
+
+	o.has(builder.Finding("f-new").Title("The newest").DetectedAt(found.Add(24 * time.Hour)))
+	p.reads(".news", "1 new finding, show")
+	p.reads(".total", "5 findings")
+	p.sees("document.querySelector('.row').id === 'f-0003'")
+	p.clicks(".news a")
+	p.sees("document.querySelector('.row').id === 'f-new' && !document.querySelector('.news')")
+	if err := env.Client.Delete(t.Context(), o.finding("f-0003")); err != nil {
+		t.Fatal(err)
+	}
+	p.reads("#f-0003 .age", "removed")
+	p.clicks("#f-0003 .news-of")
+	p.sees("!document.getElementById('f-0003')")
+	p.reads(".total", "4 findings")
+}
+
+func TestTheOverviewCountsWhileOneLooks(t *testing.T) {
+	o := newOrganization(t)
+	o.has(some(2)...)
+	p := loggedIn(t, o.key("ada"))
+	p.goes("/console/")
+	p.reads("#by-severity + table", "high", "medium")
+	p.do(chromedp.Focus(`#followed a[href*="severity=high"]`))
+	o.has(builder.Finding("f-low").Severity(v1alpha1.LevelLow))
+	p.reads("#by-severity + table", "low")
+	p.sees(`document.activeElement.getAttribute("href")?.includes("severity=high")`)
+}
+
+// The console's stream needs the session, and ends with its key.
+func TestTheConsolesStreamEndsWithTheSession(t *testing.T) {
+	o := newOrganization(t)
+	v := newVisitor(t)
+	if answer := v.asks("/console/events", nil); answer.StatusCode == http.StatusOK {
+		t.Errorf("without a session the stream is answered with %s", answer.Status)
+	}
+	v.logsIn(o.key("ada"))
+	stream, err := v.Get(base + "/console/events?kinds=finding&after=made-up")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close() //nolint:errcheck // only read from
+	lines := bufio.NewScanner(stream.Body)
+	for lines.Scan() && lines.Text() != "event: reset" {
+	}
+	key := &v1alpha1.APIKey{}
+	key.Namespace, key.Name = o.namespace, "ada"
+	if err := env.Client.Patch(t.Context(), key, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"disabled":true}}`))); err != nil {
+		t.Fatal(err)
+	}
+	for lines.Scan() {
+	}
+	if err := lines.Err(); err != nil {
+		t.Errorf("the stream ended with %v", err)
+	}
+}
