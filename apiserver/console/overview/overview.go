@@ -15,9 +15,9 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// Files are the page's style sheets.
+// Files are the page's style sheets and modules.
 //
-//go:embed *.css
+//go:embed *.css *.js
 var Files embed.FS
 
 // Routes returns the pages.
@@ -43,10 +43,12 @@ type shown struct {
 	All client.FindingCounts
 	// Trends are of the last 90 days. ByRepository and ByProject have what was open a week ago.
 	Trends, ByRepository, ByProject client.Trends
+	// CanDecide says that the key may.
+	CanDecide bool
 }
 
 func show(ctx context.Context, v *page.Visit) (page.Response, error) {
-	var s shown
+	s := shown{CanDecide: v.May("findings:triage")}
 	weekAgo := time.Now().UTC().AddDate(0, 0, -daysOfWeek).Format(time.DateOnly)
 	group, all := errgroup.WithContext(ctx)
 	for _, ask := range []struct {
@@ -70,7 +72,10 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if err := group.Wait(); err != nil {
 		return page.Response{}, err
 	}
-	return page.Response{Title: "Overview", Body: overviewPage(s), Styles: []string{"overview/overview.css"}, Modules: []string{"ui/follow.js"}}, nil
+	return page.Response{
+		Title: "Overview", Body: overviewPage(s),
+		Styles: []string{"overview/overview.css"}, Modules: []string{"ui/follow.js", "overview/tour.js"},
+	}, nil
 }
 
 // figures are the numbers above all others. Each leads to the findings that it counts.

@@ -42,13 +42,17 @@ async function poll() {
   setTimeout(poll, wait);
 }
 
-/** Shows the part as it is now. Who stands on a link of it stays there.
+/** Shows the part as it is now. Who stands on a link of it stays there, and what was unfolded stays so.
  * @param {Element} before @param {string} page */
 function show(before, page) {
   const now = fragment(page).querySelector("#followed");
   if (!now) return;
   const active = document.activeElement;
   const link = active && before.contains(active) ? active.getAttribute("href") : null;
+  const unfolded = new Set([...before.querySelectorAll("details[open] > summary")].map((summary) => summary.textContent));
+  for (const details of now.querySelectorAll("details")) {
+    if (unfolded.has(details.querySelector("summary")?.textContent ?? null)) details.open = true;
+  }
   before.replaceWith(now);
   if (link !== null) /** @type {HTMLElement | null} */ (now.querySelector(`a[href="${CSS.escape(link)}"]`))?.focus();
 }
