@@ -51,7 +51,7 @@ function show(before, page) {
   const link = active && before.contains(active) ? active.getAttribute("href") : null;
   const unfolded = new Set([...before.querySelectorAll("details[open] > summary")].map((summary) => summary.textContent));
   for (const details of now.querySelectorAll("details")) {
-    if (unfolded.has(details.querySelector("summary")?.textContent ?? null)) details.open = true;
+    if (unfolded.has(details.querySelector("summary")?.textContent ?? "")) details.open = true;
   }
   before.replaceWith(now);
   if (link !== null) /** @type {HTMLElement | null} */ (now.querySelector(`a[href="${CSS.escape(link)}"]`))?.focus();
