@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/appsec-dev/findings-operator/apiserver/auth"
-	"github.com/appsec-dev/findings-operator/apiserver/slots"
+	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 )
 
 // metrics count requests by the contract's route, never by path: a client could make up any
@@ -82,7 +82,7 @@ func methodLabel(method string) string {
 func (m *metrics) refused(reason auth.Reason) { m.refusals.WithLabelValues(string(reason)).Inc() }
 
 // newOpenStreams exposes how many clients follow what changes.
-func newOpenStreams(streams *slots.Slots) prometheus.Collector {
+func newOpenStreams(streams *handlers.Streams) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "findings_api_event_streams",
 		Help: "Streams of events that are open.",

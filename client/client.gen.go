@@ -3967,6 +3967,10 @@ type TriagePolicy struct {
 	// Failure One of the findings that the expression failed for; its members are empty where there is none.
 	Failure TriagePolicyFailure `json:"failure"`
 
+	// Generation Counts the changes of what the policy declares. With it in the change of a mode, that applies to the policy that was
+	// looked at, and to no other.
+	Generation int64 `json:"generation"`
+
 	// Id The policy's id, which is its name.
 	Id string `json:"id"`
 
@@ -4021,6 +4025,9 @@ type TriagePolicy struct {
 
 // TriagePolicyChange A change of a triage policy.
 type TriagePolicyChange struct {
+	// Generation The `generation` that the policy must still have, else the answer is 412 and nothing is changed. Absent: any.
+	Generation *int64 `json:"generation,omitempty"`
+
 	// Mode preview: the policy decides nothing, and its counts show what it would decide; apply: it decides.
 	Mode TriagePolicyMode `json:"mode"`
 }
@@ -6155,7 +6162,7 @@ type ClientInterface interface {
 	//
 	// An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
 	// stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-	// that it has already changes nothing. The answer comes as that of making one. Needs the scope `policies:write`, which
+	// that it has already changes nothing. With `generation` nobody applies an expression that another has written since. The answer comes as that of making one. Needs the scope `policies:write`, which
 	// only a key that lists it has, and `findings:triage`.
 	//
 	// Takes any type of body and a specified content type.
@@ -6167,7 +6174,7 @@ type ClientInterface interface {
 	//
 	// An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
 	// stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-	// that it has already changes nothing. The answer comes as that of making one. Needs the scope `policies:write`, which
+	// that it has already changes nothing. With `generation` nobody applies an expression that another has written since. The answer comes as that of making one. Needs the scope `policies:write`, which
 	// only a key that lists it has, and `findings:triage`.
 	//
 	// Takes a body of the `application/json` content type.
@@ -7242,7 +7249,7 @@ func (c *Client) GetTriagePolicy(ctx context.Context, id ID, reqEditors ...Reque
 //
 // An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
 // stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-// that it has already changes nothing. The answer comes as that of making one. Needs the scope `policies:write`, which
+// that it has already changes nothing. With `generation` nobody applies an expression that another has written since. The answer comes as that of making one. Needs the scope `policies:write`, which
 // only a key that lists it has, and `findings:triage`.
 //
 // Takes any type of body and a specified content type.
@@ -7264,7 +7271,7 @@ func (c *Client) UpdateTriagePolicyWithBody(ctx context.Context, id ID, contentT
 //
 // An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
 // stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-// that it has already changes nothing. The answer comes as that of making one. Needs the scope `policies:write`, which
+// that it has already changes nothing. With `generation` nobody applies an expression that another has written since. The answer comes as that of making one. Needs the scope `policies:write`, which
 // only a key that lists it has, and `findings:triage`.
 //
 // Takes a body of the `application/json` content type.
@@ -12811,7 +12818,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
 	// stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-	// that it has already changes nothing. The answer comes as that of making one. Needs the scope `policies:write`, which
+	// that it has already changes nothing. With `generation` nobody applies an expression that another has written since. The answer comes as that of making one. Needs the scope `policies:write`, which
 	// only a key that lists it has, and `findings:triage`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -12823,7 +12830,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
 	// stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-	// that it has already changes nothing. The answer comes as that of making one. Needs the scope `policies:write`, which
+	// that it has already changes nothing. With `generation` nobody applies an expression that another has written since. The answer comes as that of making one. Needs the scope `policies:write`, which
 	// only a key that lists it has, and `findings:triage`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -19851,6 +19858,15 @@ type UpdateTriagePolicyResult404Headers struct {
 	XRequestId          *string
 }
 
+// UpdateTriagePolicyResult412Headers the declared response headers of an HTTP 412 response for UpdateTriagePolicy
+type UpdateTriagePolicyResult412Headers struct {
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
 // UpdateTriagePolicyResult429Headers the declared response headers of an HTTP 429 response for UpdateTriagePolicy
 type UpdateTriagePolicyResult429Headers struct {
 	RetryAfter          *int
@@ -19883,6 +19899,8 @@ type UpdateTriagePolicyResult struct {
 	JSON403 *Forbidden
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *NotFound
+	// JSON412 the response for an HTTP 412 `application/json` response
+	JSON412 *PreconditionFailed
 	// JSON429 the response for an HTTP 429 `application/json` response
 	JSON429 *TooManyRequests
 	// JSON500 the response for an HTTP 500 `application/json` response
@@ -19897,6 +19915,8 @@ type UpdateTriagePolicyResult struct {
 	Headers403 *UpdateTriagePolicyResult403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *UpdateTriagePolicyResult404Headers
+	// Headers412 the parsed response headers for an HTTP 412 response
+	Headers412 *UpdateTriagePolicyResult412Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *UpdateTriagePolicyResult429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -19926,6 +19946,11 @@ func (r UpdateTriagePolicyResult) GetJSON403() *Forbidden {
 // GetJSON404 returns the response for an HTTP 404 `application/json` response
 func (r UpdateTriagePolicyResult) GetJSON404() *NotFound {
 	return r.JSON404
+}
+
+// GetJSON412 returns the response for an HTTP 412 `application/json` response
+func (r UpdateTriagePolicyResult) GetJSON412() *PreconditionFailed {
+	return r.JSON412
 }
 
 // GetJSON429 returns the response for an HTTP 429 `application/json` response
@@ -21807,7 +21832,7 @@ func (c *ClientWithResponses) GetTriagePolicyWithResponse(ctx context.Context, i
 //
 // An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
 // stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-// that it has already changes nothing. The answer comes as that of making one. Needs the scope `policies:write`, which
+// that it has already changes nothing. With `generation` nobody applies an expression that another has written since. The answer comes as that of making one. Needs the scope `policies:write`, which
 // only a key that lists it has, and `findings:triage`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -21825,7 +21850,7 @@ func (c *ClientWithResponses) UpdateTriagePolicyWithBodyWithResponse(ctx context
 //
 // An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
 // stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-// that it has already changes nothing. The answer comes as that of making one. Needs the scope `policies:write`, which
+// that it has already changes nothing. With `generation` nobody applies an expression that another has written since. The answer comes as that of making one. Needs the scope `policies:write`, which
 // only a key that lists it has, and `findings:triage`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -37165,6 +37190,13 @@ func ParseUpdateTriagePolicyResult(rsp *http.Response) (*UpdateTriagePolicyResul
 		}
 		response.JSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest PreconditionFailed
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON412 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -37372,6 +37404,44 @@ func ParseUpdateTriagePolicyResult(rsp *http.Response) (*UpdateTriagePolicyResul
 			headers.XRequestId = &value
 		}
 		response.Headers404 = &headers
+	case rsp.StatusCode == 412:
+		var headers UpdateTriagePolicyResult412Headers
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers412 = &headers
 	case rsp.StatusCode == 429:
 		var headers UpdateTriagePolicyResult429Headers
 		if values := rsp.Header.Values("retry-after"); len(values) > 0 {

@@ -58,10 +58,18 @@ func observed(policy *v1alpha1.TriagePolicy) bool {
 	return policy.Status.ObservedGeneration == policy.Generation
 }
 
+// ModeChange is a change of a policy's mode.
+type ModeChange struct {
+	Mode v1alpha1.PolicyMode
+	By   string
+	// Generation that the policy must still have; nil for any.
+	Generation *int64
+}
+
 // SetPolicyMode changes a policy's mode and returns it once its status is that of its spec, else as it is after ten
 // seconds. Where it has that mode already, nothing is written and the author stays.
-func (c *Client) SetPolicyMode(ctx context.Context, namespace, name string, mode v1alpha1.PolicyMode,
-	by string) (*v1alpha1.TriagePolicy, error) {
+func (c *Client) SetPolicyMode(ctx context.Context, namespace, name string,
+	change ModeChange) (*v1alpha1.TriagePolicy, error) {
 	trying, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	for {
@@ -69,10 +77,13 @@ func (c *Client) SetPolicyMode(ctx context.Context, namespace, name string, mode
 		if err != nil {
 			return nil, err
 		}
-		if policy.Spec.Mode == mode || policy.Spec.Mode == "" && mode == v1alpha1.PolicyPreview {
+		if change.Generation != nil && *change.Generation != policy.Generation {
+			return nil, problem.PreconditionFailed("the policy has changed since: look at it as it is now").In("generation")
+		}
+		if mode := policy.Spec.Mode; mode == change.Mode || mode == "" && change.Mode == v1alpha1.PolicyPreview {
 			return await(ctx, c, policy, observed), nil
 		}
-		changed, err := c.patchPolicy(trying, policy, map[string]any{"mode": mode, "by": by})
+		changed, err := c.patchPolicy(trying, policy, map[string]any{"mode": change.Mode, "by": change.By})
 		if err == nil {
 			return await(ctx, c, changed, observed), nil
 		}

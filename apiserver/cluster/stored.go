@@ -15,8 +15,8 @@ import (
 // answerAfter is how long an answer waits for what the controllers do.
 const answerAfter = 10 * time.Second
 
-// await returns the object once it is as it should be, else as it is after ten seconds. An error of the watch leaves it as
-// it was seen last.
+// await returns the object once it is as it should be, else as it is after ten seconds. An error of the watch leaves it
+// as it was seen last.
 func await[T kube.Object](ctx context.Context, c *Client, object T, done func(T) bool) T {
 	if done(object) {
 		return object

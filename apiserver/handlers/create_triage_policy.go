@@ -55,8 +55,8 @@ func (b *Backend) CreateTriagePolicy(ctx context.Context, request Request) (Resp
 // policyName is one that no other policy has, nor will have.
 func policyName() string { return "policy-" + strings.ToLower(rand.Text()[:10]) }
 
-// policySpecOf reads what a policy is to be. What the schema of the resource would refuse is refused with the names that
-// the REST API has.
+// policySpecOf reads what a policy is to be. What the schema of the resource would refuse is refused with the names
+// that the REST API has.
 func policySpecOf(given *openapi.TriagePolicyRequest) (spec v1alpha1.TriagePolicySpec, err error) {
 	spec = v1alpha1.TriagePolicySpec{
 		Match: given.Match, Mode: v1alpha1.PolicyPreview,

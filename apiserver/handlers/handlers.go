@@ -66,7 +66,7 @@ type Backend struct {
 	// Exports are those that may be under way.
 	Exports *slots.Slots
 	// Streams are those that may be open.
-	Streams *slots.Slots
+	Streams *Streams
 	// Stopping is closed when the process ends so soon that what lasts must end.
 	Stopping <-chan struct{}
 }

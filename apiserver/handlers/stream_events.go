@@ -15,10 +15,37 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/slots"
 )
 
-// NewStreams returns the slots of streams, of which one key has a few: each takes a connection and a goroutine.
-func NewStreams() *slots.Slots {
-	const total, perKey = 1024, 4
-	return slots.New(total, perKey)
+// Streams are the slots of streams, of which one key has a few, and one organization an eighth: each takes a connection
+// and a goroutine.
+type Streams struct{ ofKeys, ofOrganizations *slots.Slots }
+
+// NewStreams returns all slots of the process.
+func NewStreams() *Streams {
+	const total, perOrganization, perKey = 1024, 128, 4
+	return &Streams{slots.New(total, perKey), slots.New(total, perOrganization)}
+}
+
+// InUse returns how many are taken.
+func (s *Streams) InUse() int { return s.ofOrganizations.InUse() }
+
+// Take takes a slot, which is given back by calling free.
+func (s *Streams) Take(organization, key string) (free func(), err error) {
+	freeKey, err := s.ofKeys.Take(key)
+	if errors.Is(err, slots.ErrOrganization) { // here the owner is a key
+		return nil, problem.Busy("the API key has too many streams open", streamRetryAfter)
+	}
+	if err != nil {
+		return nil, problem.Busy("too many streams are open", streamRetryAfter)
+	}
+	freeOrganization, err := s.ofOrganizations.Take(organization)
+	if err != nil {
+		freeKey()
+		return nil, problem.Busy("the organization has too many streams open", streamRetryAfter)
+	}
+	return func() {
+		freeOrganization()
+		freeKey()
+	}, nil
 }
 
 // streamRetryAfter is when to try again for a stream: when one ends nobody knows.
@@ -46,7 +73,7 @@ func (b *Backend) StreamEvents(_ context.Context, request Request) (Response, er
 	}
 	once, free := request.Query.Get("follow") == "false", func() {}
 	if !once {
-		if free, err = b.stream(request); err != nil {
+		if free, err = b.Streams.Take(request.Organization, string(request.Key.KeyUID)); err != nil {
 			return Response{}, err
 		}
 	}
@@ -58,18 +85,6 @@ func (b *Backend) StreamEvents(_ context.Context, request Request) (Response, er
 	return Response{Events: &Events{
 		Reader: reader, ID: places.write, Once: once, Close: free,
 	}}, nil
-}
-
-// stream takes a slot.
-func (b *Backend) stream(request Request) (free func(), err error) {
-	free, err = b.Streams.Take(string(request.Key.KeyUID))
-	switch {
-	case errors.Is(err, slots.ErrOrganization): // here the owner is a key
-		return nil, problem.Busy("the API key has too many streams open", streamRetryAfter)
-	case err != nil:
-		return nil, problem.Busy("too many streams are open", streamRetryAfter)
-	}
-	return free, nil
 }
 
 // kindsFor are those that are asked for, or else all that the key may read.

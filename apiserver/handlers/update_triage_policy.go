@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/appsec-dev/findings-operator/apiserver/cluster"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 )
 
@@ -17,8 +18,9 @@ func (b *Backend) UpdateTriagePolicy(ctx context.Context, request Request) (Resp
 	if err != nil {
 		return Response{}, unavailable(err)
 	}
-	policy, err := b.Cluster.SetPolicyMode(ctx, namespace, request.Path.Get("id"), policyModeOf(given.Mode),
-		keyPrefix+request.KeyName)
+	policy, err := b.Cluster.SetPolicyMode(ctx, namespace, request.Path.Get("id"), cluster.ModeChange{
+		Mode: policyModeOf(given.Mode), By: keyPrefix + request.KeyName, Generation: given.Generation,
+	})
 	if err != nil {
 		return Response{}, err
 	}

@@ -90,7 +90,7 @@ func (m member) value(path string, raw json.RawMessage) (any, error) {
 		if err := m.checkInteger(path, string(raw)); err != nil {
 			return nil, invalid(path, CodeInvalid, "%v", err)
 		}
-		return json.RawMessage(raw), nil
+		return raw, nil
 	default:
 		return m.text(path, path, raw)
 	}

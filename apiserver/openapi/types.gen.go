@@ -3957,6 +3957,10 @@ type TriagePolicy struct {
 	// Failure One of the findings that the expression failed for; its members are empty where there is none.
 	Failure TriagePolicyFailure `json:"failure"`
 
+	// Generation Counts the changes of what the policy declares. With it in the change of a mode, that applies to the policy that was
+	// looked at, and to no other.
+	Generation int64 `json:"generation"`
+
 	// Id The policy's id, which is its name.
 	Id string `json:"id"`
 
@@ -4011,6 +4015,9 @@ type TriagePolicy struct {
 
 // TriagePolicyChange A change of a triage policy.
 type TriagePolicyChange struct {
+	// Generation The `generation` that the policy must still have, else the answer is 412 and nothing is changed. Absent: any.
+	Generation *int64 `json:"generation,omitempty"`
+
 	// Mode preview: the policy decides nothing, and its counts show what it would decide; apply: it decides.
 	Mode TriagePolicyMode `json:"mode"`
 }

@@ -37,8 +37,8 @@ func (m *Model) WebhookDeliveryJSON(organization, id string) ([]byte, bool) {
 	return item.json, true
 }
 
-// ApplyDelivery takes in a delivery that the API server has returned, so that whoever took the answer reads it from here
-// on.
+// ApplyDelivery takes in a delivery that the API server has returned, so that whoever took the answer reads it from
+// here on.
 func (m *Model) ApplyDelivery(object *v1alpha1.WebhookDelivery) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

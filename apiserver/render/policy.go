@@ -24,6 +24,7 @@ func TriagePolicyJSON(p *v1alpha1.TriagePolicy) ([]byte, error) {
 		Priority:  spec.Priority,
 		ValidFrom: optionalSecond(spec.ValidFrom), ValidUntil: optionalSecond(spec.ValidUntil),
 		MaxFindings: spec.Limit(),
+		Generation:  p.Generation,
 		Author:      spec.By,
 		CreatedAt:   second(p.CreationTimestamp.Time),
 		Observed:    status.ObservedGeneration == p.Generation,

@@ -3,6 +3,8 @@ package findingtrend
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,8 +52,14 @@ func (r *Reconciler) keepRows(ctx context.Context, s *scope) error {
 		quarter := trends.QuarterOf(row.Day)
 		rows[quarter] = append(rows[quarter], row)
 	}
-	for quarter, changed := range rows {
-		if err := r.store(ctx, s, quarter, changed, kept.Items); err != nil {
+	// In their order, and none after one that was not stored: the last one tells how far they are kept.
+	quarters := slices.Sorted(maps.Keys(rows))
+	for i, quarter := range quarters {
+		until := s.Now
+		if i < len(quarters)-1 {
+			until = trends.EndOf(quarter)
+		}
+		if stored, err := r.store(ctx, s, quarter, rows[quarter], kept.Items, until); err != nil || !stored {
 			return err
 		}
 	}
@@ -72,34 +80,35 @@ func latest(kept []v1alpha1.FindingTrend) (last *v1alpha1.FindingTrendDay, writt
 	return last, written
 }
 
-// store puts the rows into the object of their quarter. Another reconcile comes if it is not as the cache shows it.
-func (r *Reconciler) store(ctx context.Context, s *scope, quarter v1alpha1.Quarter,
-	rows []v1alpha1.FindingTrendDay, kept []v1alpha1.FindingTrend) error {
+// store puts the rows into the object of their quarter, which then has all that happened until that time. Another
+// reconcile comes if it is not as the cache shows it, and reports that it is not stored.
+func (r *Reconciler) store(ctx context.Context, s *scope, quarter v1alpha1.Quarter, rows []v1alpha1.FindingTrendDay,
+	kept []v1alpha1.FindingTrend, until time.Time) (stored bool, err error) {
 	for i := range kept {
 		before := &kept[i]
 		if before.Spec.Quarter != quarter {
 			continue
 		}
 		after := before.DeepCopy()
-		put(&after.Spec, rows, s.Now)
+		put(&after.Spec, rows, until)
 		asSeen := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		if err := r.Client.Patch(ctx, after, asSeen); err != nil {
-			return fmt.Errorf("write the trend %s: %w", after.Name, err)
+			return false, fmt.Errorf("write the trend %s: %w", after.Name, err)
 		}
-		return nil
+		return true, nil
 	}
 	trend := newTrend(s.Object, quarter)
-	put(&trend.Spec, rows, s.Now)
-	err := r.Client.Create(ctx, trend)
+	put(&trend.Spec, rows, until)
+	err = r.Client.Create(ctx, trend)
 	if apierrors.IsAlreadyExists(err) {
 		// The cache does not show it yet, or it is that of an earlier project of the name, which is about to go.
 		s.RequeueAfter(gatherDelay)
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return fmt.Errorf("create the trend %s: %w", trend.Name, err)
+		return false, fmt.Errorf("create the trend %s: %w", trend.Name, err)
 	}
-	return nil
+	return true, nil
 }
 
 func put(spec *v1alpha1.FindingTrendSpec, rows []v1alpha1.FindingTrendDay, now time.Time) {

@@ -208,7 +208,7 @@ var (
 
 	triagePolicyShape = members("string: id match mode author created_at", "string?: valid_from valid_until last_matched_at",
 		"boolean: observed in_force", "object: set failure compile_error", "array: shadowed_by samples conditions",
-		"integer: priority max_findings matched applied would_apply shadowed overridden failed")
+		"integer: priority max_findings generation matched applied would_apply shadowed overridden failed")
 	triagePolicySetShape = members("string: user_status comment", "string?: reason")
 	conditionShape       = members("string: type status reason message changed_at")
 	apiKeyShape          = members("string: id description created_at", "string?: issued_at expires_at last_used_at", "boolean: disabled",

@@ -73,7 +73,8 @@ func TestTriagePolicies_FromPreviewToForceAndBack(t *testing.T) {
 	if again := c.patch(policiesPath+"/mute-one", `{"mode":"preview"}`).wants(200, "the mode that it has").object(); again["author"] != "apikey/ci" {
 		t.Errorf("a change that changes nothing has an author: %v", again["author"])
 	}
-	applied := o.awaitPolicy(c.patch(policiesPath+"/mute-one", `{"mode":"apply"}`).wants(200, "apply").object())
+	c.patch(policiesPath+"/mute-one", `{"mode":"apply","generation":7}`).wantsError(412, "Precondition failed", "another was looked at")
+	applied := o.awaitPolicy(c.patch(policiesPath+"/mute-one", `{"mode":"apply","generation":1}`).wants(200, "apply").object())
 	if applied["mode"] != "apply" || applied["in_force"] != true || applied["applied"] != 1.0 {
 		t.Errorf("in force it is %v", applied)
 	}

@@ -44,9 +44,9 @@ func listPage(l client.APIKeyList, own, organization string, now time.Time) temp
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var2 string
-		templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinStringErrs("kubectl findings key list --organization " + organization)
+		templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinStringErrs("kubectl findings key create NAME --organization " + organization + "\nkubectl findings key rotate NAME --organization " + organization + "\nkubectl patch apikey NAME --namespace org-" + organization + " --type merge --patch '{\"spec\":{\"disabled\":true}}'")
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `keys/keys.templ`, Line: 16, Col: 88}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `keys/keys.templ`, Line: 16, Col: 288}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var2))
 		if templ_7745c5c3_Err != nil {

@@ -72,6 +72,7 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if err := group.Wait(); err != nil {
 		return page.Response{}, err
 	}
+	s.upToDate(time.Now().UTC().Format(time.DateOnly))
 	return page.Response{
 		Title: "Overview", Body: overviewPage(s),
 		Styles: []string{"overview/overview.css"}, Modules: []string{"ui/follow.js", "overview/tour.js"},

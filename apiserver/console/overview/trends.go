@@ -57,6 +57,21 @@ func (s shown) lastDay() string {
 	return ""
 }
 
+// weekBefore is the day a week before another.
+func weekBefore(of string) string {
+	return startOf(of).AddDate(0, 0, -daysOfWeek).Format(time.DateOnly)
+}
+
+// upToDate has the last day, if it is today, say what is open now: it was kept up to an hour ago.
+func (s shown) upToDate(today string) {
+	if s.lastDay() != today {
+		return
+	}
+	open := &s.Trends.Days[len(s.Trends.Days)-1].Open
+	open.Critical, open.High = s.Critical.Total, count(s.Open, "severity", "high")
+	open.Medium, open.Low = count(s.Open, "severity", "medium"), count(s.Open, "severity", "low")
+}
+
 // age of what is open; nil where nothing is, or is known of.
 func (s shown) age() *client.TrendSpread {
 	if n := len(s.Trends.Days); n > 0 {

@@ -22,6 +22,9 @@ func (v *Visit) Samples(ctx context.Context, ids []string) ([]client.FindingFull
 func (v *Visit) Findings(ctx context.Context, ids []string) ([]client.FindingFull, error) {
 	findings := make([]client.FindingFull, len(ids))
 	for i, id := range ids {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		_, err := v.API.Get(ctx, "/v2/findings/"+url.PathEscape(id), nil, &findings[i])
 		var failure *api.Failure
 		if errors.As(err, &failure) && failure.Status == http.StatusNotFound {

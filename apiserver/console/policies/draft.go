@@ -24,9 +24,12 @@ type draft struct {
 	token, organization, withoutRight string
 }
 
-// The fields of the form. In the address of a page they come after this prefix, since the filters of the list of findings
-// have some of the names too.
+// The fields of the form. In the address of a page they come after this prefix, since the filters of the list of
+// findings have some of the names too.
 const setPrefix = "set."
+
+// maxSelected is how many findings may be selected, as in the list.
+const maxSelected = 400
 
 // defaultMaxFindings is what the service takes where nothing is given.
 const defaultMaxFindings = "1000"
@@ -38,6 +41,11 @@ func draftOf(v *page.Visit, form url.Values, prefix string) draft {
 		Name: given("name"), Match: given("match"), UserStatus: given("user_status"), Reason: given("reason"),
 		Comment: given("comment"), Until: given("until"), MaxFindings: given("max_findings"),
 		token: v.Token, organization: v.Who.OrganizationId,
+	}
+	for _, left := range form["left"] {
+		if parts := strings.SplitN(left, "\t", 3); len(parts) == 3 { //nolint:mnd // as the form writes it
+			d.left = append(d.left, leftOut{Label: parts[0], Why: parts[1], Value: parts[2]})
+		}
 	}
 	if d.UserStatus != "active" {
 		d.UserStatus = "muted"
@@ -74,6 +82,10 @@ func (d draft) page(status int) (page.Response, error) {
 func draftOfSelection(ctx context.Context, v *page.Visit) (page.Response, error) {
 	query := url.Values{}
 	if ids := v.Form["id"]; len(ids) > 0 && v.Form.Get("all") != "true" {
+		if len(ids) > maxSelected {
+			const detail = "At most 400 findings can be selected. Narrow the list with filters, and choose all that match."
+			return page.Response{}, api.Failed(http.StatusBadRequest, detail)
+		}
 		findings, err := v.Findings(ctx, ids)
 		if err != nil {
 			return page.Response{}, err

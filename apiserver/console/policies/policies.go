@@ -1,5 +1,5 @@
-// Package policies holds the pages of triage policies: the rules by which findings are decided about, and how one is made of
-// what the list of findings shows.
+// Package policies holds the pages of triage policies: the rules by which findings are decided about, and how one is
+// made of what the list of findings shows.
 package policies
 
 import (
@@ -7,7 +7,9 @@ import (
 	"embed"
 	"net/http"
 	"net/url"
+	"strconv"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
 )
@@ -82,7 +84,11 @@ func mayWrite(v *page.Visit) bool { return v.May("policies:write") && v.May("fin
 
 // change applies a policy, or stops it.
 func change(ctx context.Context, v *page.Visit) (page.Response, error) {
-	body := client.TriagePolicyChange{Mode: client.TriagePolicyMode(v.Form.Get("mode"))}
+	generation, err := strconv.ParseInt(v.Form.Get("generation"), 10, 64)
+	if err != nil {
+		return page.Response{}, api.Failed(http.StatusBadRequest, "The form lacks the policy's generation.")
+	}
+	body := client.TriagePolicyChange{Mode: client.TriagePolicyMode(v.Form.Get("mode")), Generation: &generation}
 	var changed client.TriagePolicy
 	if err := v.API.Send(ctx, http.MethodPatch, address(v), "", body, &changed); err != nil {
 		return page.Response{}, err

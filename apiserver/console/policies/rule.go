@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // leftOut is a filter of the list of findings that an expression cannot ask for.
@@ -17,8 +18,8 @@ const (
 	whyNoValue = "This value is not one that can be compared."
 )
 
-// terms say what each filter of the list of findings asks for, in the order in which an expression has them. ok is false
-// for a value that cannot be compared.
+// terms say what each filter of the list of findings asks for, in the order in which an expression has them. ok is
+// false for a value that cannot be compared.
 var terms = []struct {
 	filter, label string
 	term          func(value string) (term string, ok bool)
@@ -92,8 +93,8 @@ func hasVulnerability(value string) (string, bool) {
 		" || finding.vulnerability.aliases.exists(alias, alias.upperAscii() == " + id + "))", true
 }
 
-// ofPackage asks for a package by its name, whatever the case, or by its package URL, of which one without a version means
-// every version.
+// ofPackage asks for a package by its name, whatever the case, or by its package URL, of which one without a version
+// means every version.
 func ofPackage(value string) (string, bool) {
 	if !strings.HasPrefix(value, "pkg:") {
 		return "finding.package.name.lowerAscii() == " + quoted(strings.ToLower(value)), true
@@ -129,10 +130,17 @@ func found(operator string) func(string) (string, bool) {
 func hasWords(value string) (string, bool) {
 	var all []string
 	for word := range strings.FieldsSeq(value) {
-		w := quoted(strings.ToLower(word))
+		w := quoted(strings.Map(lowerASCII, word))
 		all = append(all, "(finding.title.lowerAscii().contains("+w+") || finding.path.lowerAscii().contains("+w+"))")
 	}
 	return strings.Join(all, " &&\n"), len(all) > 0
+}
+
+func lowerASCII(r rune) rune {
+	if 'A' <= r && r <= 'Z' {
+		return unicode.ToLower(r)
+	}
+	return r
 }
 
 // quoted is a text as an expression has it.

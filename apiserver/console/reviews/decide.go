@@ -21,7 +21,7 @@ func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 		said := before.Conflict("issue", lower(before.UserStatus))
 		return showWith(ctx, v, shown{Conflict: said, Conflicted: issue}, http.StatusConflict)
 	}
-	return page.SeeOther(address(v.Path("id")) + "#" + url.PathEscape(issue)), nil
+	return page.SeeOther(page.Address(address(v.Path("id")), viewOf(v)) + "#" + url.PathEscape(issue)), nil
 }
 
 // now is what was decided about the issue.

@@ -35,7 +35,7 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 
 func showWith(ctx context.Context, v *page.Visit, s shown, status int) (page.Response, error) {
 	s.token, s.canDecide = v.Token, v.May("findings:triage")
-	s.view = page.Given(v.Query, "severity", openCursor, resolvedCursor)
+	s.view = viewOf(v)
 	of := "/v2/reviews/" + url.PathEscape(v.Path("id"))
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.issues(ctx, v, of, "open", s.view.Get(openCursor), &s.open) })
@@ -48,6 +48,11 @@ func showWith(ctx context.Context, v *page.Visit, s shown, status int) (page.Res
 		return page.Response{}, err
 	}
 	return page.Response{Status: status, Title: s.title(), Body: reviewPage(s), Styles: styles}, nil
+}
+
+// viewOf are the parameters of the page's address that say which issues it shows.
+func viewOf(v *page.Visit) url.Values {
+	return page.Given(v.Query, "severity", openCursor, resolvedCursor)
 }
 
 // openCursor and resolvedCursor say how far the lists of the page are, each on its own.
