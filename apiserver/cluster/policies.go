@@ -63,7 +63,7 @@ type ModeChange struct {
 	Mode v1alpha1.PolicyMode
 	By   string
 	// Generation that the policy must still have; nil for any.
-	Generation *int64
+	Generation *int
 }
 
 // SetPolicyMode changes a policy's mode and returns it once its status is that of its spec, else as it is after ten
@@ -77,7 +77,7 @@ func (c *Client) SetPolicyMode(ctx context.Context, namespace, name string,
 		if err != nil {
 			return nil, err
 		}
-		if change.Generation != nil && *change.Generation != policy.Generation {
+		if change.Generation != nil && int64(*change.Generation) != policy.Generation {
 			return nil, problem.PreconditionFailed("the policy has changed since: look at it as it is now").In("generation")
 		}
 		if mode := policy.Spec.Mode; mode == change.Mode || mode == "" && change.Mode == v1alpha1.PolicyPreview {

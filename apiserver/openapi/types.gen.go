@@ -4016,7 +4016,7 @@ type TriagePolicy struct {
 // TriagePolicyChange A change of a triage policy.
 type TriagePolicyChange struct {
 	// Generation The `generation` that the policy must still have, else the answer is 412 and nothing is changed. Absent: any.
-	Generation *int64 `json:"generation,omitempty"`
+	Generation *int `json:"generation,omitempty"`
 
 	// Mode preview: the policy decides nothing, and its counts show what it would decide; apply: it decides.
 	Mode TriagePolicyMode `json:"mode"`

@@ -84,7 +84,7 @@ func mayWrite(v *page.Visit) bool { return v.May("policies:write") && v.May("fin
 
 // change applies a policy, or stops it.
 func change(ctx context.Context, v *page.Visit) (page.Response, error) {
-	generation, err := strconv.ParseInt(v.Form.Get("generation"), 10, 64)
+	generation, err := strconv.Atoi(v.Form.Get("generation"))
 	if err != nil {
 		return page.Response{}, api.Failed(http.StatusBadRequest, "The form lacks the policy's generation.")
 	}
