@@ -352,16 +352,16 @@ func (o *organization) hasHistory() {
 	harness.Must(o.TB, controllers.Create(o.Context(), trend))
 }
 
-// readsTheHistory reads in the overview what hasHistory keeps, beside the five findings that are open now.
+// readsTheHistory reads in the overview what hasHistory keeps, and the five findings that are open now.
 func (p *person) readsTheHistory() {
 	p.Helper()
-	p.sees("['High 0', 'Low 2'].every((word) => document.querySelector('svg[aria-labelledby^=lines]').textContent.includes(word))")
+	p.sees("['High 2', 'Low 1'].every((word) => document.querySelector('svg[aria-labelledby^=lines]').textContent.includes(word))")
 	p.sees("document.querySelectorAll('.line').length === 4 && document.querySelectorAll('.bar').length >= 9")
-	p.sees("document.querySelector('#lines-text').textContent.includes('On the last day: Critical 0, High 0, Medium 0, Low 2')")
+	p.sees("document.querySelector('#lines-text').textContent.includes('On the last day: Critical 0, High 2, Medium 2, Low 1')")
 	p.reads("[aria-labelledby=ages]", "Age of what is open", "9", "Time to close", "14")
 	p.reads("[aria-labelledby=worse]", "shop", "web", "+3", "+2")
 	p.clicks("[aria-labelledby=over-time] summary")
-	p.sees("document.querySelectorAll('[aria-labelledby=over-time] tbody tr').length === 2")
+	p.sees("document.querySelectorAll('[aria-labelledby=over-time] tbody tr').length === 3")
 	p.clicks("[aria-labelledby=per-week] summary")
 	p.reads("[aria-labelledby=per-week] table", "Week from", "Opened")
 	p.sees("getComputedStyle(document.querySelector('.line.high')).stroke !== 'none'")

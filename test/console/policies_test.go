@@ -118,7 +118,7 @@ func TestAKeyThatMayNotWriteGetsYAMLAndIsRefused(t *testing.T) {
 	}
 	draft.Set("do", "preview")
 	for path, form := range map[string]url.Values{
-		"/console/policies": draft, "/console/policies/p-1": {"token": {token}, "mode": {"apply"}},
+		"/console/policies": draft, "/console/policies/p-1": {"token": {token}, "mode": {"apply"}, "generation": {"1"}},
 		"/console/deliveries/d-1/redeliver": {"token": {token}},
 	} {
 		if got := v.asks(path, form); got.StatusCode != http.StatusForbidden || !strings.Contains(got.text, "lacks the scope") {
