@@ -19,8 +19,8 @@ const keyCreateLong = `Create an API key and wait until its token has been issue
 
 The token is printed only with --show-token; else the command names the Secret that holds it. A
 key without a scope may read and decide, but not what only a key may do that lists its scope: import
-scans, read webhook deliveries and send them again, write policies, read keys. Without --expires-in it expires after 90 days, or earlier
-if the organization's maximum is shorter.`
+scans, read webhook deliveries and send them again, write policies, read keys. Without --expires-in
+it expires after 90 days, or earlier if the organization's maximum is shorter.`
 
 const keyCreateExample = `  # A read-only key for a dashboard
   kubectl findings key create dashboard --description "The team's dashboard" \
