@@ -36,6 +36,10 @@ var views = []view{
 	{"scans", "/console/scans", "", "main"},
 	{"webhooks", "/console/deliveries", "", "main"},
 	{"operations", "/console/operations", "", "main"},
+	{"groups", "/console/findings?group=rule", "", ".group"},
+	{"policies", "/console/policies", "", "main"},
+	{"rule", "/console/policies/new?rule=G104", "", "#match"},
+	{"keys", "/console/keys", "", "main"},
 }
 
 func main() {
