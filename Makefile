@@ -150,10 +150,10 @@ faults: ## Kill, freeze and cut off the service's processes under load, and coun
 	@cd test/faults && $(TOOL) gotestsum --format=standard-verbose $(PASSED) -- -tags=faults -count=1 -timeout=60m .
 
 .PHONY: attack
-attack: ## Try every attack on a running service, and count what passes (10 minutes).
+attack: ## Try every attack on a running service and on the console's pages, and count what passes (12 minutes).
 	$(CHECK)
 	$(FIRST) controlplane
-	@$(TOOL) gotestsum --format=standard-verbose $(PASSED) -- -tags=attack -count=1 -timeout=20m ./test/attack
+	@$(TOOL) gotestsum --format=standard-verbose $(PASSED) -- -tags=attack -p=1 -count=1 -timeout=20m ./test/attack ./test/console
 
 .PHONY: plane
 plane: ## Hold a findings plane over PostgreSQL against the conformance suite, as docs/findings-plane.md sets it up.
