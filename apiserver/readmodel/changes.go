@@ -3,8 +3,10 @@ package readmodel
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"strconv"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/appsec-dev/findings-operator/apiserver/changes"
@@ -67,24 +69,27 @@ func (m *Model) takeEvent(c change) error {
 	return nil
 }
 
-// wasApplied reports whether a state that came as a patch's result has yet to be told, and the event is it or one
-// before.
+// applied is an object of which the model shows a state that came as a write's result.
+type applied struct {
+	kind kind
+	key  types.NamespacedName
+}
+
+// wasApplied reports whether a state that came as a write's result has yet to be told, and the event is it or one before.
 func (m *Model) wasApplied(k kind, key types.NamespacedName, version uint64) bool {
-	if k != findings {
-		return false
-	}
-	applied, ok := m.applied[key]
-	if ok && version >= applied {
-		delete(m.applied, key)
+	of := applied{k, key}
+	noted, ok := m.applied[of]
+	if ok && version >= noted {
+		delete(m.applied, of)
 	}
 	return ok
 }
 
-// noteApplied remembers that the model shows a state of a finding that no event has reported yet: when that comes it
-// is no news, and yet must be told.
-func (m *Model) noteApplied(object *preparedFinding) {
-	if version, err := strconv.ParseUint(object.ResourceVersion, 10, 64); err == nil {
-		m.applied[newest.Key(object)] = version
+// noteApplied remembers that the model shows a state of an object that no event has reported yet: when that comes it is
+// no news, and yet must be told.
+func (m *Model) noteApplied(k kind, object metav1.Object) {
+	if version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64); err == nil {
+		m.applied[applied{k, newest.Key(object)}] = version
 	}
 }
 
@@ -95,9 +100,7 @@ func (m *Model) noticeList(k kind, listVersion string) {
 	if !reported || err != nil {
 		return
 	}
-	if k == findings {
-		clear(m.applied)
-	}
+	maps.DeleteFunc(m.applied, func(of applied, _ uint64) bool { return of.kind == k })
 	m.noticed[as] = append(m.noticed[as][:0], noticed{version: version, restart: true})
 }
 

@@ -76,6 +76,18 @@ func TestChangesAreToldInTheOrderOfTheWatchOnceReadersSeeThem(t *testing.T) {
 	}
 	wants("a review", "review updated r-1 30 \n")
 
+	delivery := &v1alpha1.WebhookDelivery{ObjectMeta: meta(acmeNamespace, "d-1", 31)}
+	feed(t, m, webhookDeliveries, delivery)
+	wants("a delivery", "delivery created d-1 31 \n")
+	sent := delivery.DeepCopy()
+	sent.ResourceVersion, sent.Status.Phase = "32", v1alpha1.WebhookDeliveryDelivered
+	if err := m.ApplyDelivery(sent); err != nil {
+		t.Fatal(err)
+	}
+	wants("not before the watch reports it")
+	feed(t, m, webhookDeliveries, sent)
+	wants("what a write of a delivery returned", "delivery updated d-1 32 \n")
+
 	operation := &v1alpha1.TriageOperation{ObjectMeta: meta(acmeNamespace, "op-1", 40)}
 	feed(t, m, triageOperations, operation)
 	again := operation.DeepCopy()

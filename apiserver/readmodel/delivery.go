@@ -42,8 +42,12 @@ func (m *Model) WebhookDeliveryJSON(organization, id string) ([]byte, bool) {
 func (m *Model) ApplyDelivery(object *v1alpha1.WebhookDelivery) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	news := !m.versions[webhookDeliveries].Holds(object)
 	if err := m.write(change{kind: webhookDeliveries, object: object}); err != nil {
 		return err
+	}
+	if news {
+		m.noteApplied(webhookDeliveries, object)
 	}
 	if p := m.partitions[object.Namespace]; p != nil && p.view != nil && p.dirty() {
 		p.publish()

@@ -54,7 +54,7 @@ func (m *Model) Apply(object *v1alpha1.Finding) (*Item, error) {
 		return nil, fmt.Errorf("%w: none owns the namespace %s", ErrNoOrganization, object.Namespace)
 	}
 	if held := p.findings[object.Name]; held != nil && held.stored == prepared.stored {
-		m.noteApplied(prepared)
+		m.noteApplied(findings, prepared)
 	}
 	item := p.applied(prepared)
 	if p.dirty() {

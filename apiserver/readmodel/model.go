@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
@@ -88,7 +87,7 @@ type Model struct {
 	// noticed changes wait for readers to see them, and applied are those that the model has shown before the watch has
 	// reported them, by their version.
 	noticed [changes.Kinds][]noticed
-	applied map[types.NamespacedName]uint64
+	applied map[applied]uint64
 	changes *changes.Log
 
 	// changed and enqueued wake the publisher and the joiner.
@@ -107,7 +106,7 @@ func New(options Options) (*Model, error) {
 		partitions:  map[string]*partition{},
 		namespaces:  map[string]string{},
 		queue:       queue{queued: map[rejoin]struct{}{}},
-		applied:     map[types.NamespacedName]uint64{},
+		applied:     map[applied]uint64{},
 		changes:     changes.New(changes.DefaultLimits),
 		changed:     make(chan struct{}, 1),
 		enqueued:    make(chan struct{}, 1),
