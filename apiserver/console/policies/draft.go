@@ -69,6 +69,9 @@ func draftPage(_ context.Context, v *page.Visit) (page.Response, error) {
 	return d.page(http.StatusOK)
 }
 
+// whole reports whether the service could take the policy: until then it is not shown as a manifest.
+func (d draft) whole() bool { return d.Match != "" && (d.UserStatus != "muted" || d.Reason != "") }
+
 // page is the form with the policy as a manifest.
 func (d draft) page(status int) (page.Response, error) {
 	var err error
