@@ -94,19 +94,19 @@ func (p Problem) Said() any {
 	}{p.Title(), p.Detail, p.Next()}
 }
 
-// link is one of the navigation. Scope is what its page needs.
-type link struct{ Name, Path, Scope string }
+// link is one of the navigation. Scope is what its page needs, and Query the view of the page that one begins with.
+type link struct{ Name, Path, Scope, Query string }
 
 // navigation leads to the pages.
 var navigation = []link{
-	{"Overview", "/console/", findingsRead},
-	{"Findings", "/console/findings", findingsRead},
-	{"Reviews", "/console/reviews", "reviews:read"},
-	{"Scans", "/console/scans", findingsRead},
-	{"Operations", "/console/operations", findingsRead},
-	{"Webhooks", "/console/deliveries", "webhooks:read"},
-	{"Policies", "/console/policies", findingsRead},
-	{"Keys", "/console/keys", "keys:read"},
+	{Name: "Overview", Path: "/console/", Scope: findingsRead},
+	{Name: "Findings", Path: "/console/findings", Scope: findingsRead, Query: "?status=open"},
+	{Name: "Reviews", Path: "/console/reviews", Scope: "reviews:read"},
+	{Name: "Scans", Path: "/console/scans", Scope: findingsRead},
+	{Name: "Operations", Path: "/console/operations", Scope: findingsRead},
+	{Name: "Webhooks", Path: "/console/deliveries", Scope: "webhooks:read"},
+	{Name: "Policies", Path: "/console/policies", Scope: findingsRead},
+	{Name: "Keys", Path: "/console/keys", Scope: "keys:read"},
 }
 
 const findingsRead = "findings:read"
