@@ -177,6 +177,8 @@ func (op operation) content(m message) string {
 		switch {
 		case op.kindOf(name) != "":
 			// Left out: an id may be there, and need not.
+		case name == "generation":
+			// Left out: any is meant then.
 		case len(member.Value.Enum) > 0:
 			values[name] = fmt.Sprint(member.Value.Enum[len(member.Value.Enum)-1])
 		case name == "payload":
