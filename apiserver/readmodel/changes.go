@@ -75,7 +75,8 @@ type applied struct {
 	key  types.NamespacedName
 }
 
-// wasApplied reports whether a state that came as a write's result has yet to be told, and the event is it or one before.
+// wasApplied reports whether a state that came as a write's result has yet to be told, and the event is it or one
+// before.
 func (m *Model) wasApplied(k kind, key types.NamespacedName, version uint64) bool {
 	of := applied{k, key}
 	noted, ok := m.applied[of]
