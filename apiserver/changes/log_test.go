@@ -73,7 +73,7 @@ func (c *watcher) connect(w *world, r *replica) {
 		after = &at
 	}
 	if c.reader = r.log.Read(acme, allKinds, after); c.reader == nil {
-		w.Fatal("the organization is not there")
+		w.Fatal("the log has no such organization")
 	}
 }
 

@@ -1,9 +1,14 @@
 package handlers
 
 import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
 
 // row is one of a list that is made for the request.
@@ -16,6 +21,32 @@ var rowLayout = &index.Layout[row]{
 	Sorts:  []index.Sort{readmodel.SortCreatedAt},
 	Values: func(r row) []string { return []string{r.createdAt} },
 	Keys:   func(row) []index.Key { return []index.Key{{Field: index.Everything}} },
+}
+
+// listStored answers with a page of what an organization has stored of a kind.
+func listStored[O metav1.Object](ctx context.Context, b *Backend, list list, request Request,
+	read func(ctx context.Context, namespace string) ([]O, error), renderJSON func(O) ([]byte, error)) (Response, error) {
+	after, err := list.position(b.Cursors)
+	if err != nil {
+		return Response{}, err
+	}
+	namespace, err := b.Model.Namespace(request.Organization)
+	if err != nil {
+		return Response{}, unavailable(err)
+	}
+	stored, err := read(ctx, namespace)
+	if err != nil {
+		return Response{}, err
+	}
+	rows := index.New(rowLayout)
+	for _, object := range stored {
+		shown, err := renderJSON(object)
+		if err != nil {
+			return Response{}, err
+		}
+		rows.Put(object.GetName(), row{render.Timestamp(object.GetCreationTimestamp().Time), shown})
+	}
+	return b.respondRows(list, rows, after)
 }
 
 // respondRows answers with a page of rows that were made for the request.

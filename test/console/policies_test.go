@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -130,6 +131,10 @@ func TestAKeyThatMayNotWriteGetsYAMLAndIsRefused(t *testing.T) {
 		if got := v.asks(path, form); got.StatusCode != http.StatusForbidden {
 			t.Errorf("%s without a token answers %s", path, got.Status)
 		}
+	}
+	many := url.Values{"token": {token}, "id": slices.Repeat([]string{"x"}, 401)}
+	if got := v.asks("/console/policies/new", many); got.StatusCode != http.StatusBadRequest || !strings.Contains(got.text, "At most 400") {
+		t.Errorf("a selection of 401 answers %s", got.Status)
 	}
 	if got := v.asks("/console/keys", nil); got.StatusCode != http.StatusForbidden {
 		t.Errorf("the keys answer %s", got.Status)

@@ -30,8 +30,6 @@ const (
 	// facetValues is how many values of a facet are shown until one asks for more, allFacetValues how many then.
 	facetValues    = 6
 	allFacetValues = 200
-	// maxSelected is how many findings an operation may name; it is the contract's.
-	maxSelected = 400
 )
 
 var (

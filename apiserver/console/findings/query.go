@@ -103,7 +103,7 @@ func day(at string) string {
 func check(given url.Values) error {
 	for name, values := range given {
 		switch {
-		case !isFilter(name) && !slices.Contains(noFilters, name):
+		case !isOfView(name) && !slices.Contains(parts, name):
 			return api.Failed(http.StatusBadRequest, fmt.Sprintf("There is no filter %q.", name))
 		case len(values) > 1:
 			return api.Failed(http.StatusBadRequest, fmt.Sprintf("%q is given more than once.", name))
@@ -116,11 +116,14 @@ func check(given url.Values) error {
 	return nil
 }
 
-// noFilters are the other parameters of the list's address, those that belong to a view first.
-var noFilters = []string{"sort", "order", "group", "cursor", "facet", "part"}
+// arrangements are the parameters that say how a view shows its findings, parts those that say what of it is asked for.
+var (
+	arrangements = []string{"sort", "order", "group"}
+	parts        = []string{"cursor", "facet", "part"}
+)
 
 // isOfView reports whether a link to the view keeps the parameter.
-func isOfView(name string) bool { return isFilter(name) || slices.Contains(noFilters[:3], name) }
+func isOfView(name string) bool { return isFilter(name) || slices.Contains(arrangements, name) }
 
 // view is what a person looks at: the parameters of the page's address that say which findings, and in which order.
 type view struct{ values url.Values }

@@ -63,7 +63,7 @@ func weekBefore(of string) string {
 }
 
 // upToDate has the last day, if it is today, say what is open now: it was kept up to an hour ago.
-func (s shown) upToDate(today string) {
+func (s *shown) upToDate(today string) {
 	if s.lastDay() != today {
 		return
 	}

@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 
@@ -18,8 +19,16 @@ func (v *Visit) Samples(ctx context.Context, ids []string) ([]client.FindingFull
 	return v.Findings(ctx, ids[:min(len(ids), maxSamples)])
 }
 
-// Findings reads findings by their ids. One that does not exist any more has its id alone.
+// MaxSelected is how many findings a person may select; it is how many an operation may name.
+const MaxSelected = 400
+
+// Findings reads findings by their ids, of which there may be MaxSelected. One that does not exist any more has its id
+// alone.
 func (v *Visit) Findings(ctx context.Context, ids []string) ([]client.FindingFull, error) {
+	if len(ids) > MaxSelected {
+		const detail = "At most %d findings can be selected. Narrow the list with filters, and choose all that match."
+		return nil, api.Failed(http.StatusBadRequest, fmt.Sprintf(detail, MaxSelected))
+	}
 	findings := make([]client.FindingFull, len(ids))
 	for i, id := range ids {
 		if ctx.Err() != nil {

@@ -28,9 +28,6 @@ type draft struct {
 // findings have some of the names too.
 const setPrefix = "set."
 
-// maxSelected is how many findings may be selected, as in the list.
-const maxSelected = 400
-
 // defaultMaxFindings is what the service takes where nothing is given.
 const defaultMaxFindings = "1000"
 
@@ -85,10 +82,6 @@ func (d draft) page(status int) (page.Response, error) {
 func draftOfSelection(ctx context.Context, v *page.Visit) (page.Response, error) {
 	query := url.Values{}
 	if ids := v.Form["id"]; len(ids) > 0 && v.Form.Get("all") != "true" {
-		if len(ids) > maxSelected {
-			const detail = "At most 400 findings can be selected. Narrow the list with filters, and choose all that match."
-			return page.Response{}, api.Failed(http.StatusBadRequest, detail)
-		}
 		findings, err := v.Findings(ctx, ids)
 		if err != nil {
 			return page.Response{}, err
