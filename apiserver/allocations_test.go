@@ -1,9 +1,7 @@
 package apiserver
 
 import (
-	"fmt"
 	"net/http"
-	"sync/atomic"
 	"testing"
 )
 
@@ -15,9 +13,8 @@ const allocationRuns = 200
 func TestAllocationsOfARequestAreBounded(t *testing.T) {
 	const (
 		few, many = 1000, 4000
-		// Bounds with room for another release of Go or a library: of a page that is put together, of
-		// one that is ready, and of one finding.
-		mostAnew, mostReady, mostOfOne = 140, 60, 55
+		// Bounds with room for another release of Go or a library: of a page, and of one finding.
+		mostOfPage, mostOfOne = 140, 55
 		// noise is what a garbage collection that empties pools adds, and the race detector.
 		noise = 10
 	)
@@ -25,23 +22,17 @@ func TestAllocationsOfARequestAreBounded(t *testing.T) {
 		"/v1/findings?size=100", "/v2/findings?size=100", "/v1/findings?size=100&status=open&severity=high",
 		"/v1/reviews?size=10", "/v1/reviews?size=10&sort=pr_title&start_time=2026-03-01T08:30:00Z", "/v2/repos?size=10",
 	} {
-		for _, of := range []struct {
-			name string
-			of   func(f *bigFacade, target string) float64
-			most float64
-		}{{"anew", (*bigFacade).allocationsAnew, mostAnew}, {"ready", (*bigFacade).allocations, mostReady}} {
-			little, much := of.of(facadeOf(t, few), target), of.of(facadeOf(t, many), target)
-			t.Logf("%s, %s: %.0f allocations of %d findings, %.0f of %d", target, of.name, little, few, much, many)
-			if much > of.most {
-				t.Errorf("%s, %s: %.0f allocations, at most %.0f are expected", target, of.name, much, of.most)
-			}
-			if much > little+noise {
-				t.Errorf("%s, %s: %.0f allocations of %d findings, %.0f of %d", target, of.name, little, few, much, many)
-			}
+		little, much := facadeOf(t, few).allocations(target), facadeOf(t, many).allocations(target)
+		t.Logf("%s: %.0f allocations of %d findings, %.0f of %d", target, little, few, much, many)
+		if much > mostOfPage {
+			t.Errorf("%s: %.0f allocations, at most %d are expected", target, much, mostOfPage)
+		}
+		if much > little+noise {
+			t.Errorf("%s: %.0f allocations of %d findings, %.0f of %d", target, little, few, much, many)
 		}
 	}
 	f := facadeOf(t, many)
-	ten, hundred := f.allocationsAnew("/v1/findings?size=10"), f.allocationsAnew("/v1/findings?size=100")
+	ten, hundred := f.allocations("/v1/findings?size=10"), f.allocations("/v1/findings?size=100")
 	if hundred > ten+noise {
 		t.Errorf("a page of 10 takes %.0f allocations and one of 100 takes %.0f", ten, hundred)
 	}
@@ -52,7 +43,7 @@ func TestAllocationsOfARequestAreBounded(t *testing.T) {
 	}
 }
 
-// allocations are those of a page that is asked for over and over.
+// allocations are those of a request.
 func (f *bigFacade) allocations(target string) float64 {
 	request := f.request(http.MethodGet, target, "")
 	answer := &discarded{header: http.Header{}}
@@ -60,27 +51,4 @@ func (f *bigFacade) allocations(target string) float64 {
 		clear(answer.header)
 		f.ServeHTTP(answer, request)
 	})
-}
-
-// allocationsAnew are those of a page that is asked for the first time each time.
-func (f *bigFacade) allocationsAnew(target string) float64 {
-	answer := &discarded{header: http.Header{}}
-	requests := f.anew(target, allocationRuns+1) // one more to warm up
-	next := 0
-	return testing.AllocsPerRun(allocationRuns, func() {
-		clear(answer.header)
-		f.ServeHTTP(answer, requests[next])
-		next++
-	})
-}
-
-var asked atomic.Int64
-
-// anew are requests for one page that nobody takes for another's: each has a parameter of its own,
-// of which a list knows nothing.
-func (f *bigFacade) anew(target string, n int) (all []*http.Request) {
-	for range n {
-		all = append(all, f.request(http.MethodGet, fmt.Sprintf("%s&nonce=%d", target, asked.Add(1)), ""))
-	}
-	return all
 }

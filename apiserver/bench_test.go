@@ -120,7 +120,7 @@ func newBigFacade(tb testing.TB, findings int) *bigFacade {
 	cursors := cursor.NewRandom()
 	r := &router{
 		dataStaleness: DefaultDataStaleness,
-		auth:          authenticator, model: model, limiter: limiter, tracer: tracer, pages: newReadyPages(readyBytes), metrics: newMetrics(registry),
+		auth:          authenticator, model: model, limiter: limiter, tracer: tracer, metrics: newMetrics(registry),
 		sessions: &session.Sealer{Keys: cursors.Derive},
 		log:      slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
@@ -496,14 +496,6 @@ func BenchmarkRequest(b *testing.B) {
 				b.ReportMetric(100*(collectorNow-collector)/max(allNow-all, 1e-9), "gc-cpu-%")
 			})
 		}
-		b.Run("findings/first, not ready", func(b *testing.B) {
-			answer := &discarded{header: http.Header{}}
-			b.ReportAllocs()
-			for b.Loop() {
-				clear(answer.header)
-				f.ServeHTTP(answer, f.anew("/v1/findings?size=100", 1)[0])
-			}
-		})
 		b.Run("patch", func(b *testing.B) {
 			b.ReportAllocs()
 			next := 0

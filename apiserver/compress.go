@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"bytes"
 	"compress/gzip"
 	"io"
 	"net/http"
@@ -10,8 +9,6 @@ import (
 	"sync"
 
 	"github.com/gin-gonic/gin"
-
-	"github.com/appsec-dev/findings-operator/apiserver/content"
 )
 
 // minCompressedBytes is the length from which a body is compressed: a body that fits into one packet
@@ -29,7 +26,7 @@ var compressors = sync.Pool{New: func() any {
 }}
 
 // sendCompressed writes a body as one gzip stream.
-func sendCompressed(c *gin.Context, parts []content.Part) {
+func sendCompressed(c *gin.Context, body func(io.Writer) error) {
 	header := c.Writer.Header()
 	header["Content-Encoding"] = gzipEncoding
 	if c.Request.Method == http.MethodHead {
@@ -37,21 +34,8 @@ func sendCompressed(c *gin.Context, parts []content.Part) {
 		return
 	}
 	// If it fails the client is gone; the log has the status and the size.
-	_ = compress(c.Writer, parts)
+	_ = compressing(c.Writer, body)
 	c.Writer.WriteHeaderNow()
-}
-
-func compressedOf(parts []content.Part) []byte {
-	var body bytes.Buffer
-	if err := compress(&body, parts); err != nil {
-		panic(err) // a buffer takes all
-	}
-	return bytes.Clone(body.Bytes())
-}
-
-// compress writes the parts to w as one gzip stream.
-func compress(w io.Writer, parts []content.Part) error {
-	return compressing(w, func(compressor io.Writer) error { return write(compressor, parts) })
 }
 
 // compressing has a body written to w as one gzip stream.

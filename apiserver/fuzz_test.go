@@ -92,7 +92,7 @@ func fuzzRoutes(f *testing.F, backend *handlers.Backend) http.Handler {
 	if err != nil {
 		f.Fatal(err)
 	}
-	r := &router{dataStaleness: DefaultDataStaleness, model: backend.Model, pages: newReadyPages(readyBytes), metrics: newMetrics(prometheus.NewRegistry()), log: slog.New(slog.DiscardHandler), templates: map[string]string{}}
+	r := &router{dataStaleness: DefaultDataStaleness, model: backend.Model, metrics: newMetrics(prometheus.NewRegistry()), log: slog.New(slog.DiscardHandler), templates: map[string]string{}}
 	engine := newEngine()
 	engine.Use(r.observe, func(c *gin.Context) {
 		identity := &stateOf(c).identity

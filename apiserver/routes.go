@@ -33,7 +33,6 @@ type router struct {
 	model   *readmodel.Model
 	limiter *ratelimit.Limiter
 	tracer  *tracing.Tracer
-	pages   *readyPages
 	// sessions are the console's; nil where there is no console. The console itself is made with the routes.
 	sessions *session.Sealer
 	console  *console.Console
@@ -133,15 +132,11 @@ func (r *router) addOperations(api *gin.RouterGroup, described map[string]*opena
 		if handle == nil {
 			return fmt.Errorf("operation %q is described in openapi.yaml and not served; run make generate", id)
 		}
-		do := r.perform(handle)
-		if contract.IsList() && !slices.Contains(fromStore, id) {
-			do = r.performList(id, handle)
-		}
 		path, segments := ginPath(contract.Path)
 		r.templates[path] = contract.Path
 		for _, method := range contract.Methods() {
 			api.Handle(method, path, r.allow(contract), r.checkDataAge(contract.Scope, id),
-				validate(contract, segments), do)
+				validate(contract, segments), r.perform(handle))
 			methods[path] = append(methods[path], method)
 		}
 	}

@@ -43,13 +43,17 @@ func sendState(c *gin.Context, tag string, parts ...content.Part) {
 // sendBody writes a body, compressed if that is worthwhile and the client accepts it. For HEAD,
 // net/http sends the headers and drops the body.
 func sendBody(c *gin.Context, status int, parts ...content.Part) {
-	header, length := c.Writer.Header(), lengthOf(parts)
+	kept := chunks.Get().(*[]byte)
+	defer chunks.Put(kept)
+	chunk, rest := gather(*kept, parts)
+	header, length := c.Writer.Header(), len(chunk)+lengthOf(rest)
 	if length >= minCompressedBytes {
 		header["Vary"] = onAcceptedEncoding
 	}
 	c.Status(status)
+	body := func(w io.Writer) error { return write(w, chunk, rest) }
 	if compresses(c, length) {
-		sendCompressed(c, parts)
+		sendCompressed(c, body)
 		return
 	}
 	header.Set("Content-Length", strconv.Itoa(length))
@@ -58,15 +62,7 @@ func sendBody(c *gin.Context, status int, parts ...content.Part) {
 		return
 	}
 	// If it fails the client is gone; the log has the status and the size.
-	_ = write(c.Writer, parts)
-}
-
-func joined(parts []content.Part, length int) []byte {
-	body := make([]byte, 0, length)
-	for _, part := range parts {
-		body = part.AppendTo(body)
-	}
-	return body
+	_ = body(c.Writer)
 }
 
 func compresses(c *gin.Context, length int) bool {
@@ -90,20 +86,23 @@ var chunks = sync.Pool{New: func() any {
 	return &chunk
 }}
 
-// write writes the parts to w in chunks.
-func write(w io.Writer, parts []content.Part) error {
-	kept := chunks.Get().(*[]byte)
-	defer chunks.Put(kept)
-	chunk := *kept
-	for _, part := range parts {
-		chunk = part.AppendTo(chunk)
+// gather appends parts until the chunk is full, and returns those that are left.
+func gather(chunk []byte, parts []content.Part) ([]byte, []content.Part) {
+	for i, part := range parts {
 		if len(chunk) >= chunkBytes {
-			if _, err := w.Write(chunk); err != nil {
-				return err
-			}
-			chunk = chunk[:0]
+			return chunk, parts[i:]
 		}
+		chunk = part.AppendTo(chunk)
 	}
-	_, err := w.Write(chunk)
-	return err
+	return chunk, nil
+}
+
+// write writes a chunk to w, and then the parts that are left.
+func write(w io.Writer, chunk []byte, rest []content.Part) error {
+	for {
+		if _, err := w.Write(chunk); err != nil || len(rest) == 0 {
+			return err
+		}
+		chunk, rest = gather(chunk[:0], rest)
+	}
 }

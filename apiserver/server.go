@@ -162,7 +162,7 @@ func New(options Options) (*Server, error) {
 	}
 	r := &router{
 		auth: s.auth, model: s.model, limiter: s.limiter, tracer: s.tracer,
-		pages: newReadyPages(readyBytes), metrics: newMetrics(registry), log: options.Log,
+		metrics: newMetrics(registry), log: options.Log,
 		leaving: s.leaving, trustedProxies: options.TrustedProxies,
 		dataStaleness: cmp.Or(options.DataStaleness, DefaultDataStaleness),
 	}

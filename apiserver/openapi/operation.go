@@ -40,12 +40,6 @@ type Operation struct {
 	follows bool
 }
 
-// IsList reports whether the operation answers with pages.
-func (o *Operation) IsList() bool {
-	_, paged := o.query["cursor"]
-	return paged
-}
-
 // Operations makes the table of every operation, by operationId. It fails for a document
 // that describes requests in a way that the table cannot hold.
 func Operations(spec *openapi3.T) (map[string]*Operation, error) {

@@ -171,16 +171,6 @@ func (m *Model) snapshot(organization string) (*indexes, error) {
 	return view.snapshot.Load(), nil
 }
 
-// Revision names what is shown of an organization: for as long as it is the same, each list is. It
-// is never another organization's, and 0 where there is none.
-func (m *Model) Revision(organization string) uint64 {
-	snapshot, err := m.snapshot(organization)
-	if err != nil {
-		return 0
-	}
-	return snapshot.revision
-}
-
 // add takes a watch event.
 func (m *Model) add(c change) error {
 	received := m.hear(c.kind)

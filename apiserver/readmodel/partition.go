@@ -116,13 +116,8 @@ type view struct {
 	counting *semaphore.Weighted
 }
 
-// revisions counts snapshots, of all organizations.
-var revisions atomic.Uint64
-
 // indexes are what is shown of each kind.
 type indexes struct {
-	// revision of a snapshot is no other's.
-	revision     uint64
 	findings     *index.Index[*Item]
 	repositories *index.Index[*repositoryItem]
 	projects     *index.Index[*projectItem]
@@ -148,7 +143,6 @@ func newIndexes() *indexes {
 
 func (x *indexes) snapshot() *indexes {
 	return &indexes{
-		revision:     revisions.Add(1),
 		findings:     x.findings.Snapshot(),
 		repositories: x.repositories.Snapshot(),
 		projects:     x.projects.Snapshot(),
