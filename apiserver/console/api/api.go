@@ -53,7 +53,7 @@ func Failed(status int, detail string) *Failure {
 
 func (f *Failure) Error() string { return fmt.Sprintf("%d: %s", f.Status, f.Said.Detail) }
 
-// Get reads a resource into the given value, and returns the tag of its state.
+// Get reads a resource into the given value, which may be a Taker, and returns the tag of its state.
 func (c *Client) Get(ctx context.Context, path string, query url.Values, into any) (tag string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, path, http.NoBody)
 	if err != nil {
@@ -97,13 +97,20 @@ func (c *Client) Send(ctx context.Context, method, path, tag string, body, into 
 
 func (c *Client) do(request *http.Request, into any) (tag string, err error) {
 	err = c.call(request, func(answer *recorder) error {
-		if err := jsonv2.Unmarshal(answer.body.Bytes(), into, ours); err != nil {
+		if err := read(answer.body.Bytes(), into); err != nil {
 			return fmt.Errorf("read the answer of %s %s: %w", request.Method, request.URL.Path, err)
 		}
 		tag = answer.header.Get("ETag")
 		return nil
 	})
 	return tag, err
+}
+
+func read(answer []byte, into any) error {
+	if taker, ok := into.(Taker); ok {
+		return take(answer, taker)
+	}
+	return jsonv2.Unmarshal(answer, into, ours)
 }
 
 // call sends a request, and has the answer read unless it is a failure.

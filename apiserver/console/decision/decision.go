@@ -5,9 +5,9 @@ package decision
 import (
 	"cmp"
 	"encoding/hex"
-	"fmt"
 	"hash/fnv"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,7 +30,6 @@ type Standing struct {
 
 // Seen names a decision and who made it, so that a later one is told from it. What scans change is no part of it.
 func (d Standing) Seen() string {
-	sum := fnv.New64a()
 	end := ""
 	if d.ExpiresAt != nil {
 		end = d.ExpiresAt.UTC().Format(time.RFC3339)
@@ -39,7 +38,13 @@ func (d Standing) Seen() string {
 	if d.Reason != nil {
 		reason = *d.Reason
 	}
-	_, _ = fmt.Fprintf(sum, "%q %q %q %q %q", d.UserStatus, reason, end, d.Comments, d.DecidedBy) // a hash takes all
+	var buffer [128]byte
+	text := buffer[:0]
+	for _, part := range [...]string{d.UserStatus, reason, end, d.Comments, d.DecidedBy} {
+		text = append(strconv.AppendQuote(text, part), ' ')
+	}
+	sum := fnv.New64a()
+	_, _ = sum.Write(text) // a hash takes all
 	return hex.EncodeToString(sum.Sum(nil))
 }
 

@@ -9,11 +9,9 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
 )
@@ -45,44 +43,6 @@ func Routes() []page.Route {
 		{Method: http.MethodGet, Path: "findings/:id/row", Serve: showRow},
 		{Method: http.MethodPost, Path: "findings/:id", Serve: decide},
 	}
-}
-
-// row is what the list shows of a finding.
-type row struct {
-	ID      string `json:"id"`
-	Details struct {
-		Title    string `json:"title"`
-		Severity string `json:"severity"`
-		Location struct {
-			Path string `json:"file_path"`
-			Line int32  `json:"line_number"`
-		} `json:"location"`
-	} `json:"details"`
-	Repo struct {
-		Name string `json:"name"`
-	} `json:"repo"`
-	Facts struct {
-		Tool string `json:"tool"`
-		Rule string `json:"rule_id"`
-	} `json:"facts"`
-	Status string `json:"status"`
-	decision.Standing
-	Stale     string    `json:"decision_stale"`
-	CreatedAt time.Time `json:"created_at"`
-	UpdatedAt string    `json:"updated_at"`
-	Verdict   struct {
-		UserStatus *string `json:"user_status"`
-		Policy     string  `json:"policy"`
-		Issue      string  `json:"review_issue"`
-	} `json:"verdict"`
-}
-
-// rows is a page of the list.
-type rows struct {
-	Items   []row  `json:"items"`
-	HasMore bool   `json:"has_more"`
-	Next    string `json:"next_cursor"`
-	Total   int    `json:"total"`
 }
 
 // listing is what the list shows.

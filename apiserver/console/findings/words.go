@@ -28,7 +28,7 @@ func (r row) standing() string {
 	switch {
 	case r.Status == "closed":
 		return "closed"
-	case r.UserStatus == "active", r.UserStatus == "open" && r.Verdict.UserStatus != nil && *r.Verdict.UserStatus == "active":
+	case r.UserStatus == "active", r.UserStatus == "open" && r.Verdict != nil && *r.Verdict == "active":
 		return "confirmed"
 	case r.Status == "open_muted":
 		return "muted"
@@ -36,17 +36,20 @@ func (r row) standing() string {
 	return "open"
 }
 
+// standingBadge shows how a finding stands.
+var standingBadge = ui.Fixed(badge, "open", "confirmed", "muted", "closed")
+
 // decider is who decided: a person, else a policy or a decision in a pull request.
 func (r row) decider() string {
 	switch {
 	case r.UserStatus != "open":
 		return r.DecidedBy
-	case r.Verdict.UserStatus == nil:
+	case r.Verdict == nil:
 		return ""
-	case r.Verdict.Policy != "":
-		return "policy/" + r.Verdict.Policy
+	case r.Policy != "":
+		return "policy/" + r.Policy
 	}
-	return "issue/" + r.Verdict.Issue
+	return "issue/" + r.Issue
 }
 
 func (v view) orderName() string {
@@ -99,9 +102,7 @@ func given[T ~string](value *T) string {
 
 // row is the finding as the list shows it, as far as its standing goes.
 func (s shown) row() row {
-	r := row{Standing: s.now(), Status: string(s.Status)}
-	r.Verdict.UserStatus = (*string)(s.Verdict.UserStatus)
-	return r
+	return row{Standing: s.now(), Status: string(s.Status), Verdict: (*string)(s.Verdict.UserStatus)}
 }
 
 // happened says what a transition was.

@@ -1,12 +1,15 @@
 package ui
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/a-h/templ"
 )
 
 // Figure is a number that a page begins with.
@@ -73,11 +76,41 @@ const (
 )
 
 // Place is a line of a file.
-func Place(path string, line int32) string {
+func Place[N int | int32](path string, line N) string {
 	if line == 0 {
 		return path
 	}
 	return path + ":" + strconv.Itoa(int(line))
+}
+
+// Severity shows how severe something is, in words and in colour.
+var Severity = Fixed(severityBadge, "high", "medium", "low")
+
+// Fixed makes a part for each of these words once: a list shows them in every row. A part of another word is made anew.
+func Fixed(part func(word string) templ.Component, words ...string) func(word string) templ.Component {
+	made := map[string]templ.Component{}
+	for _, word := range words {
+		var out strings.Builder
+		if err := part(word).Render(context.Background(), &out); err != nil {
+			panic(err) // a builder takes all that is written
+		}
+		made[word] = templ.Raw(out.String())
+	}
+	return func(word string) templ.Component {
+		if known, ok := made[word]; ok {
+			return known
+		}
+		return part(word)
+	}
+}
+
+// Minute is what Time shows of a moment that the REST API has written.
+func Minute(at string) string {
+	const day, minute = len(time.DateOnly), len("2006-01-02T15:04")
+	if len(at) != len("2006-01-02T15:04:05Z") || at[day] != 'T' {
+		return at
+	}
+	return at[:day] + " " + at[day+1:minute] + " UTC"
 }
 
 // Plural returns the word for so many.

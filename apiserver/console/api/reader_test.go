@@ -1,0 +1,129 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// drawn is an object of which taken takes a part.
+type drawn struct {
+	Text     string           `json:"text"`
+	Optional *string          `json:"optional"`
+	Number   int              `json:"number"`
+	Is       bool             `json:"is"`
+	List     []string         `json:"list"`
+	Others   map[string]any   `json:"others"`
+	More     []map[string]any `json:"more"`
+	Last     string           `json:"<last>"`
+}
+
+type taken drawn
+
+func (t *taken) TakeFrom(in *Reader) {
+	for name := range in.Members() {
+		switch string(name) {
+		case "text":
+			t.Text = in.Text()
+		case "optional":
+			t.Optional = in.Optional()
+		case "number":
+			t.Number = in.Int()
+		case "is":
+			t.Is = in.Bool()
+		case "list":
+			for range in.Items() {
+				t.List = append(t.List, in.Text())
+			}
+		case "<last>": // which is escaped in the text
+			t.Last = in.Text()
+		}
+	}
+}
+
+// odd are texts that are hard to step over.
+var odd = rapid.OneOf(rapid.String(), rapid.StringMatching(`([\\"{}\[\],:/a]|é|\n|\t|\x00|😀){0,12}`))
+
+func drawObject(t *rapid.T) drawn {
+	value := rapid.OneOf(
+		rapid.Map(odd, func(s string) any { return s }), rapid.Map(rapid.Float64Range(-1e9, 1e9), func(n float64) any { return n }),
+		rapid.SampledFrom([]any{nil, true, false, []any{}, map[string]any{}, []any{"]", map[string]any{"}": "\\"}}}),
+	)
+	object := rapid.MapOfN(odd, value, 0, 4)
+	return drawn{
+		Text: odd.Draw(t, "text"), Optional: rapid.Ptr(odd, true).Draw(t, "optional"), Number: rapid.Int().Draw(t, "number"),
+		Is: rapid.Bool().Draw(t, "is"), List: rapid.SliceOf(odd).Draw(t, "list"), Others: object.Draw(t, "others"),
+		More: rapid.SliceOfN(object, 0, 3).Draw(t, "more"), Last: odd.Draw(t, "last"),
+	}
+}
+
+func TestWhatIsTakenIsWhatIsThere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		object := drawObject(t)
+		text, err := json.MarshalIndent(object, "", rapid.SampledFrom([]string{"", " ", "\t"}).Draw(t, "indent"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rapid.Bool().Draw(t, "compact") {
+			if text, err = json.Marshal(object); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var want drawn
+		if err := json.Unmarshal(text, &want); err != nil {
+			t.Fatal(err)
+		}
+		var got taken
+		if err := take(text, &got); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		want.Others, want.More = nil, nil
+		if len(want.List) == 0 {
+			want.List = nil
+		}
+		if !reflect.DeepEqual(drawn(got), want) {
+			t.Fatalf("%s:\ngot  %#v\nwant %#v", text, got, want)
+		}
+	})
+}
+
+func TestWhatIsCutOrChangedIsNoPanic(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text, err := json.Marshal(drawObject(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cut := text[:rapid.IntRange(0, len(text)-1).Draw(t, "cut")]
+		if take(cut, &taken{}) == nil {
+			t.Fatalf("%s is cut, and nobody noticed", cut)
+		}
+		for range 3 {
+			at := rapid.IntRange(0, len(text)-1).Draw(t, "at")
+			text[at] = rapid.SampledFrom([]byte("\\\"{}[],:n1\xff ")).Draw(t, "byte")
+		}
+		_ = take(text, &taken{}) // whether it can be read does not matter
+	})
+}
+
+func TestWhatIsNotJSONIsRefused(t *testing.T) {
+	for _, text := range []string{
+		``, ` `, `{`, `[]`, `nul`, `{"text"}`, `{"text":}`, `{"text":1}`, `{"text":"a" "b"}`, `{"text":"\u12"}`, "{\"text\":\"\xff\"}",
+		`{"number":1.5}`, `{"number":"1"}`, `{"is":1}`, `{"list":{}}`, `{"list":["a"}`, `{"a":"b",}`, `{} {}`, `{"more":[{}}`,
+	} {
+		if take([]byte(text), &taken{}) == nil {
+			t.Errorf("%s is read as if it were one", text)
+		}
+	}
+	for _, text := range []string{`{}`, `null`, ` { "text" : null , "list" : null, "is": null, "number" :null } `} {
+		var got taken
+		if err := take([]byte(text), &got); err != nil || !reflect.DeepEqual(got, taken{}) {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+	if err := take([]byte(`{"is":maybe}`), &taken{}); fmt.Sprint(err) != `at byte 11: "maybe" is no truth value` {
+		t.Error(err)
+	}
+}

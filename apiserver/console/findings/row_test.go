@@ -1,0 +1,100 @@
+package findings
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
+	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+// rowOf is what a row shows of a finding.
+func rowOf(f client.FindingFull) row {
+	return row{
+		ID: f.Id, Title: f.Details.Title, Severity: string(f.Details.Severity),
+		Path: f.Details.Location.FilePath, Line: int(f.Details.Location.LineNumber),
+		Repo: f.Repo.Name, Tool: f.Facts.Tool, Rule: f.Facts.RuleId, Status: string(f.Status),
+		Standing: decision.Standing{Decision: decision.Decision{
+			UserStatus: string(f.UserStatus), Reason: (*string)(f.Reason), ExpiresAt: f.ExpiresAt, Comments: f.Comments,
+		}, DecidedBy: f.DecidedBy},
+		Stale:     f.DecisionStale,
+		CreatedAt: f.CreatedAt.Format(time.RFC3339), UpdatedAt: f.UpdatedAt.Format(time.RFC3339),
+		Verdict: (*string)(f.Verdict.UserStatus), Policy: f.Verdict.Policy, Issue: f.Verdict.ReviewIssue,
+	}
+}
+
+type tester interface {
+	rapid.TB
+	Context() context.Context
+}
+
+// answered reads what the REST API answers with.
+func answered(t tester, body []byte, into any) {
+	t.Helper()
+	answer := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) }
+	if _, err := api.New(http.HandlerFunc(answer), "", "").Get(t.Context(), "/", nil, into); err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+}
+
+// anyFinding has odd texts in all that can hold one, and lacks what can be absent.
+var anyFinding = rapid.MakeCustom[client.FindingFull](rapid.MakeConfig{Types: map[reflect.Type]*rapid.Generator[any]{
+	reflect.TypeFor[time.Time](): rapid.Map(rapid.Int64Range(0, 4e9), func(n int64) any { return time.Unix(n, 0).UTC() }),
+}, Kinds: map[reflect.Kind]*rapid.Generator[any]{
+	reflect.String: rapid.OneOf(rapid.String(), rapid.StringMatching(`([\\"{}\[\],:<&]|é|\n|\x00|😀){0,8}`)).AsAny(),
+}})
+
+func TestARowShowsWhatTheFindingIs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := client.FindingFullList{
+			Items: rapid.SliceOfN(anyFinding, 0, 3).Draw(t, "items"), HasMore: rapid.Bool().Draw(t, "more"),
+			NextCursor: rapid.String().Draw(t, "next"), Total: rapid.Int64().Draw(t, "total"),
+		}
+		body, err := json.Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answered(t, body, &want)
+		var got rows
+		answered(t, body, &got)
+		if got.HasMore != want.HasMore || got.Next != want.NextCursor || got.Total != int(want.Total) || len(got.Items) != len(want.Items) {
+			t.Fatalf("got %+v of\n%s", got, body)
+		}
+		for i := range got.Items {
+			if diff := cmp.Diff(rowOf(want.Items[i]), got.Items[i]); diff != "" {
+				t.Fatalf("row %d of\n%s\n%s", i, body, diff)
+			}
+		}
+	})
+}
+
+// The examples are of the documented shape, so that what is beyond it is missing.
+func TestARowOfAnExampleShowsIt(t *testing.T) {
+	examples, err := filepath.Glob("../../render/testdata/*.v2.json")
+	if err != nil || len(examples) == 0 {
+		t.Fatal("no examples: ", err)
+	}
+	for _, example := range examples {
+		body, err := os.ReadFile(example)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want client.FindingFull
+		var got row
+		answered(t, body, &want)
+		answered(t, body, &got)
+		if diff := cmp.Diff(rowOf(want), got); diff != "" {
+			t.Errorf("%s: %s", example, diff)
+		}
+	}
+}
