@@ -16,19 +16,11 @@ type countField struct {
 	take func(*FindingFilter) FindingFilter
 	// by is what findings have in common that have the same values.
 	by likeness
-	// count adds so many findings that are like the one given.
-	count func(like *Item, n int, counts map[string]int)
+	// moves says that the values change with the hour.
+	moves bool
+	// values adds those of a finding, and of all that are like it.
+	values func(like *Item, add func(value string))
 }
-
-// likeness is in what findings are alike.
-type likeness int
-
-const (
-	byItself likeness = iota
-	byTraits
-	byKind
-	byPlace
-)
 
 // The bounds that findings are counted from.
 var (
@@ -53,7 +45,7 @@ func countFields(now time.Time) []countField {
 			member(func(f *filter) **string { return &f.UserStatus })),
 		one("severity", byKind, func(i *Item) string { return i.Severity },
 			member(func(f *filter) **string { return &f.Severity })),
-		{"min_score", member(func(f *filter) **int { return &f.MinScore }), byTraits, countScore},
+		{"min_score", member(func(f *filter) **int { return &f.MinScore }), byTraits, false, scoresOf},
 		one("stale", byKind, func(i *Item) string { return strconv.FormatBool(i.Stale) },
 			member(func(f *filter) **bool { return &f.Stale })),
 		one("suppressed", byKind, func(i *Item) string { return strconv.FormatBool(i.Suppressed) },
@@ -64,7 +56,7 @@ func countFields(now time.Time) []countField {
 			member(func(f *filter) **string { return &f.ProjectID })),
 		one("owner", byPlace, func(i *Item) string { return i.Project.Owner() },
 			member(func(f *filter) **string { return &f.Owner })),
-		one("class", byItself, func(i *Item) string { return i.Class },
+		one("class", byClass, func(i *Item) string { return i.Class },
 			member(func(f *filter) **string { return &f.Class })),
 		one("tool", byTraits, func(i *Item) string { return i.traits.Value().tool },
 			member(func(f *filter) **string { return &f.Tool })),
@@ -72,20 +64,20 @@ func countFields(now time.Time) []countField {
 			member(func(f *filter) **string { return &f.Category })),
 		one("rule", byTraits, func(i *Item) string { return i.traits.Value().rule },
 			member(func(f *filter) **string { return &f.Rule })),
-		{"vulnerability", member(func(f *filter) **string { return &f.Vulnerability }), byTraits, countVulnerabilities},
+		{"vulnerability", member(func(f *filter) **string { return &f.Vulnerability }), byTraits, false, vulnerabilitiesOf},
 		one("package", byTraits, func(i *Item) string { return findingquery.PackageName(i.traits.Value().packageName) },
 			member(func(f *filter) **string { return &f.Package })),
 		createdSince(now),
-		one(fileField, byItself, func(i *Item) string { return i.path },
+		one(fileField, byPath, func(i *Item) string { return i.path },
 			member(func(f *filter) **string { return &f.File })),
 	}
 }
 
 // one is a field of which a finding has at most one value.
 func one(name string, by likeness, value func(*Item) string, take func(*FindingFilter) FindingFilter) countField {
-	return countField{name, take, by, func(i *Item, n int, counts map[string]int) {
+	return countField{name, take, by, false, func(i *Item, add func(string)) {
 		if v := value(i); v != "" {
-			counts[v] += n
+			add(v)
 		}
 	}}
 }
@@ -98,19 +90,19 @@ func member[T any](of func(*FindingFilter) **T) func(*FindingFilter) FindingFilt
 	}
 }
 
-func countScore(i *Item, n int, counts map[string]int) {
+func scoresOf(i *Item, add func(string)) {
 	score := i.traits.Value().score
 	for _, bound := range scores {
 		if score >= bound.tenths {
-			counts[bound.told] += n
+			add(bound.told)
 		}
 	}
 }
 
-func countVulnerabilities(i *Item, n int, counts map[string]int) {
+func vulnerabilitiesOf(i *Item, add func(string)) {
 	for key := range strings.SplitSeq(i.traits.Value().vulnerabilities, "\n") {
 		if key != "" {
-			counts[key] += n
+			add(key)
 		}
 	}
 }
@@ -125,10 +117,10 @@ func createdSince(now time.Time) countField {
 		taken.Created.Since, f.Created.Since = f.Created.Since, nil
 		return taken
 	}
-	return countField{"created_since", take, byItself, func(i *Item, n int, counts map[string]int) {
+	return countField{"created_since", take, byHour, true, func(i *Item, add func(string)) {
 		for _, bound := range bounds {
 			if i.CreatedAt >= bound {
-				counts[bound] += n
+				add(bound)
 			}
 		}
 	}}

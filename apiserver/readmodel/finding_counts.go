@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
-	"unique"
 
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
-	"github.com/appsec-dev/findings-operator/apiserver/render"
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
 )
 
@@ -46,7 +44,8 @@ type ValueCount struct {
 
 // CountFindings counts what a list with the filter would show. The errors are ErrNoOrganization and the context's.
 //
-// It looks at each finding once. An organization is counted by one caller at a time, so that no other waits for it.
+// The snapshot's table is made by the first who counts it, and looked through once for each count. An organization is
+// counted by one caller at a time, so that no other waits for it.
 func (m *Model) CountFindings(ctx context.Context, organization string, q CountQuery) (FindingCounts, error) {
 	view, ok := (*m.visible.Load())[organization]
 	if !ok {
@@ -56,95 +55,31 @@ func (m *Model) CountFindings(ctx context.Context, organization string, q CountQ
 		return FindingCounts{}, err
 	}
 	defer view.counting.Release(1)
-	return countFindings(view.snapshot.Load().findings, q, m.clock.Now()), nil
-}
-
-func countFindings(x *index.Index[*Item], q CountQuery, now time.Time) FindingCounts {
-	fields := countFields(now)
-	fields = slices.DeleteFunc(fields, func(f countField) bool {
-		return q.Field == "" && f.name == fileField || q.Field != "" && f.name != q.Field
-	})
-	c := newCounting(fields)
-	asked := askedOf(x, q.Filter, fields)
-	look := func(item *Item) {
-		switch missed := missedBy(asked, item); missed {
-		case missesSeveral:
-		case missesNone:
-			c.add(item)
-		default:
-			c.addTo(missed, item)
-		}
-	}
-	ahead := fetching{visit: look, text: len(q.Filter.Words) > 0}
-	for item := range x.With(index.Everything, "") {
-		ahead.add(item)
-	}
-	ahead.flush()
-	return c.result(q.Values)
-}
-
-// fetching gathers some findings, has what is looked at of them fetched from memory at the same time, and then looks at
-// each: waiting for memory one by one would take two to five times as long (BenchmarkCountFindings).
-type fetching struct {
-	visit func(*Item)
-	// text says that texts are looked at.
-	text  bool
-	items [64]*Item
-	count int
-	// fetched is read by nobody: without it the compiler would leave out the reads.
-	fetched int
-}
-
-func (f *fetching) add(item *Item) {
-	f.items[f.count] = item
-	if f.count++; f.count == len(f.items) {
-		f.flush()
-	}
-}
-
-func (f *fetching) flush() {
-	items := f.items[:f.count]
-	f.count = 0
-	for _, i := range items {
-		if i.stored != nil {
-			f.fetched++
-		}
-	}
-	for _, i := range items {
-		f.fetched += len(i.CreatedAt) + len(i.Class) + len(i.Severity) + len(i.text)
-		if i.Stale {
-			f.fetched++
-		}
-	}
-	for _, i := range items {
-		f.fetched += int(i.CreatedAt[0])
-		if f.text && i.text != "" {
-			f.fetched += int(i.text[0]) + int(i.text[len(i.text)-1])
-		}
-	}
-	for _, i := range items {
-		f.visit(i)
-	}
+	snapshot := view.snapshot.Load()
+	snapshot.table.fill(snapshot.findings)
+	counting := newCounting(snapshot, q.Filter, m.clock.Now())
+	counting.count()
+	return counting.result(q), nil
 }
 
 // asked is what a filter asks of one field, or, with ofNone, of what is not counted by.
 type asked struct {
-	field int
+	field int8
 	meets func(*Item) bool
 }
 
 // ofNone is the field of what is asked of none that is counted by.
-const ofNone = -1
+const ofNone int8 = -1
 
 // What a finding misses where that is not one field.
 const (
-	missesNone    = -1
-	missesSeveral = -2
+	missesNone    int8 = -1
+	missesSeveral int8 = -2
 )
 
 // missedBy returns the field whose condition alone keeps the finding out of the list. A count of a value is of what the
 // list shows with that value in place of the one that is asked for.
-func missedBy(conditions []asked, item *Item) int {
+func missedBy(conditions []asked, item *Item) int8 {
 	missed := missesNone
 	for _, c := range conditions {
 		if c.meets(item) {
@@ -156,20 +91,6 @@ func missedBy(conditions []asked, item *Item) int {
 		missed = c.field
 	}
 	return missed
-}
-
-// askedOf splits a filter by the fields that are counted by.
-func askedOf(x *index.Index[*Item], f FindingFilter, fields []countField) []asked {
-	var all []asked
-	for k := range fields {
-		for _, meets := range fields[k].take(&f).tests(x) {
-			all = append(all, asked{k, meets})
-		}
-	}
-	for _, meets := range f.tests(x) {
-		all = append(all, asked{ofNone, meets})
-	}
-	return all
 }
 
 // tests are all that the filter asks, row by row.
@@ -189,114 +110,156 @@ func (f FindingFilter) tests(x *index.Index[*Item]) []func(*Item) bool {
 	return all
 }
 
-// counting holds the counts so far. Most fields are not counted finding by finding: findings that have the same
-// values of several fields share one sample, and its number is added to the counts at the end. Looking up a text for
-// each finding and field is what would cost most.
+// counting counts the rows of a table. What is alike is looked at once for what the filter asks of the fields that go
+// by it, and its values are looked up once.
 type counting struct {
+	table  *findingTable
 	fields []countField
-	counts []map[string]int
+	// misses are what the samples miss, for each likeness that the filter asks anything of; the others have none.
+	misses [likenesses][]int8
+	// each is what the filter asks that is looked up finding by finding, and text whether that is a text.
+	each []asked
+	text bool
+	// met is how many findings there are like each sample that meet all that is asked, metBut for each field how many
+	// that miss what is asked of it alone; nil where nothing is.
 	total  int
-
-	traits alike[unique.Handle[traits]]
-	kinds  alike[findingKind]
-	places alike[findingPlace]
+	met    [likenesses][]int
+	metBut [][]int
 }
 
-// findingKind is what few findings differ in.
-type findingKind struct {
-	status, userStatus, severity string
-	stale, suppressed            bool
-}
-
-// findingPlace is where a finding is, with what its project says.
-type findingPlace struct {
-	repository, project string
-	shown               *render.Project
-}
-
-// alike are findings of which one stands for those with the same key.
-type alike[K comparable] struct {
-	at      map[K]int
-	samples []sample
-}
-
-type sample struct {
-	item  *Item
-	count int
-}
-
-func newAlike[K comparable]() alike[K] { return alike[K]{at: map[K]int{}} }
-
-func (a *alike[K]) add(key K, item *Item) {
-	at, known := a.at[key]
-	if !known {
-		at = len(a.samples)
-		a.at[key] = at
-		a.samples = append(a.samples, sample{item: item})
+func newCounting(of *indexes, f FindingFilter, now time.Time) *counting {
+	fields := countFields(now)
+	c := &counting{table: of.table, fields: fields, metBut: make([][]int, len(fields)), text: len(f.Words) > 0}
+	var alike [likenesses][]asked
+	for k := range fields {
+		by := fields[k].by
+		if by == byHour && !onTheHour(f.Created.Since) {
+			continue
+		}
+		for _, meets := range fields[k].take(&f).tests(of.findings) {
+			alike[by] = append(alike[by], asked{int8(k), meets})
+			c.metBut[k] = make([]int, len(c.table.samples[by]))
+		}
 	}
-	a.samples[at].count++
-}
-
-func newCounting(fields []countField) *counting {
-	c := &counting{
-		fields: fields, counts: make([]map[string]int, len(fields)),
-		traits: newAlike[unique.Handle[traits]](), kinds: newAlike[findingKind](), places: newAlike[findingPlace](),
+	for by, samples := range c.table.samples {
+		c.met[by] = make([]int, len(samples))
+		for _, sample := range samples {
+			if len(alike[by]) > 0 {
+				c.misses[by] = append(c.misses[by], missedBy(alike[by], sample))
+			}
+		}
 	}
-	for k := range c.counts {
-		c.counts[k] = map[string]int{}
+	for k := range fields {
+		for _, meets := range fields[k].take(&f).tests(of.findings) {
+			c.each = append(c.each, asked{int8(k), meets})
+			c.metBut[k] = make([]int, len(c.table.samples[fields[k].by]))
+		}
+	}
+	for _, meets := range f.tests(of.findings) {
+		c.each = append(c.each, asked{ofNone, meets})
 	}
 	return c
 }
 
-// add counts a finding by every field.
-func (c *counting) add(item *Item) {
-	c.total++
-	c.traits.add(item.traits, item)
-	c.kinds.add(findingKind{item.Status, item.UserStatus, item.Severity, item.Stale, item.Suppressed}, item)
-	c.places.add(findingPlace{item.RepoID, item.ProjectID, item.Project}, item)
-	for k := range c.fields {
-		if c.fields[k].by == byItself {
-			c.addTo(k, item)
+// onTheHour reports whether findings of one hour are all after a time or all before it.
+func onTheHour(at *time.Time) bool { return at == nil || at.Equal(at.Truncate(time.Hour)) }
+
+// count looks at each finding once.
+func (c *counting) count() {
+	var ahead batch
+	waiting := make([]tableRow, 0, len(ahead.items))
+	look := func() {
+		for k, item := range ahead.fetched(c.text) {
+			c.add(&waiting[k], missing(c.missed(&waiting[k]), missedBy(c.each, item)))
 		}
+		waiting = waiting[:0]
+	}
+	for k := range c.table.rows {
+		row := &c.table.rows[k]
+		switch missed := c.missed(row); {
+		case missed == missesSeveral:
+		case len(c.each) == 0:
+			c.add(row, missed)
+		default:
+			waiting = append(waiting, *row)
+			if ahead.add(row.item) {
+				look()
+			}
+		}
+	}
+	look()
+}
+
+// missed is what the finding misses of what is asked of those alike.
+func (c *counting) missed(row *tableRow) int8 {
+	missed := missesNone
+	for by, number := range row.alike {
+		if c.misses[by] != nil {
+			missed = missing(missed, c.misses[by][number])
+		}
+	}
+	return missed
+}
+
+// missing is what a finding misses that misses one and the other.
+func missing(one, other int8) int8 {
+	switch {
+	case one == missesNone:
+		return other
+	case other == missesNone || one == other:
+		return one
+	}
+	return missesSeveral
+}
+
+func (c *counting) add(row *tableRow, missed int8) {
+	switch missed {
+	case missesSeveral:
+	case missesNone:
+		c.total++
+		for by, number := range row.alike {
+			c.met[by][number]++
+		}
+	default:
+		c.metBut[missed][row.alike[c.fields[missed].by]]++
 	}
 }
 
-// addTo counts a finding by one field.
-func (c *counting) addTo(k int, item *Item) { c.fields[k].count(item, 1, c.counts[k]) }
-
-func (c *counting) result(values int) FindingCounts {
-	c.resolve(byTraits, c.traits.samples)
-	c.resolve(byKind, c.kinds.samples)
-	c.resolve(byPlace, c.places.samples)
-	out := FindingCounts{Total: c.total, Fields: make([]FieldCounts, len(c.fields))}
-	for k, counts := range c.counts {
-		out.Fields[k] = FieldCounts{Name: c.fields[k].name, Values: greatest(counts, values), Distinct: len(counts)}
+func (c *counting) result(q CountQuery) FindingCounts {
+	out := FindingCounts{Total: c.total}
+	for k := range c.fields {
+		name := c.fields[k].name
+		if name != q.Field && (q.Field != "" || name == fileField) {
+			continue
+		}
+		counts := c.valuesOf(k)
+		out.Fields = append(out.Fields, FieldCounts{Name: name, Values: greatest(counts, q.Values), Distinct: len(counts)})
 	}
 	return out
 }
 
-// resolve counts those that are alike by the fields in which they are: by all fields before the next, whose values are
-// elsewhere in memory.
-func (c *counting) resolve(by likeness, samples []sample) {
-	var fields []int
-	for k := range c.fields {
-		if c.fields[k].by == by {
-			fields = append(fields, k)
+// valuesOf are the counts of a field's values.
+func (c *counting) valuesOf(k int) []ValueCount {
+	column := c.table.column(&c.fields[k])
+	counts := make([]int, len(column.values))
+	for _, found := range [][]int{c.met[c.fields[k].by], c.metBut[k]} {
+		for sample, n := range found {
+			if n > 0 {
+				column.add(sample, n, counts)
+			}
 		}
 	}
-	for _, s := range samples {
-		for _, k := range fields {
-			c.fields[k].count(s.item, s.count, c.counts[k])
+	values := make([]ValueCount, 0, len(counts))
+	for place, n := range counts {
+		if n > 0 {
+			values = append(values, ValueCount{column.values[place], n})
 		}
 	}
+	return values
 }
 
 // greatest are the values that the most findings have.
-func greatest(counts map[string]int, most int) []ValueCount {
-	values := make([]ValueCount, 0, len(counts))
-	for value, count := range counts {
-		values = append(values, ValueCount{value, count})
-	}
+func greatest(values []ValueCount, most int) []ValueCount {
 	slices.SortFunc(values, func(a, b ValueCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Value, b.Value))
 	})

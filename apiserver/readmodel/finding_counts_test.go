@@ -1,6 +1,7 @@
 package readmodel
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -114,10 +115,50 @@ func TestNoValueIsForgotten(t *testing.T) {
 	})
 }
 
+// Snapshots with the same findings share the table that they are counted by; a changed finding needs another.
+func TestCountsFollowWhatChanges(t *testing.T) {
+	m, clock := newTestModel(t)
+	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
+	statuses := func() (counts []ValueCount) {
+		settle(t, m)
+		counted, err := m.CountFindings(t.Context(), acme, CountQuery{Field: "user_status", Values: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return counted.Fields[0].Values
+	}
+	feed(t, m, findings, finding("f-1", 10), finding("f-2", 11))
+	open := []ValueCount{{"open", 2}}
+	if got := statuses(); !slices.Equal(got, open) {
+		t.Errorf("at first: %v", got)
+	}
+	table := (*m.visible.Load())[acme].snapshot.Load().table
+	feed(t, m, repositories, repository("other", 12))
+	if got := statuses(); !slices.Equal(got, open) || (*m.visible.Load())[acme].snapshot.Load().table != table {
+		t.Errorf("after a change of something else: %v, by another table", got)
+	}
+	feed(t, m, findings, finding("f-2", 13, muted))
+	if got := statuses(); !slices.Equal(got, []ValueCount{{"muted", 1}, {"open", 1}}) {
+		t.Errorf("after a change: %v", got)
+	}
+	since := func() FindingCounts {
+		counted, err := m.CountFindings(t.Context(), acme, CountQuery{Field: "created_since", Values: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return counted
+	}
+	today := since().Fields[0].Distinct
+	clock.Step(36 * time.Hour)
+	if got := since().Fields[0].Distinct; got != today-1 {
+		t.Errorf("after a day, %d bounds hold the findings that %d held", got, today)
+	}
+}
+
 func TestTheGreatestCountsAreTold(t *testing.T) {
-	counts := map[string]int{}
+	var counts []ValueCount
 	for n := range 30 {
-		counts["v"+strconv.Itoa(n)] = n % 10
+		counts = append(counts, ValueCount{"v" + strconv.Itoa(n), n % 10})
 	}
 	values := greatest(counts, 4)
 	want := []ValueCount{{"v19", 9}, {"v29", 9}, {"v9", 9}, {"v18", 8}}

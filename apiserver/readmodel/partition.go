@@ -112,7 +112,7 @@ type view struct {
 	// shown is what findings show of the organization.
 	shown    *render.Organization
 	snapshot atomic.Pointer[indexes]
-	// counting lets one caller at a time count the findings.
+	// counting lets one caller at a time count the findings. It guards the tables of the snapshots.
 	counting *semaphore.Weighted
 }
 
@@ -126,6 +126,8 @@ type indexes struct {
 	deliveries   *index.Index[*deliveryItem]
 	scans        *index.Index[*scanItem]
 	trends       *index.Index[*trendItem]
+	// table is what the findings are counted by; snapshots with the same findings have the same one.
+	table *findingTable
 }
 
 func newIndexes() *indexes {
@@ -151,6 +153,7 @@ func (x *indexes) snapshot() *indexes {
 		deliveries:   x.deliveries.Snapshot(),
 		scans:        x.scans.Snapshot(),
 		trends:       x.trends.Snapshot(),
+		table:        &findingTable{},
 	}
 }
 
@@ -209,9 +212,14 @@ func (p *partition) dirty() bool { return p.view != nil && p.indexes.dirty() }
 
 // publish shows readers the indexes as they are now.
 func (p *partition) publish() {
-	if p.view != nil {
-		p.view.snapshot.Store(p.indexes.snapshot())
+	if p.view == nil {
+		return
 	}
+	next := p.indexes.snapshot()
+	if before := p.view.snapshot.Load(); before != nil && before.findings == next.findings {
+		next.table = before.table
+	}
+	p.view.snapshot.Store(next)
 }
 
 // empty reports whether the partition may be forgotten.

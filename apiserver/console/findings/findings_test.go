@@ -95,7 +95,7 @@ func TestWhatIsChosenStaysInItsFacet(t *testing.T) {
 		{Field: "tool", Distinct: 9, Values: []client.ValueCount{{Value: "gosec", Count: 3}}},
 		{Field: "stale", Distinct: 1, Values: []client.ValueCount{{Value: "false", Count: 3}}},
 	}}
-	facets := facetsOf(counts, newView(url.Values{"tool": {"semgrep"}}))
+	facets := facetsOf(counts, newView(url.Values{"tool": {"semgrep"}}), "")
 	if len(facets) != 1 || len(facets[0].Values) != 2 || !facets[0].Values[1].Chosen || facets[0].Values[1].Toggle != listPath || facets[0].Hidden != 8 {
 		t.Errorf("%+v", facets)
 	}

@@ -1,12 +1,9 @@
 package findings
 
 import (
-	"context"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
 )
 
@@ -54,35 +51,19 @@ const notGrouped = "none"
 // name is what a grouping by the filter is called.
 func (f filter) name() string { return "by " + strings.ToLower(f.Label) }
 
-// readGroups counts the findings of the view by groups, the greatest first.
-func (l *listing) readGroups(ctx context.Context, v *page.Visit, by filter) error {
-	query := l.filters()
-	query.Set("field", by.Name)
-	query.Set("values", strconv.Itoa(allFacetValues))
-	var counts client.FindingCounts
-	if _, err := v.API.Get(ctx, "/v2/finding-counts", query, &counts); err != nil {
-		return err
+// groupsOf are the groups of what was counted by a field, the greatest first.
+func groupsOf(counted client.FieldCounts, total int32, of view, by filter) (out grouped) {
+	in := 0
+	for _, value := range inOrder(by, counted.Values) {
+		in += int(value.Count)
+		out.Groups = append(out.Groups, group{
+			Word: by.word(value.Value), Count: int(value.Count),
+			Only: of.with("group", "", by.Name, value.Value),
+			Rows: of.with("group", "", by.Name, value.Value, "part", "rows"),
+		})
 	}
-	l.Total = int(counts.Total)
-	l.grouped = groupsOf(counts, l.view, by)
-	return nil
-}
-
-// groupsOf are the groups of what was counted by one field.
-func groupsOf(counts client.FindingCounts, of view, by filter) (out grouped) {
-	for _, field := range counts.Fields {
-		counted := 0
-		for _, value := range inOrder(by, field.Values) {
-			counted += int(value.Count)
-			out.Groups = append(out.Groups, group{
-				Word: by.word(value.Value), Count: int(value.Count),
-				Only: of.with("group", "", by.Name, value.Value),
-				Rows: of.with("group", "", by.Name, value.Value, "part", "rows"),
-			})
-		}
-		if out.Hidden = int(field.Distinct) - len(field.Values); out.Hidden == 0 {
-			out.Without = int(counts.Total) - counted
-		}
+	if out.Hidden = int(counted.Distinct) - len(counted.Values); out.Hidden == 0 {
+		out.Without = int(total) - in
 	}
 	return out
 }

@@ -22,7 +22,8 @@ import (
 var Files embed.FS
 
 const (
-	listPath = "/console/findings"
+	listPath   = "/console/findings"
+	countsPath = "/v2/finding-counts"
 	// pageRows is how many rows are asked for at a time.
 	pageRows = 100
 	// facetValues is how many values of a facet are shown until one asks for more, allFacetValues how many then.
@@ -70,16 +71,10 @@ func list(ctx context.Context, v *page.Visit) (page.Response, error) {
 		return page.Response{Body: rowsAndMore(shown)}, nil
 	}
 	group, both := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		if by, ok := shown.groupedBy(); ok {
-			return shown.readGroups(both, v, by)
-		}
-		return shown.read(both, v, cursor)
-	})
-	group.Go(func() (err error) {
-		shown.Facets, err = facets(both, v, shown.view, v.Query.Get("facet"))
-		return err
-	})
+	if _, grouped := shown.groupedBy(); !grouped {
+		group.Go(func() error { return shown.read(both, v, cursor) })
+	}
+	group.Go(func() error { return shown.count(both, v, v.Query.Get("facet")) })
 	if err := group.Wait(); err != nil {
 		return page.Response{}, err
 	}
@@ -118,37 +113,73 @@ type choice struct {
 	Toggle string
 }
 
-// facets counts the findings of the view by each filter. Opened is the facet of which all values are shown.
-func facets(ctx context.Context, v *page.Visit, of view, opened string) ([]facet, error) {
-	query := of.filters()
+// count counts the findings of the view by all filters at once, for its facets and its groups. Opened is the facet of
+// which all values are shown.
+func (l *listing) count(ctx context.Context, v *page.Visit, opened string) error {
+	by, grouped := l.groupedBy()
+	isOpened := slices.ContainsFunc(filters, func(f filter) bool { return f.Name == opened })
+	query := l.filters()
 	query.Set("values", strconv.Itoa(facetValues))
-	var counts client.FindingCounts
-	if _, err := v.API.Get(ctx, "/v2/finding-counts", query, &counts); err != nil {
-		return nil, err
-	}
-	if slices.ContainsFunc(filters, func(f filter) bool { return f.Name == opened }) {
+	if grouped || isOpened {
 		query.Set("values", strconv.Itoa(allFacetValues))
-		query.Set("field", opened)
-		var all client.FindingCounts
-		if _, err := v.API.Get(ctx, "/v2/finding-counts", query, &all); err != nil {
-			return nil, err
-		}
-		counts.Fields = append(all.Fields, counts.Fields...)
 	}
-	return facetsOf(counts, of), nil
+	var counts client.FindingCounts
+	if _, err := v.API.Get(ctx, countsPath, query, &counts); err != nil {
+		return err
+	}
+	if grouped {
+		groups, err := countOf(ctx, v, query, &counts, by.Name)
+		if err != nil {
+			return err
+		}
+		l.Total, l.grouped = int(counts.Total), groupsOf(groups, counts.Total, l.view, by)
+	}
+	if isOpened {
+		all, err := countOf(ctx, v, query, &counts, opened)
+		if err != nil {
+			return err
+		}
+		counts.Fields = append(counts.Fields, all)
+	}
+	l.Facets = facetsOf(counts, l.view, opened)
+	return nil
 }
 
-// facetsOf are the facets in the console's order. Of two counts of a field the first counts.
-func facetsOf(counts client.FindingCounts, of view) (facets []facet) {
+// countOf is the count of a field: one that was asked for, else that of a field which is counted only by its name.
+func countOf(
+	ctx context.Context, v *page.Visit, query url.Values, counts *client.FindingCounts, field string,
+) (client.FieldCounts, error) {
+	if known, ok := fieldOf(*counts, field); ok {
+		return known, nil
+	}
+	query = maps.Clone(query)
+	query.Set("field", field)
+	var own client.FindingCounts
+	_, err := v.API.Get(ctx, countsPath, query, &own)
+	known, _ := fieldOf(own, field)
+	return known, err
+}
+
+func fieldOf(counts client.FindingCounts, name string) (field client.FieldCounts, ok bool) {
+	i := slices.IndexFunc(counts.Fields, func(f client.FieldCounts) bool { return f.Field == name })
+	if i < 0 {
+		return field, false
+	}
+	return counts.Fields[i], true
+}
+
+// facetsOf are the facets in the console's order, with their first values. Opened is the one of which all are shown.
+func facetsOf(counts client.FindingCounts, of view, opened string) (facets []facet) {
 	for _, f := range filters {
-		for _, field := range counts.Fields {
-			if field.Field != f.Name {
-				continue
-			}
-			if shown := newFacet(f, field, of); shown.tells() {
-				facets = append(facets, shown)
-			}
-			break
+		field, ok := fieldOf(counts, f.Name)
+		if !ok {
+			continue
+		}
+		if f.Name != opened {
+			field.Values = field.Values[:min(len(field.Values), facetValues)]
+		}
+		if shown := newFacet(f, field, of); shown.tells() {
+			facets = append(facets, shown)
 		}
 	}
 	return facets

@@ -36,11 +36,8 @@ const (
 // shown is what the page shows. What is of today is counted now, and each such number leads to the findings that it
 // counts; what is of the past is as it was kept.
 type shown struct {
-	// Open are those that nobody has muted and that scanners still report, High those of them of severity high, Critical
-	// those of these with a score of 9 and more.
-	Open, High, Critical client.FindingCounts
-	// All are those of any state, by state.
-	All client.FindingCounts
+	// Open are those that nobody has muted and that scanners still report, High those of them of severity high.
+	Open, High client.FindingCounts
 	// Trends are of the last 90 days. ByRepository and ByProject have what was open a week ago.
 	Trends, ByRepository, ByProject client.Trends
 	// CanDecide says that the key may.
@@ -58,8 +55,6 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	}{
 		{countsPath, url.Values{"status": {"open"}, "values": {allValues}}, &s.Open},
 		{countsPath, url.Values{"status": {"open"}, "severity": {"high"}, "values": {allValues}}, &s.High},
-		{countsPath, url.Values{"status": {"open"}, "severity": {"high"}, "min_score": {"9"}, "field": {"status"}}, &s.Critical},
-		{countsPath, url.Values{"field": {"status"}}, &s.All},
 		{trendsPath, url.Values{}, &s.Trends},
 		{trendsPath, url.Values{"from": {weekAgo}, "group": {"repo_id"}, "values": {allValues}}, &s.ByRepository},
 		{trendsPath, url.Values{"from": {weekAgo}, "group": {"project_id"}, "values": {allValues}}, &s.ByProject},
@@ -83,13 +78,24 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 func (s shown) figures() []ui.Figure {
 	return []ui.Figure{
 		{Name: "Open", Count: s.Open.Total, Link: list("status", "open")},
-		{Name: "Critical", Count: s.Critical.Total, Link: list("status", "open", "severity", "high", "min_score", "9")},
+		{Name: "Critical", Count: s.critical(), Link: list("status", "open", "severity", "high", "min_score", "9")},
 		{Name: "High", Count: s.High.Total, Link: list("status", "open", "severity", "high")},
 		{Name: "Undecided", Count: count(s.Open, "user_status", "open"), Link: list("status", "open", "user_status", "open")},
 		{Name: "In doubt", Count: count(s.Open, "stale", "true"), Link: list("status", "open", "stale", "true")},
-		{Name: "Muted", Count: count(s.All, "status", "open_muted"), Link: list("status", "open_muted")},
-		{Name: "Closed", Count: count(s.All, "status", "closed"), Link: list("status", "closed")},
+		{Name: "Muted", Count: count(s.Open, "status", "open_muted"), Link: list("status", "open_muted")},
+		{Name: "Closed", Count: count(s.Open, "status", "closed"), Link: list("status", "closed")},
 	}
+}
+
+// critical are those of severity high with a score of 9 and more.
+func (s shown) critical() int32 { return count(s.High, "min_score", "9") }
+
+// all are the findings of any state: a field is counted without what was asked of it.
+func (s shown) all() (all int32) {
+	for _, state := range values(s.Open, "status") {
+		all += state.Count
+	}
+	return all
 }
 
 // list is the address of the findings that a number counts.

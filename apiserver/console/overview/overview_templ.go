@@ -39,7 +39,7 @@ func overviewPage(s shown) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if s.All.Total > 0 {
+		if s.all() > 0 {
 			templ_7745c5c3_Err = tour(s.CanDecide).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -82,7 +82,7 @@ func figures(s shown) templ.Component {
 			templ_7745c5c3_Var2 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if s.All.Total == 0 {
+		if s.all() == 0 {
 			templ_7745c5c3_Err = ui.Empty("No findings yet", "Import a scanner's results: kubectl findings import, or upload them over the REST API.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -61,6 +61,7 @@ func TestThePastLeadsToWhatStillExistsOfIt(t *testing.T) {
 }
 
 func TestTheFirstDayHasAStateOfItsOwn(t *testing.T) {
+	open := client.FindingCounts{Fields: []client.FieldCounts{{Field: "status", Values: []client.ValueCount{{Value: "closed", Count: 3}}}}}
 	day := client.TrendDay{Day: "2026-11-23", Open: client.TrendOpen{Total: 3, High: 1, Low: 2}, Opened: 3}
 	for _, c := range []struct {
 		reason      string
@@ -71,7 +72,7 @@ func TestTheFirstDayHasAStateOfItsOwn(t *testing.T) {
 		{"a single day", []client.TrendDay{day}, []string{"History begins today", "High 1", "Low 2", "the only day so far"}, []string{`class="line`}},
 		{"two", []client.TrendDay{{Day: "2026-11-22"}, day}, []string{`class="line high"`, "From 22 November 2026"}, []string{"History begins"}},
 	} {
-		s := shown{All: client.FindingCounts{Total: 3}, Trends: client.Trends{Days: c.days}}
+		s := shown{Open: open, Trends: client.Trends{Days: c.days}}
 		var html strings.Builder
 		if err := overviewPage(s).Render(t.Context(), &html); err != nil {
 			t.Fatal(err)

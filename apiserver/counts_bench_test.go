@@ -1,0 +1,68 @@
+package apiserver
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+)
+
+// countClients count at the same time. An organization is counted by one of them at a time.
+const countClients = 4
+
+// BenchmarkCounts reports how long counting by all fields takes, and the slowest of a hundred, through the whole chain:
+// for one client, for several at a time who wait for each other, and for one who counts after a change, before which
+// nobody has counted.
+func BenchmarkCounts(b *testing.B) {
+	eachSize(b, func(b *testing.B, f *bigFacade, findings int) {
+		for _, filter := range []string{
+			"", "&status=open", "&status=open&severity=high", "&severity=high&tool=tool-3&owner=team-7", "&min_score=7&text=traversal",
+		} {
+			target := "/v2/finding-counts?values=6" + filter
+			b.Run("all"+filter+"/one client", func(b *testing.B) { f.count(b, target, 1, func() {}) })
+			b.Run(fmt.Sprintf("all%s/%d clients", filter, countClients), func(b *testing.B) {
+				f.count(b, target, countClients, func() {})
+			})
+			b.Run("all"+filter+"/after a change", func(b *testing.B) {
+				f.count(b, target, 1, func() { f.change(findings) })
+			})
+		}
+	})
+}
+
+// count has clients count until the benchmark is over, each time after something else.
+func (f *bigFacade) count(b *testing.B, target string, clients int, before func()) {
+	b.Helper()
+	var mu sync.Mutex
+	var took []time.Duration
+	for b.Loop() {
+		before()
+		var all sync.WaitGroup
+		for range clients {
+			all.Go(func() {
+				answer, request := &discarded{header: http.Header{}}, f.request(http.MethodGet, target, "")
+				start := time.Now()
+				f.ServeHTTP(answer, request)
+				mu.Lock()
+				defer mu.Unlock()
+				took = append(took, time.Since(start))
+				if answer.status != http.StatusOK {
+					b.Errorf("%s is answered with %d", target, answer.status)
+				}
+			})
+		}
+		all.Wait()
+	}
+	b.ReportMetric(float64(median(took).Microseconds())/1000, "p50-ms")
+	b.ReportMetric(float64(percentile99(took).Microseconds())/1000, "p99-ms")
+}
+
+// change has one finding change, and waits until readers see it.
+func (f *bigFacade) change(findings int) {
+	before := f.model.Revision(benchOrganization)
+	f.news.Modify(burstOf(findings)[0])
+	for f.model.Revision(benchOrganization) == before {
+		time.Sleep(time.Millisecond)
+	}
+}
