@@ -56,7 +56,7 @@ func (m *Model) CountFindings(ctx context.Context, organization string, q CountQ
 	}
 	defer view.counting.Release(1)
 	snapshot := view.snapshot.Load()
-	snapshot.table.fill(snapshot.findings)
+	snapshot.table.fill(view, snapshot.findings)
 	counting := newCounting(snapshot, q.Filter, m.clock.Now())
 	counting.count()
 	return counting.result(q), nil
@@ -143,9 +143,13 @@ func newCounting(of *indexes, f FindingFilter, now time.Time) *counting {
 	}
 	for by, samples := range c.table.samples {
 		c.met[by] = make([]int, len(samples))
-		for _, sample := range samples {
-			if len(alike[by]) > 0 {
-				c.misses[by] = append(c.misses[by], missedBy(alike[by], sample))
+		if len(alike[by]) == 0 {
+			continue
+		}
+		c.misses[by] = make([]int8, len(samples))
+		for number, sample := range samples {
+			if sample != nil {
+				c.misses[by][number] = missedBy(alike[by], sample)
 			}
 		}
 	}
@@ -258,10 +262,17 @@ func (c *counting) valuesOf(k int) []ValueCount {
 	return values
 }
 
-// greatest are the values that the most findings have.
+// greatest are the values that the most findings have. There may be thousands, and few are told.
 func greatest(values []ValueCount, most int) []ValueCount {
-	slices.SortFunc(values, func(a, b ValueCount) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Value, b.Value))
-	})
-	return values[:min(len(values), most)]
+	order := func(a, b ValueCount) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Value, b.Value)) }
+	first := make([]ValueCount, 0, min(len(values), most)+1)
+	for _, v := range values {
+		if n := len(first); n > 0 && n == most && order(first[n-1], v) < 0 {
+			continue
+		}
+		place, _ := slices.BinarySearchFunc(first, v, order)
+		first = slices.Insert(first, place, v)
+		first = first[:min(len(first), most)]
+	}
+	return first
 }

@@ -1,12 +1,16 @@
 package readmodel
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
 )
@@ -152,6 +156,40 @@ func TestCountsFollowWhatChanges(t *testing.T) {
 	clock.Step(36 * time.Hour)
 	if got := since().Fields[0].Distinct; got != today-1 {
 		t.Errorf("after a day, %d bounds hold the findings that %d held", got, today)
+	}
+}
+
+func TestWhatNoFindingIsLikeAnyMoreIsForgotten(t *testing.T) {
+	m, _ := newTestModel(t)
+	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
+	var all []metav1.Object
+	for n := range 3 * maxUnused {
+		all = append(all, finding(fmt.Sprintf("f-%d", n), 10+n, func(f *v1alpha1.Finding) {
+			f.Spec.Class = fmt.Sprintf("CWE-%d", n)
+		}))
+	}
+	classes := func() int {
+		settle(t, m)
+		counted, err := m.CountFindings(t.Context(), acme, CountQuery{Field: "class", Values: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return counted.Fields[0].Distinct
+	}
+	numbers := func() *numbering { return (*m.visible.Load())[acme].numbers }
+	feed(t, m, findings, all...)
+	if got := classes(); got != len(all) || numbers() == nil {
+		t.Fatalf("%d classes of %d", got, len(all))
+	}
+	for _, gone := range all[2:] {
+		feedDeletion(t, m, findings, gone)
+	}
+	if got := classes(); got != 2 || numbers() != nil {
+		t.Errorf("%d classes are left of 2, or their numbers are kept", got)
+	}
+	feedDeletion(t, m, findings, all[1])
+	if got := classes(); got != 1 || numbers().given[byClass] != 1 {
+		t.Errorf("%d classes are left of 1, in %d numbers", got, numbers().given[byClass])
 	}
 }
 

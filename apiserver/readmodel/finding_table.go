@@ -1,6 +1,7 @@
 package readmodel
 
 import (
+	"time"
 	"unique"
 
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
@@ -34,123 +35,176 @@ type findingPlace struct {
 
 // findingTable is what all findings of a snapshot are counted by, side by side: findings lie all over the memory, and
 // to go to each of them for each count would take ten times as long (BenchmarkCountFindings). It is made when the
-// snapshot is first counted. Whoever uses it holds the view's semaphore.
+// snapshot is first counted. Whoever uses it, or numbers findings, holds the view's semaphore.
 type findingTable struct {
-	made bool
 	rows []tableRow
-	// samples are, for each likeness, one finding of each number that findings alike in it have.
+	// samples are, for each likeness, one finding of each number; nil where no finding of the snapshot has it.
 	samples [likenesses][]*Item
-	columns map[string]column
+	numbers *numbering
 }
 
-// tableRow is a finding.
+// tableRow is a finding, and the numbers of what it is like.
 type tableRow struct {
-	item *Item
-	// alike are the numbers of what it is like.
+	item  *Item
 	alike [likenesses]uint32
 }
 
-// column are the values of a field, which the samples of its likeness have.
-type column struct {
-	values []string
-	// places of the samples' values, one sample after the other, and where those of each sample end.
-	places, ends []uint32
-}
-
-// add adds so many findings that are like a sample to the counts of its values.
-func (c *column) add(sample, n int, counts []int) {
-	start := uint32(0)
-	if sample > 0 {
-		start = c.ends[sample-1]
-	}
-	for _, place := range c.places[start:c.ends[sample]] {
-		counts[place] += n
-	}
-}
-
-// fill makes the table, unless it has been made.
-func (t *findingTable) fill(x *index.Index[*Item]) {
-	if t.made {
+// fill makes the table, unless it has been made. The numbers are those of the tables before it, unless most of those are
+// of what no finding is like any more.
+func (t *findingTable) fill(v *view, x *index.Index[*Item]) {
+	if t.numbers != nil {
 		return
 	}
+	if v.numbers == nil {
+		v.numbers = newNumbering()
+	}
+	t.numbers = v.numbers
 	t.rows = make([]tableRow, 0, x.Len())
-	numbers := tableNumbers{table: t}
-	var ahead batch
+	var unknown batch
 	for item := range x.With(index.Everything, "") {
-		if ahead.add(item) {
-			numbers.addAll(ahead.fetched(false))
+		t.rows = append(t.rows, tableRow{item: item})
+		if item.numbers.by != t.numbers && unknown.add(item) {
+			t.numbers.addAll(unknown.fetched(false))
 		}
 	}
-	numbers.addAll(ahead.fetched(false))
-	t.made, t.columns = true, map[string]column{}
+	t.numbers.addAll(unknown.fetched(false))
+	given, used := 0, 0
+	for by := range t.samples {
+		t.samples[by] = make([]*Item, t.numbers.given[by])
+		given += t.numbers.given[by]
+	}
+	for k := range t.rows {
+		row := &t.rows[k]
+		row.alike = row.item.numbers.of
+		for by, number := range row.alike {
+			if t.samples[by][number] == nil {
+				t.samples[by][number] = row.item
+				used++
+			}
+		}
+	}
+	if given > 2*used+maxUnused {
+		v.numbers = nil
+	}
 }
 
-// tableNumbers gives out the numbers of a table.
-type tableNumbers struct {
-	table  *findingTable
-	kinds  numbered[findingKind]
-	places numbered[findingPlace]
-	traits numbered[unique.Handle[traits]]
+// maxUnused is how many numbers may be unused, however many are used.
+const maxUnused = 1000
 
-	classes, hours, paths numbered[string]
+// numbers are those of what a finding is like, and who has given them. Items have them from when they are first counted.
+type numbers struct {
+	by *numbering
+	of [likenesses]uint32
 }
 
-func (n *tableNumbers) addAll(items []*Item) {
+// numbering gives a number to each way to be alike, and has the values that go by it.
+type numbering struct {
+	given  [likenesses]int
+	kinds  map[findingKind]uint32
+	places map[findingPlace]uint32
+	traits map[unique.Handle[traits]]uint32
+	// texts are the classes, hours and paths.
+	texts [likenesses]map[string]uint32
+	// fields go by each likeness, and their columns have their names.
+	fields  [likenesses][]countField
+	columns map[string]*column
+}
+
+func newNumbering() *numbering {
+	n := &numbering{
+		kinds: map[findingKind]uint32{}, places: map[findingPlace]uint32{}, traits: map[unique.Handle[traits]]uint32{},
+		columns: map[string]*column{},
+	}
+	for by := range n.texts {
+		n.texts[by] = map[string]uint32{}
+	}
+	for _, f := range countFields(time.Time{}) {
+		if !f.moves {
+			n.fields[f.by] = append(n.fields[f.by], f)
+			n.columns[f.name] = newColumn()
+		}
+	}
+	return n
+}
+
+// addAll numbers findings.
+func (n *numbering) addAll(items []*Item) {
 	for _, item := range items {
-		row := tableRow{item: item}
+		var of [likenesses]uint32
 		kind := findingKind{item.Status, item.UserStatus, item.Severity, item.Stale, item.Suppressed}
-		row.alike[byKind] = n.kinds.of(kind, item, &n.table.samples[byKind])
 		place := findingPlace{item.RepoID, item.ProjectID, item.Project}
-		row.alike[byPlace] = n.places.of(place, item, &n.table.samples[byPlace])
-		row.alike[byTraits] = n.traits.of(item.traits, item, &n.table.samples[byTraits])
-		row.alike[byClass] = n.classes.of(item.Class, item, &n.table.samples[byClass])
-		row.alike[byHour] = n.hours.of(hourOf(item), item, &n.table.samples[byHour])
-		row.alike[byPath] = n.paths.of(item.path, item, &n.table.samples[byPath])
-		n.table.rows = append(n.table.rows, row)
+		of[byKind] = numberOf(n, n.kinds, kind, byKind, item)
+		of[byPlace] = numberOf(n, n.places, place, byPlace, item)
+		of[byTraits] = numberOf(n, n.traits, item.traits, byTraits, item)
+		of[byClass] = numberOf(n, n.texts[byClass], item.Class, byClass, item)
+		of[byHour] = numberOf(n, n.texts[byHour], hourOf(item), byHour, item)
+		of[byPath] = numberOf(n, n.texts[byPath], item.path, byPath, item)
+		item.numbers = numbers{n, of}
 	}
 }
 
 // hourOf is when a finding was created, to the hour.
 func hourOf(i *Item) string { return i.CreatedAt[:min(len("2006-01-02T15"), len(i.CreatedAt))] }
 
-// numbered gives each key a number, beginning with 0.
-type numbered[K comparable] map[K]uint32
-
-func (n *numbered[K]) of(key K, item *Item, samples *[]*Item) uint32 {
-	number, known := (*n)[key]
-	if !known {
-		if *n == nil {
-			*n = numbered[K]{}
-		}
-		number = asNumber(len(*samples))
-		(*n)[key] = number
-		*samples = append(*samples, item)
+// numberOf returns the number of what the finding is like, the next one if it is the first.
+func numberOf[K comparable](n *numbering, known map[K]uint32, key K, by likeness, item *Item) uint32 {
+	if number, ok := known[key]; ok {
+		return number
+	}
+	number := asNumber(n.given[by])
+	n.given[by]++
+	known[key] = number
+	for k := range n.fields[by] {
+		n.columns[n.fields[by][k].name].extend(&n.fields[by][k], item)
 	}
 	return number
 }
 
+// column are the values of a field, of each number of its likeness.
+type column struct {
+	values []string
+	// places of the numbers' values, one number after the other, and where those of each end.
+	places, ends []uint32
+	known        map[string]uint32
+}
+
+func newColumn() *column { return &column{known: map[string]uint32{}} }
+
+// extend adds the values that a finding has to those of the next number; without a finding there are none.
+func (c *column) extend(f *countField, item *Item) {
+	if item != nil {
+		f.values(item, func(value string) {
+			place, known := c.known[value]
+			if !known {
+				place = asNumber(len(c.values))
+				c.known[value] = place
+				c.values = append(c.values, value)
+			}
+			c.places = append(c.places, place)
+		})
+	}
+	c.ends = append(c.ends, asNumber(len(c.places)))
+}
+
+// add adds so many findings to the counts of the values that a number has.
+func (c *column) add(number, n int, counts []int) {
+	start := uint32(0)
+	if number > 0 {
+		start = c.ends[number-1]
+	}
+	for _, place := range c.places[start:c.ends[number]] {
+		counts[place] += n
+	}
+}
+
 // column returns the values of a field.
-func (t *findingTable) column(f *countField) column {
-	if known, ok := t.columns[f.name]; ok {
-		return known
-	}
-	var c column
-	places := map[string]uint32{}
-	add := func(value string) {
-		place, known := places[value]
-		if !known {
-			place = asNumber(len(c.values))
-			places[value] = place
-			c.values = append(c.values, value)
-		}
-		c.places = append(c.places, place)
-	}
-	for _, sample := range t.samples[f.by] {
-		f.values(sample, add)
-		c.ends = append(c.ends, asNumber(len(c.places)))
-	}
+func (t *findingTable) column(f *countField) *column {
 	if !f.moves {
-		t.columns[f.name] = c
+		return t.numbers.columns[f.name]
+	}
+	c := newColumn()
+	for _, sample := range t.samples[f.by] {
+		c.extend(f, sample)
 	}
 	return c
 }

@@ -112,8 +112,10 @@ type view struct {
 	// shown is what findings show of the organization.
 	shown    *render.Organization
 	snapshot atomic.Pointer[indexes]
-	// counting lets one caller at a time count the findings. It guards the tables of the snapshots.
+	// counting lets one caller at a time count the findings. It guards the tables of the snapshots, and what numbers the
+	// findings in them.
 	counting *semaphore.Weighted
+	numbers  *numbering
 }
 
 // indexes are what is shown of each kind.

@@ -248,6 +248,11 @@ func drawModel(t *rapid.T) (*Model, map[string]*Item) {
 			owned.Spec.Owner = rapid.SampledFrom([]string{"", "team-a", "team-b"}).Draw(t, "owner")
 			feed(t, m, projects, owned)
 		}
+		if rapid.IntRange(0, 3).Draw(t, "counted") == 0 {
+			// Later counts go on with what this one has numbered.
+			settle(t, m)
+			count(t, m, CountQuery{})
+		}
 	}
 	settle(t, m)
 	items := map[string]*Item{}
