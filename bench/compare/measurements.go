@@ -15,5 +15,6 @@ var measurements = []bench.Measurement{
 	{Name: "uploads", About: "uploads over REST, against the plugin's import of the same", Run: uploads},
 	{Name: "cost", About: "a finding's whole way, against an earlier build", Run: cost},
 	{Name: "webhooks", About: "reconciles and deliveries that follow from decisions", Run: webhooks},
+	{Name: "sizes", About: "memory of each process at each size", Run: sizes},
 	{Name: "start", About: "time until ready and memory, against a bare list and a cache of the same", Run: starting},
 }

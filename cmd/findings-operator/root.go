@@ -19,6 +19,7 @@ func newRootCommand() *cobra.Command {
 		newControllerCommand(),
 		newAPIServerCommand(),
 		newHealthcheckCommand(),
+		newSizeCommand(),
 	)
 	return root
 }

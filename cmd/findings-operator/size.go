@@ -1,0 +1,73 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+// sizeOptions are the flags of `findings-operator size`.
+type sizeOptions struct {
+	findings, organizations, replicas int
+}
+
+func newSizeCommand() *cobra.Command {
+	o := &sizeOptions{}
+	command := &cobra.Command{
+		Use:   "size --findings N",
+		Short: "Print the machines that so many findings take",
+		Long: `Print the machines that so many findings take, with the arithmetic.
+
+The figures are those of docs/performance/sizes.md, where memory was measured with up to 100,000 findings, and
+leave room for all of them to change at once. Closed findings count until retention removes them. Pull requests'
+issues, scans and webhook deliveries are as large as findings or smaller: if you keep many, add them.`,
+		Example: `  # What do ten organizations with 100,000 findings together take?
+  findings-operator size --findings 100000 --organizations 10`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if o.findings < 0 || o.organizations < 1 || o.replicas < 1 {
+				return errors.New("--findings must be 0 or more, --organizations and --replicas 1 or more")
+			}
+			return o.print(command.OutOrStdout())
+		},
+	}
+	flags := command.Flags()
+	flags.IntVar(&o.findings, "findings", 0, "findings of all organizations together, closed ones included")
+	flags.IntVar(&o.organizations, "organizations", 1, "organizations")
+	flags.IntVar(&o.replicas, "replicas", 2, "replicas of the controllers and of the REST API, each")
+	_ = command.MarkFlagRequired("findings")
+	return command
+}
+
+func (o *sizeOptions) print(to io.Writer) error {
+	p := message.NewPrinter(language.English)
+	planes, findings, organizations := planesFor(o.findings, o.organizations)
+	each := ""
+	if planes > 1 {
+		each = " for each control plane"
+		p.Fprintf(to, "%d control planes, since Kubernetes recommends at most %d objects of a kind: divide the organizations among them.\n\n",
+			planes, onePlane)
+	}
+	objects := objectsOf(findings, organizations)
+	p.Fprintf(to, "%d findings and %d organizations of %d objects: %d objects%s\n\n", findings, organizations, organizationObjects, objects, each)
+	p.Fprintf(to, "Memory of a process, in MB: %d x (base + objects x each)\n", underLoad)
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	for _, f := range []footprint{sizedAPIServer, sizedEtcd, sizedControl, sizedREST} {
+		p.Fprintf(w, "  %s\t= %d x (%.0f + %d x %.4f)\t= %.0f\n", f.process, underLoad, f.base/1e6, objects, f.finding/1e6, f.of(objects)/1e6)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	p.Fprintf(to, "\netcd's --quota-backend-bytes, in MB: objects x %.4f x %d versions, at least %.0f\n  = %.0f\n",
+		storedBytes/1e6, versions, leastQuota/1e6, quotaFor(objects)/1e6)
+	_, err := p.Fprintf(to, "\nMachines%s:\n  1 with %d GiB for kube-apiserver and etcd (3 such to survive the loss of one)\n"+
+		"  %d with %d GiB for a replica of the controllers and one of the REST API each\n"+
+		"Two cores in each take about 80 decisions a second; see docs/performance.md.\n",
+		each, machineFor(sizedAPIServer.of(objects)+sizedEtcd.of(objects)), o.replicas,
+		machineFor(sizedControl.of(objects)+sizedREST.of(objects)))
+	return err
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// The figures that size computes with are those that were measured, at each size.
+func TestSizesAreThoseThatWereMeasured(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(testenv.RepositoryRoot(), "docs", "performance", "sizes.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const tolerance = 0.25
+	processes := []footprint{sizedAPIServer, sizedEtcd, sizedControl, sizedREST}
+	rows := regexp.MustCompile(`(?m)^\| (\d+) \| (\d+) \|(.*)\|$`).FindAllStringSubmatch(string(page), -1)
+	if len(rows) < 3 {
+		t.Fatalf("the page has %d sizes", len(rows))
+	}
+	for _, row := range rows {
+		findings, err := strconv.Atoi(row[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, cell := range strings.Split(row[3], "|") {
+			_, most, _ := strings.Cut(strings.TrimSpace(cell), ", ")
+			measured, err := strconv.ParseFloat(most, 64)
+			if err != nil {
+				t.Fatalf("%d findings, %s: %v", findings, processes[i].process, err)
+			}
+			computed := processes[i].of(findings) / underLoad / 1e6
+			if computed < measured*(1-tolerance) || computed > measured*(1+tolerance)+50 {
+				t.Errorf("%d findings: %s takes %.0f MB, and size computes with %.0f", findings, processes[i].process, measured, computed)
+			}
+		}
+		if findings > onePlane {
+			t.Errorf("%d findings were tried, and size says that one plane takes at most %d", findings, onePlane)
+		}
+	}
+}
+
+func TestFindingsAreDividedAmongPlanes(t *testing.T) {
+	for _, c := range []struct{ findings, organizations, planes, findingsEach, organizationsEach int }{
+		{0, 1, 1, 0, 1},
+		{onePlane, 3, 1, onePlane, 3},
+		{onePlane + 1, 3, 2, onePlane/2 + 1, 2},
+		{6 * onePlane, 10, 6, onePlane, 2},
+	} {
+		planes, findings, organizations := planesFor(c.findings, c.organizations)
+		if planes != c.planes || findings != c.findingsEach || organizations != c.organizationsEach {
+			t.Errorf("%d findings of %d organizations: %d planes with %d and %d", c.findings, c.organizations, planes, findings, organizations)
+		}
+	}
+}
+
+func TestSizeRefusesWhatCannotBe(t *testing.T) {
+	for _, arguments := range []string{"", "--findings=-1", "--findings=1 --organizations=0", "--findings=1 --replicas=0",
+		"--findings=many", "--findings=1 more"} {
+		command := newSizeCommand()
+		command.SetArgs(strings.Fields(arguments))
+		command.SilenceErrors, command.SilenceUsage = true, true
+		if command.Execute() == nil {
+			t.Errorf("size %s is taken", arguments)
+		}
+	}
+}
