@@ -60,9 +60,10 @@ func (f *bigFacade) count(b *testing.B, target string, clients int, before func(
 
 // change has one finding change, and waits until readers see it.
 func (f *bigFacade) change(findings int) {
-	before := f.model.Revision(benchOrganization)
-	f.news.Modify(burstOf(findings)[0])
-	for f.model.Revision(benchOrganization) == before {
+	changed := burstOf(findings)[0]
+	before, _ := f.model.Finding(benchOrganization, changed.Name)
+	f.news.Modify(changed)
+	for now := before; now == before; now, _ = f.model.Finding(benchOrganization, changed.Name) {
 		time.Sleep(time.Millisecond)
 	}
 }
