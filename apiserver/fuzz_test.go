@@ -245,7 +245,7 @@ func FuzzListQueries(f *testing.F) {
 	s := newFuzzServer(f)
 	paths := []string{"/v1/findings", "/v2/findings", "/v2/repos", "/v1/reviews"}
 	for _, seed := range []string{
-		"", "size=2", "size=1&order=asc", "sort=updated_at&size=3", "sort=last_committed_at&order=desc&size=1", "sort=pr_number&size=2",
+		"", "size=2", "size=1&order=asc", "sort=updated_at&size=3", "sort=last_committed_at&order=desc&size=1", "sort=severity&policy=mute-tests&size=1", "sort=pr_number&size=2",
 		"status=open&severity=low&size=2", "repo_id=repo&project_id=proj&class=", "custom=reviewed&status=open", "start_time=2026-03-01T00:00:00Z&size=2",
 		"start_time=2026-03-01T00:00:00%2B02:00&end_time=2027-01-01T00:00:00Z", "cursor=", "cursor=AQA", "size=%32", "a=b;c", "%=%", "size=1&size=2", "end_time=0000-01-01T00:00:00Z",
 	} {

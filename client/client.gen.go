@@ -1145,6 +1145,7 @@ const (
 	CountFindingsParamsFieldMinScore      CountFindingsParamsField = "min_score"
 	CountFindingsParamsFieldOwner         CountFindingsParamsField = "owner"
 	CountFindingsParamsFieldPackage       CountFindingsParamsField = "package"
+	CountFindingsParamsFieldPolicy        CountFindingsParamsField = "policy"
 	CountFindingsParamsFieldProjectId     CountFindingsParamsField = "project_id"
 	CountFindingsParamsFieldRepoId        CountFindingsParamsField = "repo_id"
 	CountFindingsParamsFieldRule          CountFindingsParamsField = "rule"
@@ -1173,6 +1174,8 @@ func (e CountFindingsParamsField) Valid() bool {
 	case CountFindingsParamsFieldOwner:
 		return true
 	case CountFindingsParamsFieldPackage:
+		return true
+	case CountFindingsParamsFieldPolicy:
 		return true
 	case CountFindingsParamsFieldProjectId:
 		return true
@@ -3824,6 +3827,9 @@ type TriageOperationFilters struct {
 	// Package The name of a package, or its package URL.
 	Package *string `json:"package,omitempty"`
 
+	// Policy A resource's id, at most 253 bytes of UTF-8 without control characters.
+	Policy *ID `json:"policy,omitempty"`
+
 	// ProjectId A resource's id, at most 253 bytes of UTF-8 without control characters.
 	ProjectId *ID `json:"project_id,omitempty"`
 
@@ -4471,6 +4477,9 @@ type OwnerFilter = string
 // PackageFilter defines model for PackageFilter.
 type PackageFilter = string
 
+// PolicyFilter A resource's id, at most 253 bytes of UTF-8 without control characters.
+type PolicyFilter = ID
+
 // ProjectFilter A resource's id, at most 253 bytes of UTF-8 without control characters.
 type ProjectFilter = ID
 
@@ -4647,6 +4656,10 @@ type ListFindingsV1Params struct {
 
 	// Suppressed true: only findings that their source suppresses; false: only the others.
 	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
+
+	// Policy Only findings of which the verdict in force is by the triage policy of this id: nobody has decided about them, and they
+	// are not closed.
+	Policy *PolicyFilter `form:"policy,omitempty" json:"policy,omitempty"`
 }
 
 // ListFindingsV1ParamsSort defines parameters for ListFindingsV1.
@@ -4817,6 +4830,10 @@ type CountFindingsParams struct {
 	// Suppressed true: only findings that their source suppresses; false: only the others.
 	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
 
+	// Policy Only findings of which the verdict in force is by the triage policy of this id: nobody has decided about them, and they
+	// are not closed.
+	Policy *PolicyFilter `form:"policy,omitempty" json:"policy,omitempty"`
+
 	// IfNoneMatch The `etag` of an earlier answer. If the resource still has it, the answer is 304.
 	IfNoneMatch *IfNoneMatch `json:"if-none-match,omitempty"`
 }
@@ -4904,6 +4921,10 @@ type ExportFindingsParams struct {
 
 	// Suppressed true: only findings that their source suppresses; false: only the others.
 	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
+
+	// Policy Only findings of which the verdict in force is by the triage policy of this id: nobody has decided about them, and they
+	// are not closed.
+	Policy *PolicyFilter `form:"policy,omitempty" json:"policy,omitempty"`
 }
 
 // ExportFindingsParamsFormat defines parameters for ExportFindings.
@@ -5002,6 +5023,10 @@ type ListFindingsV2Params struct {
 
 	// Suppressed true: only findings that their source suppresses; false: only the others.
 	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
+
+	// Policy Only findings of which the verdict in force is by the triage policy of this id: nobody has decided about them, and they
+	// are not closed.
+	Policy *PolicyFilter `form:"policy,omitempty" json:"policy,omitempty"`
 }
 
 // ListFindingsV2ParamsSort defines parameters for ListFindingsV2.
@@ -5122,6 +5147,10 @@ type ListFindingsFullParams struct {
 
 	// Suppressed true: only findings that their source suppresses; false: only the others.
 	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
+
+	// Policy Only findings of which the verdict in force is by the triage policy of this id: nobody has decided about them, and they
+	// are not closed.
+	Policy *PolicyFilter `form:"policy,omitempty" json:"policy,omitempty"`
 }
 
 // ListFindingsFullParamsSort defines parameters for ListFindingsFull.
@@ -7955,6 +7984,18 @@ func NewListFindingsV1Request(server string, params *ListFindingsV1Params) (*htt
 
 		}
 
+		if params.Policy != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "policy", *params.Policy, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "resource-id"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -8644,6 +8685,18 @@ func NewCountFindingsRequest(server string, params *CountFindingsParams) (*http.
 
 		}
 
+		if params.Policy != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "policy", *params.Policy, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "resource-id"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -8989,6 +9042,18 @@ func NewExportFindingsRequest(server string, params *ExportFindingsParams) (*htt
 
 		}
 
+		if params.Policy != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "policy", *params.Policy, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "resource-id"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -9322,6 +9387,18 @@ func NewListFindingsV2Request(server string, params *ListFindingsV2Params) (*htt
 		if params.Suppressed != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "suppressed", *params.Suppressed, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Policy != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "policy", *params.Policy, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "resource-id"}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -9875,6 +9952,18 @@ func NewListFindingsFullRequest(server string, params *ListFindingsFullParams) (
 		if params.Suppressed != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "suppressed", *params.Suppressed, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Policy != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "policy", *params.Policy, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "resource-id"}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {

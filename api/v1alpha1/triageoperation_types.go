@@ -90,7 +90,7 @@ type TriageOperationSpec struct {
 // FindingSelection says which findings are meant: those named in ids, or all of the namespace that have everything that
 // the other members ask for.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.ids) != (has(self.state) || has(self.userStatus) || has(self.severity) || has(self.repository) || has(self.project) || has(self.class) || has(self.tool) || has(self.rule) || has(self.vulnerability) || has(self.package) || has(self.owner) || has(self.category) || has(self.createdSince) || has(self.createdUntil) || has(self.updatedSince) || has(self.updatedUntil) || has(self.minScore) || has(self.text) || has(self.stale) || has(self.suppressed) || has(self.file) || has(self.labelSelector) || has(self.fieldSelector))",message="select has ids, or at least one filter, and not both"
+// +kubebuilder:validation:XValidation:rule="has(self.ids) != (has(self.state) || has(self.userStatus) || has(self.severity) || has(self.repository) || has(self.project) || has(self.class) || has(self.tool) || has(self.rule) || has(self.vulnerability) || has(self.package) || has(self.owner) || has(self.category) || has(self.createdSince) || has(self.createdUntil) || has(self.updatedSince) || has(self.updatedUntil) || has(self.minScore) || has(self.text) || has(self.stale) || has(self.suppressed) || has(self.policy) || has(self.file) || has(self.labelSelector) || has(self.fieldSelector))",message="select has ids, or at least one filter, and not both"
 type FindingSelection struct {
 	// ids are names of findings, at most 400.
 	// +listType=set
@@ -185,6 +185,9 @@ type FindingSelection struct {
 	// suppressed is whether the source suppresses the finding.
 	// +optional
 	Suppressed *bool `json:"suppressed,omitempty"`
+	// policy is the name of the TriagePolicy by which the verdict in force is.
+	// +optional
+	Policy ResourceName `json:"policy,omitempty"`
 	// file that the finding is in, or a folder if it ends in a slash.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024

@@ -13,7 +13,7 @@ import (
 var findingFilters = []string{
 	"status", "user_status", "severity", "repo_id", "project_id", "class", "tool", "rule", "vulnerability", "package", "owner",
 	"category", "created_since", "created_until", "updated_since", "updated_until", "min_score", "text",
-	"stale", "suppressed", "file",
+	"stale", "suppressed", "file", "policy",
 }
 
 func findingFilter(query openapi.Parameters) (readmodel.FindingFilter, error) {
@@ -30,6 +30,7 @@ func findingFilter(query openapi.Parameters) (readmodel.FindingFilter, error) {
 		Package:       optional(query, "package"),
 		Owner:         optional(query, "owner"),
 		File:          optional(query, "file"),
+		Policy:        optional(query, "policy"),
 		Category:      optional(query, "category"),
 		Created:       period(query, "created"),
 		Updated:       period(query, "updated"),

@@ -67,7 +67,9 @@ func selectionOf(given openapi.Parameters) (*v1alpha1.FindingSelection, error) {
 	if filter.MinScore != nil {
 		s.MinScore = strconv.FormatFloat(float64(*filter.MinScore)/10, 'f', 1, 64)
 	}
-	for name, to := range map[string]*v1alpha1.ResourceName{"repo_id": &s.Repository, "project_id": &s.Project} {
+	for name, to := range map[string]*v1alpha1.ResourceName{
+		"repo_id": &s.Repository, "project_id": &s.Project, "policy": &s.Policy,
+	} {
 		if id, there := given.Lookup(name); there {
 			if *to, err = nameIn(memberFilters+"."+name, id); err != nil {
 				return nil, err

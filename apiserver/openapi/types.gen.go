@@ -1135,6 +1135,7 @@ const (
 	CountFindingsParamsFieldMinScore      CountFindingsParamsField = "min_score"
 	CountFindingsParamsFieldOwner         CountFindingsParamsField = "owner"
 	CountFindingsParamsFieldPackage       CountFindingsParamsField = "package"
+	CountFindingsParamsFieldPolicy        CountFindingsParamsField = "policy"
 	CountFindingsParamsFieldProjectId     CountFindingsParamsField = "project_id"
 	CountFindingsParamsFieldRepoId        CountFindingsParamsField = "repo_id"
 	CountFindingsParamsFieldRule          CountFindingsParamsField = "rule"
@@ -1163,6 +1164,8 @@ func (e CountFindingsParamsField) Valid() bool {
 	case CountFindingsParamsFieldOwner:
 		return true
 	case CountFindingsParamsFieldPackage:
+		return true
+	case CountFindingsParamsFieldPolicy:
 		return true
 	case CountFindingsParamsFieldProjectId:
 		return true
@@ -3814,6 +3817,9 @@ type TriageOperationFilters struct {
 	// Package The name of a package, or its package URL.
 	Package *string `json:"package,omitempty"`
 
+	// Policy A resource's id, at most 253 bytes of UTF-8 without control characters.
+	Policy *ID `json:"policy,omitempty"`
+
 	// ProjectId A resource's id, at most 253 bytes of UTF-8 without control characters.
 	ProjectId *ID `json:"project_id,omitempty"`
 
@@ -4461,6 +4467,9 @@ type OwnerFilter = string
 // PackageFilter defines model for PackageFilter.
 type PackageFilter = string
 
+// PolicyFilter A resource's id, at most 253 bytes of UTF-8 without control characters.
+type PolicyFilter = ID
+
 // ProjectFilter A resource's id, at most 253 bytes of UTF-8 without control characters.
 type ProjectFilter = ID
 
@@ -4637,6 +4646,10 @@ type ListFindingsV1Params struct {
 
 	// Suppressed true: only findings that their source suppresses; false: only the others.
 	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
+
+	// Policy Only findings of which the verdict in force is by the triage policy of this id: nobody has decided about them, and they
+	// are not closed.
+	Policy *PolicyFilter `form:"policy,omitempty" json:"policy,omitempty"`
 }
 
 // ListFindingsV1ParamsSort defines parameters for ListFindingsV1.
@@ -4807,6 +4820,10 @@ type CountFindingsParams struct {
 	// Suppressed true: only findings that their source suppresses; false: only the others.
 	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
 
+	// Policy Only findings of which the verdict in force is by the triage policy of this id: nobody has decided about them, and they
+	// are not closed.
+	Policy *PolicyFilter `form:"policy,omitempty" json:"policy,omitempty"`
+
 	// IfNoneMatch The `etag` of an earlier answer. If the resource still has it, the answer is 304.
 	IfNoneMatch *IfNoneMatch `json:"if-none-match,omitempty"`
 }
@@ -4894,6 +4911,10 @@ type ExportFindingsParams struct {
 
 	// Suppressed true: only findings that their source suppresses; false: only the others.
 	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
+
+	// Policy Only findings of which the verdict in force is by the triage policy of this id: nobody has decided about them, and they
+	// are not closed.
+	Policy *PolicyFilter `form:"policy,omitempty" json:"policy,omitempty"`
 }
 
 // ExportFindingsParamsFormat defines parameters for ExportFindings.
@@ -4992,6 +5013,10 @@ type ListFindingsV2Params struct {
 
 	// Suppressed true: only findings that their source suppresses; false: only the others.
 	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
+
+	// Policy Only findings of which the verdict in force is by the triage policy of this id: nobody has decided about them, and they
+	// are not closed.
+	Policy *PolicyFilter `form:"policy,omitempty" json:"policy,omitempty"`
 }
 
 // ListFindingsV2ParamsSort defines parameters for ListFindingsV2.
@@ -5112,6 +5137,10 @@ type ListFindingsFullParams struct {
 
 	// Suppressed true: only findings that their source suppresses; false: only the others.
 	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
+
+	// Policy Only findings of which the verdict in force is by the triage policy of this id: nobody has decided about them, and they
+	// are not closed.
+	Policy *PolicyFilter `form:"policy,omitempty" json:"policy,omitempty"`
 }
 
 // ListFindingsFullParamsSort defines parameters for ListFindingsFull.

@@ -67,6 +67,7 @@ func countFields(now time.Time) []countField {
 		{"vulnerability", member(func(f *filter) **string { return &f.Vulnerability }), byTraits, false, vulnerabilitiesOf},
 		one("package", byTraits, func(i *Item) string { return findingquery.PackageName(i.traits.Value().packageName) },
 			member(func(f *filter) **string { return &f.Package })),
+		one("policy", byKind, (*Item).Policy, member(func(f *filter) **string { return &f.Policy })),
 		createdSince(now),
 		one(fileField, byPath, func(i *Item) string { return i.path },
 			member(func(f *filter) **string { return &f.File })),

@@ -50,6 +50,8 @@ func asking(t *rapid.T, f FindingFilter, name, value string) FindingFilter {
 		f.Vulnerability = &value
 	case "package":
 		f.Package = &value
+	case "policy":
+		f.Policy = &value
 	case "file":
 		f.File = &value
 	case "created_since":

@@ -26,6 +26,8 @@ type FindingFilter struct {
 	Package *string
 	// File is a path, or a folder with a slash at its end.
 	File *string
+	// Policy is the one by which the verdict in force is.
+	Policy *string
 	// MinScore is in tenths; a finding without a score has none that is enough.
 	MinScore *int
 	// Created and Updated bound the times shown.
@@ -160,6 +162,7 @@ func (f FindingFilter) conditions(x *index.Index[*Item]) []condition {
 	if f.Package != nil {
 		all = append(all, f.packageCondition(x))
 	}
+	indexed(policyField, f.Policy, func(i *Item) bool { return i.Policy() == *f.Policy })
 	if f.Stale != nil {
 		all = append(all, isCondition(x, staleField, *f.Stale, func(i *Item) bool { return i.Stale }))
 	}

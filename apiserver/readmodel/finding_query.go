@@ -27,6 +27,7 @@ const (
 	scoreField
 	staleField
 	suppressedField
+	policyField
 )
 
 // Where findingLayout has its sorts.
@@ -63,6 +64,9 @@ func findingKeys(i *Item) []index.Key {
 	}
 	if i.Suppressed {
 		keys = append(keys, index.Key{Field: suppressedField})
+	}
+	if policy := i.Policy(); policy != "" {
+		keys = append(keys, index.Key{Field: policyField, Value: policy})
 	}
 	return append(keys, index.Key{Field: repoProjectField, Value: both(i.RepoID, i.ProjectID), Facet: facet})
 }

@@ -25,6 +25,11 @@ const (
 type findingKind struct {
 	status, userStatus, severity string
 	stale, suppressed            bool
+	policy                       unique.Handle[string]
+}
+
+func (i *Item) kind() findingKind {
+	return findingKind{i.Status, i.UserStatus, i.Severity, i.Stale, i.Suppressed, i.policy}
 }
 
 // findingPlace is where a finding is, with what its project says.
@@ -131,9 +136,8 @@ func newNumbering() *numbering {
 func (n *numbering) addAll(items []*Item) {
 	for _, item := range items {
 		var of [likenesses]uint32
-		kind := findingKind{item.Status, item.UserStatus, item.Severity, item.Stale, item.Suppressed}
 		place := findingPlace{item.RepoID, item.ProjectID, item.Project}
-		of[byKind] = numberOf(n, n.kinds, kind, byKind, item)
+		of[byKind] = numberOf(n, n.kinds, item.kind(), byKind, item)
 		of[byPlace] = numberOf(n, n.places, place, byPlace, item)
 		of[byTraits] = numberOf(n, n.traits, item.traits, byTraits, item)
 		of[byClass] = numberOf(n, n.texts[byClass], item.Class, byClass, item)

@@ -3,6 +3,7 @@ package readmodel
 import (
 	"fmt"
 	"time"
+	"unique"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -159,7 +160,9 @@ func jsonOf(part content.Part) []byte { return part.AppendTo(nil) }
 
 func testItem(id, createdAt, updatedAt, status string) *Item {
 	return &Item{
-		stored: &stored{ID: id, CreatedAt: createdAt, Status: status, traits: traitsOf(&v1alpha1.FindingSpec{})},
+		stored: &stored{
+			ID: id, CreatedAt: createdAt, Status: status, traits: traitsOf(&v1alpha1.FindingSpec{}), policy: unique.Make(""),
+		},
 		Shown:  render.Shown{UpdatedAt: updatedAt},
 	}
 }

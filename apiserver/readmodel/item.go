@@ -47,22 +47,24 @@ type stored struct {
 	// Stale says that the decision rests on facts that are no longer so, Suppressed that the source
 	// suppresses the finding.
 	Stale, Suppressed bool
+	// recorded says that the time of the last change is that in status.
+	recorded bool
 	// Basis is the facts that a decision made now rests on.
 	Basis string
 
 	namespace       string
 	uid             types.UID
 	resourceVersion string
-	// recorded says that the time of the last change is that in status.
-	recorded bool
-	comments string
+	comments        string
 	// declared is the basis that the decision gives itself.
 	declared string
 	// grounds of the decision; nil where it has neither reason nor end.
 	grounds  *grounds
 	rendered *render.Finding
 	traits   unique.Handle[traits]
-	text     string
+	// policy is what Policy returns.
+	policy unique.Handle[string]
+	text   string
 	// path of the file; empty where there is none.
 	path    string
 	history []render.Moment
@@ -83,6 +85,9 @@ func groundsOf(f *v1alpha1.Finding) *grounds {
 	}
 	return &grounds{findingstate.Declared(&f.Spec), triage.Reason, triage.ExpiresAt, f.Status.EndedAt}
 }
+
+// Policy is the id of the policy by which the verdict in force is; "" where there is none.
+func (i *Item) Policy() string { return i.policy.Value() }
 
 // Object is as much of the resource as a decision about it needs: its name, UID and
 // resourceVersion, what it is in, the decision that it has and whether that has ended.

@@ -84,6 +84,7 @@ func (m *Model) renderFinding(object *v1alpha1.Finding) *preparedFinding {
 		grounds:         groundsOf(object),
 		rendered:        rendered,
 		traits:          traitsOf(spec),
+		policy:          unique.Make(string(findingstate.DecidingPolicy(object))),
 		text:            findingquery.Text(&spec.Details),
 		path:            shared(findingquery.PathOf(&spec.Details)),
 		history:         render.NewHistory(object.Status.Transitions),

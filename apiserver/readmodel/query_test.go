@@ -42,6 +42,12 @@ func drawSpec(t *rapid.T, f *v1alpha1.Finding) {
 		f.Spec.Closed = &v1alpha1.FindingClosure{At: v1alpha1.NewTime(epoch)}
 	}
 	drawTraits(t, &f.Spec)
+	// It counts where nobody has decided and the finding is not closed.
+	if from := rapid.SampledFrom([]string{"", "", "mute-a", "mute-b", "an issue"}).Draw(t, "verdict"); from == "an issue" {
+		f.Status.Verdict = &v1alpha1.FindingVerdict{ReviewIssue: "mute-a", UserStatus: "muted"}
+	} else if from != "" {
+		f.Status.Verdict = &v1alpha1.FindingVerdict{Policy: v1alpha1.ResourceName(from), UserStatus: "muted"}
+	}
 }
 
 // drawTraits draws what is asked for beyond the documented shapes.
@@ -106,6 +112,7 @@ func drawFilter(t *rapid.T) FindingFilter {
 		Vulnerability: rare("filter vulnerability", "CVE-1", "ghsa-1", "none"),
 		Package:       rare("filter package", "LODASH", "pkg:npm/lodash", "pkg:npm/lodash@2", "none"),
 		File:          rare("filter file", "src/", "src/SQL.go", "web/a.js", "web", ""),
+		Policy:        rare("filter policy", "mute-a", "mute-b", "none"),
 		Created:       period("filter created"),
 		Updated:       period("filter updated"),
 	}
@@ -169,7 +176,7 @@ func (f FindingFilter) isMet(i *Item) bool {
 	}
 	text := strings.ToLower(shown.Details.Title + "\n" + path)
 	return (f.Stale == nil || *f.Stale == (shown.DecisionStale != "")) && (f.Suppressed == nil || *f.Suppressed == (facts.Suppression.Kind != nil)) &&
-		same(f.Tool, facts.Tool) && same(f.Rule, facts.RuleId) && same(f.Category, category) && same(f.Owner, shown.Project.Context.Owner) &&
+		same(f.Policy, shown.Verdict.Policy) && same(f.Tool, facts.Tool) && same(f.Rule, facts.RuleId) && same(f.Category, category) && same(f.Owner, shown.Project.Context.Owner) &&
 		same(f.Vulnerability, append(facts.Vulnerability.Aliases, facts.Vulnerability.Id)...) &&
 		same(f.Package, facts.Package.Name, facts.Package.Purl, strings.TrimRight(facts.Package.Purl, "@12")) &&
 		(f.File == nil || inFile(*f.File)) && in(f.Created, shown.CreatedAt) && in(f.Updated, shown.UpdatedAt) && (f.MinScore == nil || score >= *f.MinScore) &&

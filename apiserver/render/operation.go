@@ -99,6 +99,7 @@ func OperationFilters(s *v1alpha1.FindingSelection) map[string]string {
 	give("min_score", s.MinScore)
 	give("text", s.Text)
 	give("file", s.File)
+	give("policy", string(s.Policy))
 	give("label_selector", s.LabelSelector)
 	give("field_selector", s.FieldSelector)
 	if s.Class != nil { // which may ask for those without one

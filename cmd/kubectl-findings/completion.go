@@ -83,6 +83,7 @@ func completeImports(root *cobra.Command, kubeconfig *connectionFlags) {
 func completeFilter(cmd *cobra.Command, kubeconfig *connectionFlags) {
 	completeFlagNames(cmd, "repository", kubeconfig, "Repository")
 	completeFlagNames(cmd, "project", kubeconfig, "Project")
+	completeFlagNames(cmd, "policy", kubeconfig, "TriagePolicy")
 	for _, c := range []choice{severityChoice, stateChoice, userStatusChoice, categoryChoice} {
 		completeWords(cmd, c.flag, c.values)
 	}

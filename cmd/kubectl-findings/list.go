@@ -25,8 +25,8 @@ const listLong = `List findings.
 
 A finding must match all filters, and one value of each repeated filter. The API server filters
 and returns pages, so the command reads only what it shows. With --sort-by, --state, --rule,
---vulnerability, --package, --file, --owner, --text, --min-score, the times, --stale and
---suppressed it reads all findings that match the other filters: the API server cannot select by
+--vulnerability, --package, --file, --owner, --text, --min-score, the times, --stale,
+--suppressed and --policy it reads all findings that match the other filters: the API server cannot select by
 these or, for the state, may not know the current one yet. So it does with --user-status open, which
 finds decisions that have ended too.
 
@@ -55,6 +55,9 @@ const listExample = `  # Open and serious findings of a project
   # What was decided about other facts than those of today, and what the code itself suppresses
   kubectl findings list --stale
   kubectl findings list --suppressed -o wide
+
+  # What a policy decides about now
+  kubectl findings list --policy mute-tests
 
   # In all organizations
   kubectl findings list -A --severity high -o wide`

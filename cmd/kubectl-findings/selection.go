@@ -142,6 +142,7 @@ func (f *filter) addFlags(to *pflag.FlagSet) {
 	flags.StringVar(&asked.File, "file", "", "only findings in this file, or below this folder if it ends in a slash")
 	flags.BoolVar(&f.stale, "stale", false, "only findings whose facts have changed since the decision")
 	flags.BoolVar(&f.suppressed, "suppressed", false, "only findings that their source suppresses")
+	flags.StringVar((*string)(&asked.Policy), "policy", "", "only findings about which this TriagePolicy decides now")
 	flags.StringVar(&asked.Owner, "owner", "", "only findings of projects of this owner")
 	flags.StringVar(&asked.Text, "text", "",
 		"only findings of which the title or the path holds each of these words, whatever the case")

@@ -84,6 +84,7 @@ func TestTheFlagsAreASelection(t *testing.T) {
 		"--vulnerability=CVE-2019-1549":         {Vulnerability: "CVE-2019-1549"},
 		"--package=lodash":                      {Package: "lodash"},
 		"--file=web/":                           {File: "web/"},
+		"--policy=mute-tests":                   {Policy: "mute-tests"},
 		"--stale":                               {Stale: ptr.To(true)},
 		"--suppressed":                          {Suppressed: ptr.To(true)},
 		"--stale=false --suppressed=false":      {},

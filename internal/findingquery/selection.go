@@ -130,6 +130,7 @@ func (s *Selection) matchesFacts(f *v1alpha1.Finding) bool {
 func (s *Selection) matchesDecision(f *v1alpha1.Finding) bool {
 	asked := s.spec
 	return oneOf(asked.UserStatus, findingstate.UserStatus(f)) &&
+		same(asked.Policy, findingstate.DecidingPolicy(f)) &&
 		(len(asked.State) == 0 || oneOf(asked.State, StateOf(f))) &&
 		(asked.Stale == nil || *asked.Stale == findingstate.Stale(f))
 }

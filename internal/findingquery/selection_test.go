@@ -83,6 +83,35 @@ func TestASelectionMeansWhatHasEverythingAskedFor(t *testing.T) {
 	}
 }
 
+func TestASelectionByPolicyMeansTheVerdictInForce(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		change func(*v1alpha1.Finding)
+		want   bool
+	}{
+		{"its verdict", func(*v1alpha1.Finding) {}, true},
+		{"another's verdict", func(f *v1alpha1.Finding) { f.Status.Verdict.Policy = "mute" }, false},
+		{"a person's decision about an issue", func(f *v1alpha1.Finding) {
+			f.Status.Verdict.Policy, f.Status.Verdict.ReviewIssue = "", "mute-tests"
+		}, false},
+		{"no verdict", func(f *v1alpha1.Finding) { f.Status.Verdict = nil }, false},
+		{"a person's decision", func(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted }, false},
+		{"closed", func(f *v1alpha1.Finding) { f.Spec.Closed = &v1alpha1.FindingClosure{} }, false},
+	} {
+		f := selected()
+		f.Spec.Triage.UserStatus = v1alpha1.UserStatusOpen
+		f.Status.Verdict = &v1alpha1.FindingVerdict{Policy: "mute-tests", UserStatus: v1alpha1.PolicyStatus(v1alpha1.UserStatusMuted)}
+		c.change(f)
+		selection, err := NewSelection(&v1alpha1.FindingSelection{Policy: "mute-tests"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := selection.Matches(f, nil); got != c.want {
+			t.Errorf("%s: got %v", c.reason, got)
+		}
+	}
+}
+
 func TestASelectionThatCannotBeReadSaysWhy(t *testing.T) {
 	for _, asked := range []v1alpha1.FindingSelection{
 		{LabelSelector: "a in"}, {FieldSelector: "a=b=c=d,,="}, {FieldSelector: "spec.colour=red"}, {MinScore: "11"},

@@ -50,6 +50,14 @@ func Verdict(finding *v1alpha1.Finding) *v1alpha1.FindingVerdict {
 	return finding.Status.Verdict
 }
 
+// DecidingPolicy is the policy by which the verdict is that counts; "" where none does, or it is not a policy's.
+func DecidingPolicy(finding *v1alpha1.Finding) v1alpha1.ResourceName {
+	if verdict := Verdict(finding); verdict != nil {
+		return verdict.Policy
+	}
+	return ""
+}
+
 // SameVerdict reports whether both decide the same, by the same policy or issue and for the same reason. Who wrote the
 // policy, and since when it decides, is that of the first of them; a person's decision is another if another made it.
 func SameVerdict(a, b *v1alpha1.FindingVerdict) bool {

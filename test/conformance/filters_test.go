@@ -108,7 +108,7 @@ func TestFindings_FiltersAskForWhatIsKnown(t *testing.T) {
 			{"owner=team-a&created_since=2026-03-02T00:00:00Z", "f-2 f-4"},
 			{"vulnerability=CVE-2019-1549&owner=team-a&severity=low", "f-2"},
 			{"category=Package&text=openssl&min_score=9&updated_since=2020-01-01T00:00:00Z&created_since=2026-03-01T00:00:00Z", "f-3"},
-			{"tool=&rule=&vulnerability=&package=&owner=&category=&created_since=&min_score=&text=&file=", "f-1 f-2 f-3 f-4"},
+			{"tool=&rule=&vulnerability=&package=&owner=&category=&created_since=&min_score=&text=&file=&policy=", "f-1 f-2 f-3 f-4"},
 		} {
 			for _, sort := range []string{"", "&sort=updated_at", "&order=asc", "&sort=updated_at&order=asc"} {
 				page := o.get(with(path, test.query+sort)).page()
@@ -231,7 +231,7 @@ func TestFindings_UnknownFilterValuesAreRefused(t *testing.T) {
 			"status=muted", "status=OPEN", "status=%20", "user_status=closed", "severity=critical",
 			"repo_id=%00", "project_id=%ff", "class=%ff", "repo_id=" + strings.Repeat("a", 254), "status=open&status=closed",
 			"category=code", "category=Other", "tool=%ff", "tool=" + strings.Repeat("a", 129), "rule=" + strings.Repeat("a", 513), "owner=" + strings.Repeat("a", 257),
-			"vulnerability=" + strings.Repeat("a", 129), "package=" + strings.Repeat("a", 513), "file=" + strings.Repeat("a", 1025), "text=" + strings.Repeat("a", 257), "text=1+2+3+4+5+6+7+8+9",
+			"vulnerability=" + strings.Repeat("a", 129), "package=" + strings.Repeat("a", 513), "file=" + strings.Repeat("a", 1025), "policy=%00", "policy=" + strings.Repeat("a", 254), "text=" + strings.Repeat("a", 257), "text=1+2+3+4+5+6+7+8+9",
 			"created_since=monday", "created_until=2026-03-01", "updated_since=1", "updated_until=2026-02-30T00:00:00Z",
 			"created_since=2026-03-02T00:00:00Z&created_until=2026-03-01T00:00:00Z", "updated_since=2026-03-02T00:00:00Z&updated_until=2026-03-01T00:00:00Z",
 			"min_score=-1", "min_score=10.1", "min_score=x", "min_score=1e1", "min_score=%2B1", "min_score=.5", "min_score=NaN", "tool=a&tool=b", "text=a&text=b", "stale=1", "suppressed=True",

@@ -74,7 +74,7 @@ var filterValues = map[string][]string{
 	"category": {"Code", "Package", "Secret"}, "created_since": {"2026-03-02T08:30:00Z", "2026-03-02T08:29:59.5+00:00"},
 	"created_until": {"2026-03-03T08:30:00Z", "2026-03-03t08:30:00.1z"}, "updated_since": {"2020-01-01T00:00:00Z"},
 	"updated_until": {"2099-01-01T00:00:00Z"}, "min_score": {"5.3", "5.31", "9", "0"}, "stale": {"true", "false"},
-	"suppressed": {"true", "false"}, "text": {"OPENSSL", "cve yarn", "größe"},
+	"suppressed": {"true", "false"}, "policy": {"none", "mute-none"}, "text": {"OPENSSL", "cve yarn", "größe"},
 }
 
 // Both doors mean the same by the same filters.

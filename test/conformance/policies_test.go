@@ -2,9 +2,11 @@ package conformance
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -80,10 +82,38 @@ func TestTriagePolicies_FromPreviewToForceAndBack(t *testing.T) {
 	}
 	o.shows("f-test", "open_muted", "a policy in force decides")
 	o.shows("f-other", "open", "about nothing else")
+	decided := o.wantsDecidedBy("mute-one", "f-test")
+	if got := o.get(with("/v2/findings", "policy=mute-one&severity=high")).page().Total; got != 0 || !cmp.Equal(decided, map[string]float64{"mute-one": 1}) {
+		t.Errorf("%d of severity high; counts are %v", got, decided)
+	}
+	o.patch("/v2/findings/f-test", `{"user_status":"active"}`).wants(200, "a person's decision")
+	o.settled(2)
+	o.wantsDecidedBy("mute-one")
+	o.patch("/v2/findings/f-test", `{"user_status":"open"}`).wants(200, "taken back")
+	o.shows("f-test", "open_muted", "the policy decides again")
 	if stopped := o.awaitPolicy(c.patch(policiesPath+"/mute-one", `{"mode":"preview"}`).wants(200, "stop").object()); stopped["in_force"] != false {
 		t.Errorf("stopped it is %v", stopped)
 	}
 	o.shows("f-test", "open", "what a policy decided goes with it")
+}
+
+// wantsDecidedBy wants lists, exports, operations and counts that ask for a policy to be of these findings, and returns
+// the counts by policy.
+func (o *organization) wantsDecidedBy(policy string, ids ...string) map[string]float64 {
+	o.t.Helper()
+	for _, path := range []string{"/v1/findings", "/v2/findings", "/v2/full-findings"} {
+		page := o.get(with(path, "policy="+policy)).page()
+		if !slices.Equal(page.ids(), ids) || page.Total != len(ids) {
+			o.t.Errorf("%s: got %v, total %d; want %v", path, page.ids(), page.Total, ids)
+		}
+	}
+	if rows := strings.Count(string(o.get("/v2/finding-export?policy="+policy).wants(200, "an export").Body), "\r\n"); rows != 1+len(ids) {
+		o.t.Errorf("the export has %d lines, want a header and %d", rows, len(ids))
+	}
+	if got := o.operate(`{"filters":{"policy":"`+policy+`"},"set":{"comments":"x"}}`, "preview"); got["matched"] != float64(len(ids)) {
+		o.t.Errorf("an operation matches %v, want %d", got["matched"], len(ids))
+	}
+	return o.counted("field=policy")["policy"]
 }
 
 // shows wants a finding to have that status soon.

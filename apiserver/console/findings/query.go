@@ -32,6 +32,7 @@ var filters = []filter{
 	{"user_status", "Decision", map[string]string{"open": "undecided", "active": "confirmed", "muted": "muted"}},
 	{"stale", "Decision in doubt", yesOrNo("in doubt", "not in doubt")},
 	{"suppressed", "Suppressed in the source", yesOrNo("suppressed", "not suppressed")},
+	{"policy", "Policy", nil},
 	{"repo_id", "Repository", nil},
 	{"project_id", "Project", nil},
 	{"owner", "Owner", nil},

@@ -42,10 +42,20 @@ func Routes() []page.Route {
 	}
 }
 
+// listing is what the list of policies shows.
+type listing struct {
+	client.TriagePolicyList
+	decided decided
+}
+
 // list shows the organization's policies, the newest first.
 func list(ctx context.Context, v *page.Visit) (page.Response, error) {
-	var policies client.TriagePolicyList
-	if err := v.List(ctx, apiPath, nil, &policies); err != nil {
+	var policies listing
+	if err := v.List(ctx, apiPath, nil, &policies.TriagePolicyList); err != nil {
+		return page.Response{}, err
+	}
+	var err error
+	if policies.decided, err = readDecided(ctx, v); err != nil {
 		return page.Response{}, err
 	}
 	return page.Response{Title: "Policies", Body: listPage(policies), Styles: styles}, nil
@@ -55,6 +65,7 @@ func list(ctx context.Context, v *page.Visit) (page.Response, error) {
 type shown struct {
 	client.TriagePolicy
 	samples []client.FindingFull
+	decided decided
 	yaml    string
 	token   string
 	// mayWrite says that the key may apply and stop policies.
@@ -69,6 +80,9 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	}
 	var err error
 	if s.samples, err = v.Samples(ctx, s.Samples); err != nil {
+		return page.Response{}, err
+	}
+	if s.decided, err = readDecided(ctx, v); err != nil {
 		return page.Response{}, err
 	}
 	if s.yaml, err = yamlOf(s.TriagePolicy, v.Who.OrganizationId); err != nil {

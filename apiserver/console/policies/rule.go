@@ -13,9 +13,10 @@ import (
 type leftOut struct{ Label, Value, Why string }
 
 const (
-	whyDecided = "A policy decides only about findings that are not closed and that no person has decided about."
-	whyUnread  = "An expression reads what scanners say, the project and the repository, and not this."
-	whyNoValue = "This value is not one that can be compared."
+	whyDecided  = "A policy decides only about findings that are not closed and that no person has decided about."
+	whyPolicies = "An expression cannot read what other policies decide, so that no policy depends on another."
+	whyUnread   = "An expression reads what scanners say, the project and the repository, and not this."
+	whyNoValue  = "This value is not one that can be compared."
 )
 
 // terms say what each filter of the list of findings asks for, in the order in which an expression has them. ok is
@@ -44,7 +45,7 @@ var terms = []struct {
 // unread are the filters that no expression can ask for, as people know them, and why.
 var unread = []struct{ filter, label, why string }{
 	{"status", "State", whyDecided}, {"user_status", "Decision", whyDecided}, {"stale", "Decision in doubt", whyDecided},
-	{"suppressed", "Suppressed in the source", whyUnread}, {"updated_since", "Changed since", whyUnread},
+	{"policy", "Policy", whyPolicies}, {"suppressed", "Suppressed in the source", whyUnread}, {"updated_since", "Changed since", whyUnread},
 	{"updated_until", "Changed until", whyUnread},
 }
 

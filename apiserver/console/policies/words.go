@@ -67,9 +67,9 @@ func decisionWords(p client.TriagePolicy) string {
 }
 
 // figures are the counts of a policy.
-func figures(p client.TriagePolicy) []ui.Figure {
-	decides := ui.Figure{Name: "Decides about", Count: p.Applied}
-	if !p.InForce {
+func figures(p client.TriagePolicy, by decided) []ui.Figure {
+	decides := by.figure(p.Id)
+	if !p.InForce && decides.Count == 0 {
 		decides = ui.Figure{Name: "Would decide about", Count: p.WouldApply}
 	}
 	return []ui.Figure{
