@@ -905,6 +905,7 @@ func (e Custom) Valid() bool {
 // Defines values for FindingSort.
 const (
 	FindingSortCreatedAt FindingSort = "created_at"
+	FindingSortSeverity  FindingSort = "severity"
 	FindingSortUpdatedAt FindingSort = "updated_at"
 )
 
@@ -913,7 +914,27 @@ func (e FindingSort) Valid() bool {
 	switch e {
 	case FindingSortCreatedAt:
 		return true
+	case FindingSortSeverity:
+		return true
 	case FindingSortUpdatedAt:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for IssueSort.
+const (
+	IssueSortCreatedAt IssueSort = "created_at"
+	IssueSortUpdatedAt IssueSort = "updated_at"
+)
+
+// Valid indicates whether the value is a known member of the IssueSort enum.
+func (e IssueSort) Valid() bool {
+	switch e {
+	case IssueSortCreatedAt:
+		return true
+	case IssueSortUpdatedAt:
 		return true
 	default:
 		return false
@@ -995,6 +1016,7 @@ func (e ReviewSort) Valid() bool {
 // Defines values for ListFindingsV1ParamsSort.
 const (
 	ListFindingsV1ParamsSortCreatedAt ListFindingsV1ParamsSort = "created_at"
+	ListFindingsV1ParamsSortSeverity  ListFindingsV1ParamsSort = "severity"
 	ListFindingsV1ParamsSortUpdatedAt ListFindingsV1ParamsSort = "updated_at"
 )
 
@@ -1002,6 +1024,8 @@ const (
 func (e ListFindingsV1ParamsSort) Valid() bool {
 	switch e {
 	case ListFindingsV1ParamsSortCreatedAt:
+		return true
+	case ListFindingsV1ParamsSortSeverity:
 		return true
 	case ListFindingsV1ParamsSortUpdatedAt:
 		return true
@@ -1223,6 +1247,7 @@ func (e ExportFindingsParamsFormat) Valid() bool {
 // Defines values for ExportFindingsParamsSort.
 const (
 	ExportFindingsParamsSortCreatedAt ExportFindingsParamsSort = "created_at"
+	ExportFindingsParamsSortSeverity  ExportFindingsParamsSort = "severity"
 	ExportFindingsParamsSortUpdatedAt ExportFindingsParamsSort = "updated_at"
 )
 
@@ -1230,6 +1255,8 @@ const (
 func (e ExportFindingsParamsSort) Valid() bool {
 	switch e {
 	case ExportFindingsParamsSortCreatedAt:
+		return true
+	case ExportFindingsParamsSortSeverity:
 		return true
 	case ExportFindingsParamsSortUpdatedAt:
 		return true
@@ -1274,6 +1301,7 @@ func (e ExportFindings200ApplicationSarifPlusJSONResponseBodyVersion) Valid() bo
 // Defines values for ListFindingsV2ParamsSort.
 const (
 	ListFindingsV2ParamsSortCreatedAt ListFindingsV2ParamsSort = "created_at"
+	ListFindingsV2ParamsSortSeverity  ListFindingsV2ParamsSort = "severity"
 	ListFindingsV2ParamsSortUpdatedAt ListFindingsV2ParamsSort = "updated_at"
 )
 
@@ -1281,6 +1309,8 @@ const (
 func (e ListFindingsV2ParamsSort) Valid() bool {
 	switch e {
 	case ListFindingsV2ParamsSortCreatedAt:
+		return true
+	case ListFindingsV2ParamsSortSeverity:
 		return true
 	case ListFindingsV2ParamsSortUpdatedAt:
 		return true
@@ -1310,6 +1340,7 @@ func (e ListFindingsV2ParamsOrder) Valid() bool {
 // Defines values for ListFindingsFullParamsSort.
 const (
 	ListFindingsFullParamsSortCreatedAt ListFindingsFullParamsSort = "created_at"
+	ListFindingsFullParamsSortSeverity  ListFindingsFullParamsSort = "severity"
 	ListFindingsFullParamsSortUpdatedAt ListFindingsFullParamsSort = "updated_at"
 )
 
@@ -1317,6 +1348,8 @@ const (
 func (e ListFindingsFullParamsSort) Valid() bool {
 	switch e {
 	case ListFindingsFullParamsSortCreatedAt:
+		return true
+	case ListFindingsFullParamsSortSeverity:
 		return true
 	case ListFindingsFullParamsSortUpdatedAt:
 		return true
@@ -4462,6 +4495,9 @@ type IfNoneMatch = string
 // IssueSeverityFilter How bad it is.
 type IssueSeverityFilter = Severity
 
+// IssueSort defines model for IssueSort.
+type IssueSort string
+
 // IssueUserStatusFilter What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
 type IssueUserStatusFilter = UserStatus
 
@@ -4578,7 +4614,8 @@ type ListFindingsV1Params struct {
 	// the same endpoint, organization, sort, order and values of filters; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id.
+	// Sort What to sort by. Rows of one time are sorted by id. `severity` is an addition to the contract: by how severe findings
+	// are, then by their score, those without one lowest, then by `created_at` and by id; `desc` has the worst first.
 	Sort *ListFindingsV1ParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
@@ -4847,7 +4884,8 @@ type ExportFindingsParams struct {
 	// a formula has an apostrophe before it. `sarif`: SARIF 2.1.0 with a run for each tool, each in the order asked for.
 	Format *ExportFindingsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id.
+	// Sort What to sort by. Rows of one time are sorted by id. `severity` is an addition to the contract: by how severe findings
+	// are, then by their score, those without one lowest, then by `created_at` and by id; `desc` has the worst first.
 	Sort *ExportFindingsParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
@@ -4945,7 +4983,8 @@ type ListFindingsV2Params struct {
 	// the same endpoint, organization, sort, order and values of filters; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id.
+	// Sort What to sort by. Rows of one time are sorted by id. `severity` is an addition to the contract: by how severe findings
+	// are, then by their score, those without one lowest, then by `created_at` and by id; `desc` has the worst first.
 	Sort *ListFindingsV2ParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
@@ -5069,7 +5108,8 @@ type ListFindingsFullParams struct {
 	// the same endpoint, organization, sort, order and values of filters; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id.
+	// Sort What to sort by. Rows of one time are sorted by id. `severity` is an addition to the contract: by how severe findings
+	// are, then by their score, those without one lowest, then by `created_at` and by id; `desc` has the worst first.
 	Sort *ListFindingsFullParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
@@ -5821,8 +5861,8 @@ type ClientInterface interface {
 	// ExportFindings Export all findings that match, as CSV or SARIF
 	//
 	// An addition to the contract. All findings that a list with these filters and this order has, in one answer that is
-	// sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at`, one
-	// that does change is left out. An answer that is cut off ends its connection without the end that HTTP/1.1 or HTTP/2
+	// sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at` or
+	// `severity`, one that does change is left out. An answer that is cut off ends its connection without the end that HTTP/1.1 or HTTP/2
 	// asks for, so that a client sees an error. A few exports run at a time, of one organization fewer: the next gets
 	// 429 with the code `busy`. Needs the scope `findings:read`.
 	//
@@ -6558,8 +6598,8 @@ func (c *Client) CountFindings(ctx context.Context, params *CountFindingsParams,
 // ExportFindings Export all findings that match, as CSV or SARIF
 //
 // An addition to the contract. All findings that a list with these filters and this order has, in one answer that is
-// sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at`, one
-// that does change is left out. An answer that is cut off ends its connection without the end that HTTP/1.1 or HTTP/2
+// sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at` or
+// `severity`, one that does change is left out. An answer that is cut off ends its connection without the end that HTTP/1.1 or HTTP/2
 // asks for, so that a client sees an error. A few exports run at a time, of one organization fewer: the next gets
 // 429 with the code `busy`. Needs the scope `findings:read`.
 //
@@ -12487,8 +12527,8 @@ type ClientWithResponsesInterface interface {
 	// ExportFindingsWithResponse Export all findings that match, as CSV or SARIF
 	//
 	// An addition to the contract. All findings that a list with these filters and this order has, in one answer that is
-	// sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at`, one
-	// that does change is left out. An answer that is cut off ends its connection without the end that HTTP/1.1 or HTTP/2
+	// sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at` or
+	// `severity`, one that does change is left out. An answer that is cut off ends its connection without the end that HTTP/1.1 or HTTP/2
 	// asks for, so that a client sees an error. A few exports run at a time, of one organization fewer: the next gets
 	// 429 with the code `busy`. Needs the scope `findings:read`.
 	//
@@ -21291,8 +21331,8 @@ func (c *ClientWithResponses) CountFindingsWithResponse(ctx context.Context, par
 // ExportFindingsWithResponse Export all findings that match, as CSV or SARIF
 //
 // An addition to the contract. All findings that a list with these filters and this order has, in one answer that is
-// sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at`, one
-// that does change is left out. An answer that is cut off ends its connection without the end that HTTP/1.1 or HTTP/2
+// sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at` or
+// `severity`, one that does change is left out. An answer that is cut off ends its connection without the end that HTTP/1.1 or HTTP/2
 // asks for, so that a client sees an error. A few exports run at a time, of one organization fewer: the next gets
 // 429 with the code `busy`. Needs the scope `findings:read`.
 //

@@ -54,7 +54,7 @@ func TestParseQuery(t *testing.T) {
 		{"a leading zero is no integer", "size=007", true},
 		{"digits of other scripts are no integer", "size=%D9%A3", true},
 		{"a number past 64 bits is out of range", "size=99999999999999999999", true},
-		{"an unknown sort is refused", "sort=severity", true},
+		{"an unknown sort is refused", "sort=title", true},
 		{"values are compared with their case", "order=DESC", true},
 		{"an unknown status is refused", "status=muted", true},
 		{"an unknown user status is refused", "user_status=closed", true},

@@ -895,6 +895,7 @@ func (e Custom) Valid() bool {
 // Defines values for FindingSort.
 const (
 	FindingSortCreatedAt FindingSort = "created_at"
+	FindingSortSeverity  FindingSort = "severity"
 	FindingSortUpdatedAt FindingSort = "updated_at"
 )
 
@@ -903,7 +904,27 @@ func (e FindingSort) Valid() bool {
 	switch e {
 	case FindingSortCreatedAt:
 		return true
+	case FindingSortSeverity:
+		return true
 	case FindingSortUpdatedAt:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for IssueSort.
+const (
+	IssueSortCreatedAt IssueSort = "created_at"
+	IssueSortUpdatedAt IssueSort = "updated_at"
+)
+
+// Valid indicates whether the value is a known member of the IssueSort enum.
+func (e IssueSort) Valid() bool {
+	switch e {
+	case IssueSortCreatedAt:
+		return true
+	case IssueSortUpdatedAt:
 		return true
 	default:
 		return false
@@ -985,6 +1006,7 @@ func (e ReviewSort) Valid() bool {
 // Defines values for ListFindingsV1ParamsSort.
 const (
 	ListFindingsV1ParamsSortCreatedAt ListFindingsV1ParamsSort = "created_at"
+	ListFindingsV1ParamsSortSeverity  ListFindingsV1ParamsSort = "severity"
 	ListFindingsV1ParamsSortUpdatedAt ListFindingsV1ParamsSort = "updated_at"
 )
 
@@ -992,6 +1014,8 @@ const (
 func (e ListFindingsV1ParamsSort) Valid() bool {
 	switch e {
 	case ListFindingsV1ParamsSortCreatedAt:
+		return true
+	case ListFindingsV1ParamsSortSeverity:
 		return true
 	case ListFindingsV1ParamsSortUpdatedAt:
 		return true
@@ -1213,6 +1237,7 @@ func (e ExportFindingsParamsFormat) Valid() bool {
 // Defines values for ExportFindingsParamsSort.
 const (
 	ExportFindingsParamsSortCreatedAt ExportFindingsParamsSort = "created_at"
+	ExportFindingsParamsSortSeverity  ExportFindingsParamsSort = "severity"
 	ExportFindingsParamsSortUpdatedAt ExportFindingsParamsSort = "updated_at"
 )
 
@@ -1220,6 +1245,8 @@ const (
 func (e ExportFindingsParamsSort) Valid() bool {
 	switch e {
 	case ExportFindingsParamsSortCreatedAt:
+		return true
+	case ExportFindingsParamsSortSeverity:
 		return true
 	case ExportFindingsParamsSortUpdatedAt:
 		return true
@@ -1264,6 +1291,7 @@ func (e ExportFindings200ApplicationSarifPlusJSONResponseBodyVersion) Valid() bo
 // Defines values for ListFindingsV2ParamsSort.
 const (
 	ListFindingsV2ParamsSortCreatedAt ListFindingsV2ParamsSort = "created_at"
+	ListFindingsV2ParamsSortSeverity  ListFindingsV2ParamsSort = "severity"
 	ListFindingsV2ParamsSortUpdatedAt ListFindingsV2ParamsSort = "updated_at"
 )
 
@@ -1271,6 +1299,8 @@ const (
 func (e ListFindingsV2ParamsSort) Valid() bool {
 	switch e {
 	case ListFindingsV2ParamsSortCreatedAt:
+		return true
+	case ListFindingsV2ParamsSortSeverity:
 		return true
 	case ListFindingsV2ParamsSortUpdatedAt:
 		return true
@@ -1300,6 +1330,7 @@ func (e ListFindingsV2ParamsOrder) Valid() bool {
 // Defines values for ListFindingsFullParamsSort.
 const (
 	ListFindingsFullParamsSortCreatedAt ListFindingsFullParamsSort = "created_at"
+	ListFindingsFullParamsSortSeverity  ListFindingsFullParamsSort = "severity"
 	ListFindingsFullParamsSortUpdatedAt ListFindingsFullParamsSort = "updated_at"
 )
 
@@ -1307,6 +1338,8 @@ const (
 func (e ListFindingsFullParamsSort) Valid() bool {
 	switch e {
 	case ListFindingsFullParamsSortCreatedAt:
+		return true
+	case ListFindingsFullParamsSortSeverity:
 		return true
 	case ListFindingsFullParamsSortUpdatedAt:
 		return true
@@ -4452,6 +4485,9 @@ type IfNoneMatch = string
 // IssueSeverityFilter How bad it is.
 type IssueSeverityFilter = Severity
 
+// IssueSort defines model for IssueSort.
+type IssueSort string
+
 // IssueUserStatusFilter What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
 type IssueUserStatusFilter = UserStatus
 
@@ -4568,7 +4604,8 @@ type ListFindingsV1Params struct {
 	// the same endpoint, organization, sort, order and values of filters; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id.
+	// Sort What to sort by. Rows of one time are sorted by id. `severity` is an addition to the contract: by how severe findings
+	// are, then by their score, those without one lowest, then by `created_at` and by id; `desc` has the worst first.
 	Sort *ListFindingsV1ParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
@@ -4837,7 +4874,8 @@ type ExportFindingsParams struct {
 	// a formula has an apostrophe before it. `sarif`: SARIF 2.1.0 with a run for each tool, each in the order asked for.
 	Format *ExportFindingsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id.
+	// Sort What to sort by. Rows of one time are sorted by id. `severity` is an addition to the contract: by how severe findings
+	// are, then by their score, those without one lowest, then by `created_at` and by id; `desc` has the worst first.
 	Sort *ExportFindingsParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
@@ -4935,7 +4973,8 @@ type ListFindingsV2Params struct {
 	// the same endpoint, organization, sort, order and values of filters; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id.
+	// Sort What to sort by. Rows of one time are sorted by id. `severity` is an addition to the contract: by how severe findings
+	// are, then by their score, those without one lowest, then by `created_at` and by id; `desc` has the worst first.
 	Sort *ListFindingsV2ParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
@@ -5059,7 +5098,8 @@ type ListFindingsFullParams struct {
 	// the same endpoint, organization, sort, order and values of filters; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id.
+	// Sort What to sort by. Rows of one time are sorted by id. `severity` is an addition to the contract: by how severe findings
+	// are, then by their score, those without one lowest, then by `created_at` and by id; `desc` has the worst first.
 	Sort *ListFindingsFullParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -119,8 +120,19 @@ func BenchmarkListFindings(b *testing.B) {
 		{"words", FindingFilter{Words: []string{"traversal"}}},
 		{"words that are nowhere", FindingFilter{Words: []string{"nowhere"}}},
 	}
+	bySeverity := []string{"unfiltered", "status", "project", "class+severity+status", "score"}
 	m := benchModel()
 	for _, c := range cases {
+		if slices.Contains(bySeverity, c.name) {
+			b.Run(c.name+"/by severity", func(b *testing.B) {
+				for b.Loop() {
+					q := FindingQuery{Limit: index.Limit{Size: 100}, Filter: c.filter, Sort: SortSeverity}
+					if _, err := m.ListFindings(acme, q); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
 		for _, place := range []string{"first", "middle"} {
 			b.Run(c.name+"/"+place, func(b *testing.B) {
 				q := FindingQuery{Limit: index.Limit{Size: 100}, Filter: c.filter}

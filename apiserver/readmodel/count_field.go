@@ -120,7 +120,7 @@ func createdSince(now time.Time) countField {
 	}
 	return countField{"created_since", take, byHour, true, func(i *Item, add func(string)) {
 		for _, bound := range bounds {
-			if i.CreatedAt >= bound {
+			if i.CreatedAt() >= bound {
 				add(bound)
 			}
 		}

@@ -56,11 +56,16 @@ type condition struct {
 // that the fewest meet, within the filter's times. What else is asked is looked up in each of them.
 func (f FindingFilter) choose(x *index.Index[*Item], by int) index.Selection[*Item] {
 	conditions := f.conditions(x)
-	chosen, rest := x.Pick(index.Everything, "", index.AnyFacet), conditions
+	among := x.Pick(anyValue, "", f.matchesFacet)
+	chosen, rest := everything(x), conditions
+	if by == findingSeverity {
+		chosen = among
+	}
 	if best := fewest(conditions); best >= 0 {
 		chosen, rest = conditions[best].selected, slices.Delete(slices.Clone(conditions), best, best+1)
 		chosen.Meets = conditions[best].meets
 	}
+	chosen.Among(among)
 	f.within(x, by, &chosen)
 	for _, c := range rest {
 		chosen.Also(c.meets)
@@ -99,6 +104,8 @@ func (f FindingFilter) within(x *index.Index[*Item], by int, chosen *index.Selec
 		by = findingCreatedAt
 	case f.Created.span().Unbounded():
 		by = findingUpdatedAt
+	case by == findingSeverity:
+		by = findingCreatedAt
 	}
 	x.Within(chosen, by, f.spanOf(by))
 	if other := findingUpdatedAt - by; !f.spanOf(other).Unbounded() {
@@ -111,7 +118,7 @@ func (f FindingFilter) withinAlone(x *index.Index[*Item], by int) (s index.Selec
 	if f.spanOf(by).Unbounded() {
 		return s, false
 	}
-	s = x.Pick(index.Everything, "", index.AnyFacet)
+	s = everything(x)
 	f.within(x, by, &s)
 	return s, true
 }
@@ -143,11 +150,11 @@ func (f FindingFilter) conditions(x *index.Index[*Item]) []condition {
 		}
 	}
 	if f.Tool != nil {
-		selected := x.Pick(toolField, *f.Tool, index.AnyFacet)
+		selected := pick(x, toolField, *f.Tool, index.AnyFacet)
 		all = append(all, condition{selected, func(i *Item) bool { return i.traits.Value().tool == *f.Tool }})
 	}
 	if f.Owner != nil {
-		selected := x.Pick(ownerField, *f.Owner, index.AnyFacet)
+		selected := pick(x, ownerField, *f.Owner, index.AnyFacet)
 		all = append(all, condition{selected, func(i *Item) bool { return i.Project.Owner() == *f.Owner }})
 	}
 	indexed(categoryField, f.Category, func(i *Item) bool { return i.traits.Value().category == *f.Category })
@@ -189,7 +196,7 @@ func isCondition(x *index.Index[*Item], field index.Field, want bool, is func(*I
 
 // unindexed is a condition that is looked up in each row.
 func unindexed(x *index.Index[*Item], meets func(*Item) bool) condition {
-	selected := x.Pick(index.Everything, "", index.AnyFacet)
+	selected := everything(x)
 	selected.Also(meets)
 	return condition{selected, meets}
 }

@@ -148,7 +148,7 @@ func (n *numbering) addAll(items []*Item) {
 }
 
 // hourOf is when a finding was created, to the hour.
-func hourOf(i *Item) string { return i.CreatedAt[:min(len("2006-01-02T15"), len(i.CreatedAt))] }
+func hourOf(i *Item) string { return i.CreatedAt()[:min(len("2006-01-02T15"), len(i.CreatedAt()))] }
 
 // numberOf returns the number of what the finding is like, the next one if it is the first.
 func numberOf[K comparable](n *numbering, known map[K]uint32, key K, by likeness, item *Item) uint32 {
@@ -241,13 +241,13 @@ func (b *batch) fetched(text bool) []*Item {
 		}
 	}
 	for _, i := range items {
-		b.seen += len(i.CreatedAt) + len(i.Class) + len(i.Severity) + len(i.text)
+		b.seen += len(i.graded) + len(i.Class) + len(i.Severity) + len(i.text)
 		if i.Stale {
 			b.seen++
 		}
 	}
 	for _, i := range items {
-		b.seen += int(i.CreatedAt[0])
+		b.seen += int(i.graded[0])
 		if text && i.text != "" {
 			b.seen += int(i.text[0]) + int(i.text[len(i.text)-1])
 		}

@@ -17,8 +17,8 @@ const walkPage = 2000
 // ErrNoOrganization, is the last that is yielded.
 //
 // It reads page by page, each from the snapshot that is the latest then: however slow its reader is, nothing of an
-// older one is held but a page. A finding that is written meanwhile and sorted by updated_at moves to where it may
-// have been read from already, so it is left out.
+// older one is held but a page. A finding that is written meanwhile may move to where was read already, or from there,
+// if they are sorted by anything but created_at: so it is left out.
 func (m *Model) WalkFindings(organization string, q FindingQuery) iter.Seq2[*Item, error] {
 	return m.walkFindings(organization, q, walkPage)
 }
@@ -33,7 +33,7 @@ func (m *Model) walkFindings(organization string, q FindingQuery, size int) iter
 				yield(nil, err)
 				return
 			}
-			if first && q.Sort == SortUpdatedAt {
+			if first && (q.Sort == SortUpdatedAt || q.Sort == SortSeverity) {
 				moved = writtenAfter(newestVersion(snapshot.findings))
 			}
 			page := listFindings(snapshot.findings, q)

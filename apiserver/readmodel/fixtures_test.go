@@ -161,8 +161,9 @@ func jsonOf(part content.Part) []byte { return part.AppendTo(nil) }
 func testItem(id, createdAt, updatedAt, status string) *Item {
 	return &Item{
 		stored: &stored{
-			ID: id, CreatedAt: createdAt, Status: status, traits: traitsOf(&v1alpha1.FindingSpec{}), policy: unique.Make(""),
+			ID: id, graded: gradeOf("", noScore) + createdAt, Status: status, traits: traitsOf(&v1alpha1.FindingSpec{}),
+			policy: unique.Make(""),
 		},
-		Shown:  render.Shown{UpdatedAt: updatedAt},
+		Shown: render.Shown{UpdatedAt: updatedAt},
 	}
 }

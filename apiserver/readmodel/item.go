@@ -32,8 +32,9 @@ type Item struct {
 type stored struct {
 	// ID is the finding's name.
 	ID string
-	// CreatedAt is the time shown: RFC 3339, UTC, whole seconds.
-	CreatedAt string
+	// graded is what lists by severity are sorted by: the grade, and then the time that CreatedAt returns, which is no
+	// text of its own.
+	graded string
 	// RepoID and ProjectID are the names of what the finding is in.
 	RepoID, ProjectID string
 	// Class of vulnerability; may be empty.
@@ -85,6 +86,9 @@ func groundsOf(f *v1alpha1.Finding) *grounds {
 	}
 	return &grounds{findingstate.Declared(&f.Spec), triage.Reason, triage.ExpiresAt, f.Status.EndedAt}
 }
+
+// CreatedAt is the time shown: RFC 3339, UTC, whole seconds.
+func (i *Item) CreatedAt() string { return i.graded[gradeBytes:] }
 
 // Policy is the id of the policy by which the verdict in force is; "" where there is none.
 func (i *Item) Policy() string { return i.policy.Value() }

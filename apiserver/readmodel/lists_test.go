@@ -36,6 +36,20 @@ func (s shownRow) text(member string) string { text, _ := s[member].(string); re
 
 func (s shownRow) id() string { return s.text("id") }
 
+// by is the value of a sort. By severity it is a text: findings of one severity are sorted by their score, and then by
+// their time.
+func (s shownRow) by(sort index.Sort) any {
+	if sort != SortSeverity {
+		return s[string(sort)]
+	}
+	score, known := s["facts"].(map[string]any)["score"].(float64)
+	if !known {
+		score = -1
+	}
+	rank := map[any]int{"high": 3, "medium": 2, "low": 1}[s["details"].(map[string]any)["severity"]]
+	return fmt.Sprintf("%d %04.1f %s", rank, score+1, s.text("created_at"))
+}
+
 func decode(t fatal, content []byte) shownRow {
 	t.Helper()
 	var row shownRow
@@ -52,8 +66,8 @@ func allLists() []sortedList {
 		for _, by := range findingLayout.Sorts {
 			lists = append(lists, sortedList{name: "findings", sort: by, order: order,
 				page: func(m *Model, limit index.Limit, after *index.Position) (index.Page[content.Part], error) {
-					page, err := m.ListFindings(acme, FindingQuery{Sort: by, Order: order, Limit: limit, Shape: (*Item).V2, After: after})
-					return ready(page, (*Item).V2), err
+					page, err := m.ListFindings(acme, FindingQuery{Sort: by, Order: order, Limit: limit, Shape: (*Item).Full, After: after})
+					return ready(page, (*Item).Full), err
 				}})
 		}
 		for _, by := range repositoryLayout.Sorts {
@@ -97,7 +111,7 @@ func keepsReview(f ReviewFilter, row shownRow) bool {
 
 // compareShown orders rows as the contract does, by nothing but what is shown.
 func (l sortedList) compareShown(a, b shownRow) int {
-	order := cmp.Or(compareValues(a[string(l.sort)], b[string(l.sort)]), strings.Compare(a.id(), b.id()))
+	order := cmp.Or(compareValues(a.by(l.sort), b.by(l.sort)), strings.Compare(a.id(), b.id()))
 	if l.order == index.OrderDesc {
 		return -order
 	}

@@ -282,7 +282,7 @@ func TestUpdatedAt(t *testing.T) {
 		t.Helper()
 		settle(t, m)
 		item, _ := m.Finding(acme, "f-1")
-		if item.UpdatedAt != want || item.CreatedAt != "2026-03-01T12:00:00Z" {
+		if item.UpdatedAt != want || item.CreatedAt() != "2026-03-01T12:00:00Z" {
 			t.Errorf("%s: got %s, want %s", reason, item.UpdatedAt, want)
 		}
 	}

@@ -161,6 +161,8 @@ func feedStableRows(t *testing.T, m *Model) {
 		issue.Spec.ReviewRef.Name = v1alpha1.ResourceName(fmt.Sprintf("stable-%02d", i%20))
 		f := finding(name, rv)
 		f.Spec.DetectedAt, f.Status.UpdatedAt, f.Status.ObservedGeneration = &at, &at, 1
+		f.Spec.Details.Severity = []v1alpha1.Level{"high", "medium", "low"}[i%3]
+		f.Spec.Details.Score = []string{"", "0.0", "9.8", "10.0"}[i%4]
 		feed(t, m, repositories, repo)
 		feed(t, m, reviews, review)
 		feed(t, m, reviewIssues, issue)
@@ -232,6 +234,8 @@ func (w *writer) object(k kind, rv int) metav1.Object {
 	default:
 		o := finding(name, rv)
 		o.Spec.DetectedAt, o.Status.UpdatedAt, o.Status.ObservedGeneration = &at, &at, 1
+		o.Spec.Details.Severity = []v1alpha1.Level{"high", "medium", "low"}[rand.IntN(3)]
+		o.Spec.Details.Score = []string{"", "4.0", "9.8"}[rand.IntN(3)]
 		object = o
 	}
 	object.SetUID(freshUID(rv))

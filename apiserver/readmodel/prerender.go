@@ -63,9 +63,11 @@ func (m *Model) renderFinding(object *v1alpha1.Finding) *preparedFinding {
 		return prepared
 	}
 	spec := &object.Spec
+	common := traitsOf(spec)
+	created := render.Timestamp(findingstate.CreatedAt(object).Time)
 	prepared.stored = &stored{
 		ID:              object.Name,
-		CreatedAt:       render.Timestamp(findingstate.CreatedAt(object).Time),
+		graded:          gradeOf(spec.Details.Severity, common.Value().score) + created,
 		RepoID:          shared(spec.RepositoryRef.Name),
 		ProjectID:       shared(spec.ProjectRef.Name),
 		Class:           shared(spec.Class),
@@ -83,7 +85,7 @@ func (m *Model) renderFinding(object *v1alpha1.Finding) *preparedFinding {
 		declared:        spec.Triage.Basis,
 		grounds:         groundsOf(object),
 		rendered:        rendered,
-		traits:          traitsOf(spec),
+		traits:          common,
 		policy:          unique.Make(string(findingstate.DecidingPolicy(object))),
 		text:            findingquery.Text(&spec.Details),
 		path:            shared(findingquery.PathOf(&spec.Details)),

@@ -36,7 +36,7 @@ func drawSpec(t *rapid.T, f *v1alpha1.Finding) {
 	f.Spec.RepositoryRef.Name = v1alpha1.ResourceName(rapid.SampledFrom([]string{"shop", "blog"}).Draw(t, "repo"))
 	f.Spec.ProjectRef.Name = v1alpha1.ResourceName(rapid.SampledFrom([]string{"api", "web"}).Draw(t, "project"))
 	f.Spec.Class = rapid.SampledFrom([]string{"", "CWE-79", "CWE-89"}).Draw(t, "class")
-	f.Spec.Details.Severity = rapid.SampledFrom([]v1alpha1.Level{"high", "low"}).Draw(t, "severity")
+	f.Spec.Details.Severity = rapid.SampledFrom([]v1alpha1.Level{"high", "medium", "low"}).Draw(t, "severity")
 	f.Spec.Triage.UserStatus = rapid.SampledFrom([]v1alpha1.UserStatus{"open", "active", "muted"}).Draw(t, "user status")
 	if rapid.IntRange(0, 3).Draw(t, "closed") == 0 {
 		f.Spec.Closed = &v1alpha1.FindingClosure{At: v1alpha1.NewTime(epoch)}
@@ -195,10 +195,13 @@ func naive(items map[string]*Item, q FindingQuery) []string {
 	}
 	slices.SortFunc(rows, func(a, b *Item) int {
 		value := func(i *Item) string {
-			if q.Sort == SortUpdatedAt {
+			switch q.Sort {
+			case SortUpdatedAt:
 				return i.UpdatedAt
+			case SortSeverity:
+				return decode(failure{}, jsonOf(i.Full())).by(SortSeverity).(string)
 			}
-			return i.CreatedAt
+			return i.CreatedAt()
 		}
 		order := strings.Compare(value(a)+" "+a.ID, value(b)+" "+b.ID)
 		if q.Order == index.OrderDesc {
@@ -211,7 +214,7 @@ func naive(items map[string]*Item, q FindingQuery) []string {
 
 func drawQuery(t *rapid.T) FindingQuery {
 	return FindingQuery{
-		Sort:   rapid.SampledFrom([]index.Sort{SortCreatedAt, SortUpdatedAt}).Draw(t, "sort"),
+		Sort:   rapid.SampledFrom(findingLayout.Sorts).Draw(t, "sort"),
 		Order:  rapid.SampledFrom([]index.Order{index.OrderAsc, index.OrderDesc}).Draw(t, "order"),
 		Filter: drawFilter(t),
 	}
@@ -396,7 +399,8 @@ func TestSnapshotStaysAsItWas(t *testing.T) {
 		x.Put(id, testItem(id, "", "", "open"))
 	}
 	before := x.Snapshot()
-	queries := []FindingQuery{{Limit: index.Limit{Size: 1000}, Sort: SortCreatedAt}, {Limit: index.Limit{Size: 1000}, Sort: SortUpdatedAt}}
+	queries := []FindingQuery{{Limit: index.Limit{Size: 1000}, Sort: SortCreatedAt}, {Limit: index.Limit{Size: 1000}, Sort: SortUpdatedAt},
+		{Limit: index.Limit{Size: 1000}, Sort: SortSeverity}}
 	want := ids(listFindings(before, queries[0]).Items)
 	for i := range 500 {
 		if id := fmt.Sprintf("%03d", i); i%2 == 0 {

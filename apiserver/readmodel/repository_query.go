@@ -41,7 +41,7 @@ var repositoryLayout = &index.Layout[*repositoryItem]{
 	Keys: func(i *repositoryItem) []index.Key {
 		return []index.Key{{Field: index.Everything}, {Field: fullNameField, Value: i.fullName}}
 	},
-	Everywhere: 1,
+	Held: []int{0, 1, 1},
 }
 
 // fullNameField keeps repositories apart by their full name.

@@ -6,6 +6,7 @@ import "github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 const (
 	SortCreatedAt       index.Sort = "created_at"
 	SortUpdatedAt       index.Sort = "updated_at"
+	SortSeverity        index.Sort = "severity"
 	SortLastCommittedAt index.Sort = "last_committed_at"
 	SortPRTitle         index.Sort = "pr_title"
 	SortPRNumber        index.Sort = "pr_number"

@@ -2,6 +2,8 @@ package readmodel
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"unique"
 
@@ -67,6 +69,18 @@ func (t *traits) keys() []index.Key {
 		add(vulnerabilityField, key)
 	}
 	return keys
+}
+
+// grades of the severities, the lowest first. Any other severity is below them.
+var grades = []v1alpha1.Level{v1alpha1.LevelLow, v1alpha1.LevelMedium, v1alpha1.LevelHigh}
+
+// gradeBytes is the length of a grade.
+const gradeBytes = 4
+
+// gradeOf has the order of how bad findings are: by severity, and by score where that is the same. Without a score
+// is below all.
+func gradeOf(severity v1alpha1.Level, score int16) string {
+	return strconv.Itoa(slices.Index(grades, severity)+1) + scoreKey(int(score)-noScore)
 }
 
 // scoreKey has the order of the scores.

@@ -186,7 +186,7 @@ func TestIsolation_CursorsAreBoundToTheirList(t *testing.T) {
 			if !op.isList() {
 				continue
 			}
-			for _, query := range []string{"size=1", "size=1&order=asc", "size=1&sort=created_at"} {
+			for _, query := range []string{"size=1", "size=1&order=asc", "size=1&sort=created_at", "size=1&sort=severity"} {
 				list := shot{method: op.method, path: op.listOf(t, victim) + "?" + query}
 				first := target.facade.send(t, victim.token, list)
 				if first.status == http.StatusBadRequest {

@@ -61,7 +61,7 @@ func TestExport_HasAllThatTheListHasInItsOrder(t *testing.T) {
 	o := newOrganization(t)
 	o.asked()
 	for _, query := range []url.Values{
-		{}, {"order": {"asc"}}, {"sort": {"updated_at"}, "order": {"asc"}}, {"severity": {"low"}}, {"tool": {"trivy"}, "min_score": {"5"}}, {"owner": {"team-a"}, "text": {"openssl"}},
+		{}, {"order": {"asc"}}, {"sort": {"updated_at"}, "order": {"asc"}}, {"sort": {"severity"}}, {"severity": {"low"}}, {"tool": {"trivy"}, "min_score": {"5"}}, {"owner": {"team-a"}, "text": {"openssl"}},
 		{"created_since": {"2026-03-02T00:00:00Z"}, "category": {"Package"}}, {"rule": {"none"}}, {"status": {"open"}, "tool": {"gosec"}}, {"suppressed": {"true"}},
 	} {
 		want := o.get(with("/v1/findings", query.Encode())).page().ids()

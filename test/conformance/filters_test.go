@@ -110,7 +110,7 @@ func TestFindings_FiltersAskForWhatIsKnown(t *testing.T) {
 			{"category=Package&text=openssl&min_score=9&updated_since=2020-01-01T00:00:00Z&created_since=2026-03-01T00:00:00Z", "f-3"},
 			{"tool=&rule=&vulnerability=&package=&owner=&category=&created_since=&min_score=&text=&file=&policy=", "f-1 f-2 f-3 f-4"},
 		} {
-			for _, sort := range []string{"", "&sort=updated_at", "&order=asc", "&sort=updated_at&order=asc"} {
+			for _, sort := range []string{"", "&sort=updated_at", "&order=asc", "&sort=updated_at&order=asc", "&sort=severity", "&sort=severity&order=asc"} {
 				page := o.get(with(path, test.query+sort)).page()
 				got := page.ids()
 				slices.Sort(got)

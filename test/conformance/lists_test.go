@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 
@@ -23,9 +24,9 @@ func (l list) hasOneOrder() bool { return l.defaultSort == "" }
 
 // lists are all list endpoints but that of API keys, which is never empty: whoever asks has one.
 var lists = []list{
-	{"/v1/findings", []string{"created_at", "updated_at"}, "created_at", "desc", 100, v1alpha1.ScopeFindingsRead, findingV1Shape},
-	{"/v2/findings", []string{"created_at", "updated_at"}, "created_at", "desc", 100, v1alpha1.ScopeFindingsRead, findingV2Shape},
-	{"/v2/full-findings", []string{"created_at", "updated_at"}, "created_at", "desc", 100, v1alpha1.ScopeFindingsRead, findingFullShape},
+	{"/v1/findings", []string{"created_at", "updated_at", "severity"}, "created_at", "desc", 100, v1alpha1.ScopeFindingsRead, findingV1Shape},
+	{"/v2/findings", []string{"created_at", "updated_at", "severity"}, "created_at", "desc", 100, v1alpha1.ScopeFindingsRead, findingV2Shape},
+	{"/v2/full-findings", []string{"created_at", "updated_at", "severity"}, "created_at", "desc", 100, v1alpha1.ScopeFindingsRead, findingFullShape},
 	{"/v2/repos", []string{"created_at", "updated_at", "last_committed_at"}, "created_at", "desc", 100, v1alpha1.ScopeReposRead, repositoryShape},
 	{"/v1/reviews", []string{"pr_title", "pr_number", "pr_status", "pr_author", "repo_name", "open_issue_count", "updated_at"}, "updated_at", "desc", 10, v1alpha1.ScopeReviewsRead, reviewShape},
 	{"/v2/full-reviews", []string{"pr_title", "pr_number", "pr_status", "pr_author", "repo_name", "open_issue_count", "updated_at"}, "updated_at", "desc", 10, v1alpha1.ScopeReviewsRead, reviewFullShape},
@@ -109,6 +110,9 @@ func forEachList(t *testing.T, test func(t *testing.T, l list)) {
 // on the value shown, absent before all, ties by id, both in the asked direction.
 func sorted(items []record, sort, order string) bool {
 	compare := func(a, b record) int {
+		if sort == "severity" {
+			return compareSeverity(a, b)
+		}
 		if c := compareShown(a[sort], b[sort]); c != 0 {
 			return c
 		}
@@ -119,6 +123,31 @@ func sorted(items []record, sort, order string) bool {
 		compare = func(a, b record) int { return ascending(b, a) }
 	}
 	return slices.IsSortedFunc(items, compare)
+}
+
+// compareSeverity compares two findings by their severities, and, in the shape that shows it, by their scores, then by
+// their times and ids.
+func compareSeverity(a, b record) int {
+	rank := func(of record) int {
+		severity, nested := of["severity"], of["details"]
+		if details, ok := nested.(map[string]any); ok {
+			severity = details["severity"]
+		}
+		return slices.Index([]any{"low", "medium", "high"}, severity)
+	}
+	facts, known := a["facts"].(map[string]any)
+	if c := cmp.Compare(rank(a), rank(b)); c != 0 || !known {
+		return c
+	}
+	score := func(facts map[string]any) float64 {
+		if known, is := facts["score"].(float64); is {
+			return known
+		}
+		return -1
+	}
+	others, _ := b["facts"].(map[string]any)
+	return cmp.Or(cmp.Compare(score(facts), score(others)), compareShown(a["created_at"], b["created_at"]),
+		compareShown(a["id"], b["id"]))
 }
 
 // compareShown compares two values of one column; null comes before all.

@@ -116,6 +116,28 @@ func TestPagination_EverySortAndOrderIsAsDesigned(t *testing.T) {
 	})
 }
 
+func TestFindings_SortedBySeverityTheWorstComesFirst(t *testing.T) {
+	o := newOrganization(t)
+	graded := func(name string, severity v1alpha1.Level, score string, minute int) *v1alpha1.Finding {
+		return builder.Finding(name).In(o.namespace).Severity(severity).DetectedAt(firstFinding.Add(time.Duration(minute) * time.Minute)).
+			Mutate(func(f *v1alpha1.Finding) { f.Spec.Details.Score = score }).Build()
+	}
+	o.create(graded("f-a", "low", "9.9", 5), graded("f-b", "medium", "", 4), graded("f-c", "medium", "0.0", 3), graded("f-d", "high", "7.0", 2),
+		graded("f-e", "high", "10.0", 0), graded("f-f", "high", "10.0", 1), graded("f-g", "high", "9.8", 6), graded("f-h", "high", "10.0", 1))
+	o.settled(8)
+	want := []string{"f-a", "f-b", "f-c", "f-d", "f-g", "f-e", "f-f", "f-h"}
+	for _, path := range []string{"/v1/findings", "/v2/findings", "/v2/full-findings"} {
+		if diff := cmp.Diff(want, idsOf(o.walk(with(path, "sort=severity&order=asc&size=1")))); diff != "" {
+			t.Errorf("%s ascending (-want +got):\n%s", path, diff)
+		}
+		descending := slices.Clone(want)
+		slices.Reverse(descending)
+		if diff := cmp.Diff(descending, idsOf(o.walk(with(path, "sort=severity&size=3")))); diff != "" {
+			t.Errorf("%s descending (-want +got):\n%s", path, diff)
+		}
+	}
+}
+
 // The sample is made within a second or two, and that is too alike for a sort by time to show.
 func TestPagination_WhatChangesLastIsLastByUpdatedAtAlone(t *testing.T) {
 	o := newOrganization(t)
@@ -294,7 +316,7 @@ func TestPagination_UnknownSortsAndOrdersAreRefused(t *testing.T) {
 		if l.hasOneOrder() {
 			return
 		}
-		for _, query := range []string{"sort=id", "sort=severity", "sort=Created_At", "sort=%20", "order=up", "order=ASC"} {
+		for _, query := range []string{"sort=id", "sort=title", "sort=Created_At", "sort=%20", "order=up", "order=ASC"} {
 			c.get(with(l.path, query)).badQuery(query)
 		}
 	})

@@ -60,6 +60,10 @@ func TestFacetsSearchAndOrderNarrowTheListAndStayInTheAddress(t *testing.T) {
 	if want := []string{"Finding number 0", "Finding number 2", "Finding number 4"}; !slices.Equal(titles, want) {
 		t.Errorf("the list shows %q, want %q", titles, want)
 	}
+	p.clicks(".tools details:nth-of-type(1) summary")
+	p.clicks(`.menu a[href="/console/findings?order=desc&sort=severity&tool=gosec"]`)
+	p.sees("location.search === '?order=desc&sort=severity&tool=gosec'")
+	p.sees("[" + rowTitles + "].join() === 'Finding number 0,Finding number 4,Finding number 2'")
 }
 
 func TestGroupsHaveTheirCountsAndAreOpenedOnDemand(t *testing.T) {
@@ -97,13 +101,23 @@ func TestTheListScrollsThroughAllRowsWithNoneTwice(t *testing.T) {
 	o.has(some(n)...)
 	p := loggedIn(t, o.key("ada"))
 	p.loads("/console/findings", 150_000)
+	p.scrollsThrough(n)
+	p.goes("/console/findings?sort=severity")
+	p.scrollsThrough(n)
+	p.sees("[...document.querySelectorAll('.row .severity')].map((s) => s.textContent).join() === " +
+		"['high', 'medium', 'low'].flatMap((word) => Array(150).fill(word)).join()")
+}
+
+// scrollsThrough wants a list of so many different rows.
+func (p *person) scrollsThrough(n int) {
+	p.Helper()
 	p.sees(fmt.Sprintf("(window.scrollTo(0, document.body.scrollHeight), document.querySelectorAll('.row').length === %d)", n))
 	p.sees("!document.querySelector('[data-next]')")
 	var ids []string
 	p.evaluates("[...document.querySelectorAll('.row')].map((row) => row.id)", &ids)
 	slices.Sort(ids)
 	if ids = slices.Compact(ids); len(ids) != n {
-		t.Errorf("%d rows are different, want %d", len(ids), n)
+		p.Errorf("%d rows are different, want %d", len(ids), n)
 	}
 }
 

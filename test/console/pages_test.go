@@ -203,6 +203,11 @@ func TestOneCanFilterReadAndDecideWithoutScripts(t *testing.T) {
 	}
 	p.do(chromedp.Navigate(base+"/console/login"), chromedp.SendKeys("#key", o.key("ada")), chromedp.SendKeys("#key", kb.Enter),
 		chromedp.WaitVisible(".account"))
+	p.do(chromedp.Navigate(base+"/console/findings"), chromedp.Click(".tools details:nth-of-type(1) summary"),
+		chromedp.Click(`.menu a[href="/console/findings?order=asc&sort=severity"]`), chromedp.WaitVisible(`.facet a[href*="sort=severity"]`))
+	if got := text(".row:first-child .what a"); got != "Finding number 2" {
+		t.Errorf("the least severe is %q", got)
+	}
 	p.do(chromedp.Navigate(base+"/console/findings"), chromedp.Click(`.facet a[href="/console/findings?severity=high"]`),
 		chromedp.WaitVisible(".chips"))
 	if got := text(".total"); got != "2 findings" {

@@ -133,6 +133,8 @@ type view struct{ values url.Values }
 var orders = []struct{ Label, Sort, Order string }{
 	{"newest first", "created_at", "desc"},
 	{"oldest first", "created_at", "asc"},
+	{"most severe first", "severity", "desc"},
+	{"least severe first", "severity", "asc"},
 	{"most recently changed first", "updated_at", "desc"},
 	{"least recently changed first", "updated_at", "asc"},
 }

@@ -45,8 +45,8 @@ var terms = []struct {
 // unread are the filters that no expression can ask for, as people know them, and why.
 var unread = []struct{ filter, label, why string }{
 	{"status", "State", whyDecided}, {"user_status", "Decision", whyDecided}, {"stale", "Decision in doubt", whyDecided},
-	{"policy", "Policy", whyPolicies}, {"suppressed", "Suppressed in the source", whyUnread}, {"updated_since", "Changed since", whyUnread},
-	{"updated_until", "Changed until", whyUnread},
+	{"policy", "Policy", whyPolicies}, {"suppressed", "Suppressed in the source", whyUnread},
+	{"updated_since", "Changed since", whyUnread}, {"updated_until", "Changed until", whyUnread},
 }
 
 // ruleOf translates the filters of a list of findings into the expression of a policy. What cannot be translated is

@@ -66,9 +66,9 @@ type Layout[T any] struct {
 	// only count. nil: the rows are in no list.
 	Keys      func(T) []Key
 	CountOnly int
-	// Everywhere is how many of the first keys hold a row in the trees of all sorts; the others do in that
-	// of the first sort alone, at half the cost of a write. 0: all of them.
-	Everywhere int
+	// Held is for each sort how many of the first keys hold a row in its tree: fewer cost less memory, and less time to
+	// write. No sort has more of them than the one before. 0, or no entry: all of them.
+	Held []int
 	// Text returns what words are looked for in; nil: none are.
 	Text func(T) string
 }
@@ -206,8 +206,8 @@ func (x *Index[T]) Remove(id string) {
 
 // held are the buckets that hold a row in the tree of a sort, without those that only count it.
 func (x *Index[T]) held(r *row[T], sort int) []uint64 {
-	if sort > 0 && x.layout.Everywhere > 0 {
-		return r.buckets[:x.layout.Everywhere]
+	if sort < len(x.layout.Held) && x.layout.Held[sort] > 0 {
+		return r.buckets[:x.layout.Held[sort]]
 	}
 	return r.buckets[:max(len(r.buckets)-x.layout.CountOnly, 0)]
 }
@@ -258,9 +258,14 @@ func (x *Index[T]) add(key Key, change int) uint64 {
 	return b.id
 }
 
-// Pick returns the buckets of a field's value whose facets match.
+// Pick returns the buckets of a field's value whose facets match. The trees of all sorts have them.
 func (x *Index[T]) Pick(f Field, value string, matches func(Facet) bool) Selection[T] {
-	var s Selection[T]
+	return x.PickUpTo(len(x.layout.Sorts)-1, f, value, matches)
+}
+
+// PickUpTo is Pick of buckets that the trees of the sorts up to one have, and those of later sorts do not.
+func (x *Index[T]) PickUpTo(last int, f Field, value string, matches func(Facet) bool) Selection[T] {
+	s := Selection[T]{last: last}
 	x.buckets.Ascend(bucket{key: Key{Field: f, Value: value}}, func(b bucket) bool {
 		if b.key.Field != f || b.key.Value != value {
 			return false
@@ -276,14 +281,12 @@ func (x *Index[T]) Pick(f Field, value string, matches func(Facet) bool) Selecti
 
 // PickFirst returns the bucket of a field's value that is in the tree of the first sort alone.
 func (x *Index[T]) PickFirst(f Field, value string) Selection[T] {
-	s := x.Pick(f, value, AnyFacet)
-	s.first = true
-	return s
+	return x.PickUpTo(0, f, value, AnyFacet)
 }
 
 // PickFrom is PickFirst of the field's values that are not before one.
 func (x *Index[T]) PickFrom(f Field, value string) Selection[T] {
-	s := Selection[T]{first: true}
+	var s Selection[T]
 	x.buckets.Ascend(bucket{key: Key{Field: f, Value: value}}, func(b bucket) bool {
 		if b.key.Field != f {
 			return false

@@ -91,7 +91,7 @@ func (x *Index[T]) List(q Query, s Selection[T], length func(T) int) Page[T] {
 	if s.Count == 0 {
 		return pageOf[T](q, nil, 0, length)
 	}
-	if s.first && q.Sort > 0 {
+	if q.Sort > s.last {
 		return pageOf(q, x.elsewhere(q, s), s.Count, length)
 	}
 	rows := x.merge(s.buckets, q, Span{})
@@ -115,7 +115,7 @@ func (x *Index[T]) elsewhere(q Query, s Selection[T]) iter.Seq[*row[T]] {
 		return slices.Values(first)
 	}
 	return func(yield func(*row[T]) bool) {
-		for r := range within(x.merge(x.Pick(Everything, "", AnyFacet).buckets, q, Span{}), s) {
+		for r := range within(x.merge(s.among, q, Span{}), s) {
 			if s.Meets(r.item) && !yield(r) {
 				return
 			}
@@ -177,7 +177,7 @@ func (x *Index[T]) collect(q Query, s Selection[T]) (first []*row[T], count int)
 		after = x.pivot(q.Sort, *q.after)
 	}
 	walk := Query{Sort: q.Sort, descending: q.descending} // so that what comes first stays first
-	if s.first || !s.span.Unbounded() && s.spanSort != q.Sort {
+	if q.Sort > s.last || !s.span.Unbounded() && s.spanSort != q.Sort {
 		walk = Query{Sort: s.spanSort}
 	}
 	if walk.Sort == q.Sort {

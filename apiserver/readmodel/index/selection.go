@@ -3,9 +3,11 @@ package index
 // Selection is the buckets that hold what a filter matches, and perhaps more.
 type Selection[T any] struct {
 	buckets []uint64
-	// first says that the buckets are in the tree of the first sort alone, and that Meets tells what they hold.
-	first bool
-	// Meets reports whether the buckets hold an item. It is needed for buckets of PickFirst and PickFrom.
+	// last is the last sort whose tree has the buckets.
+	last int
+	// among are buckets in the trees of all sorts that hold at least what matches.
+	among []uint64
+	// Meets reports whether the buckets hold an item. It is needed for lists by a sort whose tree does not have them.
 	Meets func(T) bool
 	// span of the list's values, if spanSort is the list's sort.
 	span     Span
@@ -22,7 +24,11 @@ type Selection[T any] struct {
 func (s *Selection[T]) Looks() bool { return s.only != nil || len(s.Words) > 0 }
 
 // FirstSortOnly reports whether the buckets are in the order of the first sort alone.
-func (s *Selection[T]) FirstSortOnly() bool { return s.first }
+func (s *Selection[T]) FirstSortOnly() bool { return s.last == 0 }
+
+// Among says that all that matches is in another selection, which the trees of all sorts have. Lists by a sort whose
+// tree does not have the buckets look for it there.
+func (s *Selection[T]) Among(all Selection[T]) { s.among = all.buckets }
 
 // Also leaves out what does not meet a further condition. The count is then how many rows there are to look at.
 func (s *Selection[T]) Also(meets func(T) bool) {
