@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
 )
 
@@ -192,6 +192,27 @@ func TestWhatNoFindingIsLikeAnyMoreIsForgotten(t *testing.T) {
 	feedDeletion(t, m, findings, all[1])
 	if got := classes(); got != 1 || numbers().given[byClass] != 1 {
 		t.Errorf("%d classes are left of 1, in %d numbers", got, numbers().given[byClass])
+	}
+}
+
+// Those that are alike in what few findings differ in are counted by one of them.
+func TestFindingsThatDifferInTheirPolicyAloneAreCountedApart(t *testing.T) {
+	m, _ := newTestModel(t)
+	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
+	for i, policy := range []v1alpha1.ResourceName{"mute-a", "mute-b", "mute-b", ""} {
+		feed(t, m, findings, finding(fmt.Sprint("f-", i), i+10, func(f *v1alpha1.Finding) {
+			f.Spec.Suppression = &v1alpha1.FindingSuppression{Kind: v1alpha1.SuppressionInSource}
+			f.Status.Verdict = &v1alpha1.FindingVerdict{Policy: policy, UserStatus: "muted"}
+		}))
+	}
+	settle(t, m)
+	counts, err := m.CountFindings(t.Context(), acme, CountQuery{Field: "policy", Values: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []FieldCounts{{Name: "policy", Values: []ValueCount{{"mute-b", 2}, {"mute-a", 1}}, Distinct: 2}}
+	if diff := cmp.Diff(want, counts.Fields); diff != "" {
+		t.Errorf("counts by policy (-want +got):\n%s", diff)
 	}
 }
 
