@@ -103,8 +103,9 @@ type FindingQuery struct {
 // Its cost is that of the page where the filter asks for one thing, or for several of the documented ones, or for that
 // and times of the field sorted by. Else it is that of a look at each finding that meets the condition which the fewest
 // meet, at most at every finding: of words, of several conditions, of a package in one version, and of a project that
-// has findings in several repositories. Sorted by severity, it is that of the page for status, user status and severity;
-// for any other filter it is that of a look at what meets it, or of a walk past what comes before and does not.
+// has findings in several repositories. Sorted by severity, it is that of the page for status, user status and
+// severity; for any other filter it is that of a look at what meets it, or of a walk past what comes before and does
+// not.
 func (m *Model) ListFindings(organization string, q FindingQuery) (index.Page[*Item], error) {
 	snapshot, err := m.snapshot(organization)
 	if err != nil {
