@@ -4454,6 +4454,9 @@ type WhoAmI struct {
 	// RequestsPerMinute How many requests the key may send in a window of 60 seconds.
 	RequestsPerMinute int32 `json:"requests_per_minute"`
 
+	// RequiresReason Whether the organization requires a reason to mute: without one, to mute gets 400 with the code `reason_required`.
+	RequiresReason bool `json:"requires_reason"`
+
 	// Scopes What the key may do.
 	Scopes []string `json:"scopes"`
 }

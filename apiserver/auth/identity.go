@@ -27,6 +27,8 @@ type Identity struct {
 	Scopes []v1alpha1.Scope
 	// RequestsPerMinute is how many requests the key may send in a window of 60 seconds.
 	RequestsPerMinute int32
+	// RequiresReason says that the organization requires a reason to mute.
+	RequiresReason bool
 	// ExpiresAt is when the token that was sent ends.
 	ExpiresAt time.Time
 }
@@ -73,6 +75,7 @@ func admit(claims tokens.Claims, key *v1alpha1.APIKey, organization *v1alpha1.Or
 		KeyUID:            key.UID,
 		Scopes:            key.Spec.Scopes,
 		RequestsPerMinute: requestsPerMinute(key.Spec.RateLimit, organization.Spec.RateLimit),
+		RequiresReason:    organization.Spec.Triage != nil && organization.Spec.Triage.RequireReason,
 		ExpiresAt:         end(claims, key),
 	}, nil
 }

@@ -13,7 +13,7 @@ func (b *Backend) WhoAmI(_ context.Context, request Request) (Response, error) {
 	key := request.Key
 	who := openapi.WhoAmI{
 		OrganizationId: key.Organization, Key: key.KeyName, ExpiresAt: key.ExpiresAt,
-		RequestsPerMinute: key.RequestsPerMinute,
+		RequestsPerMinute: key.RequestsPerMinute, RequiresReason: key.RequiresReason,
 	}
 	for _, scope := range key.Allowed() {
 		who.Scopes = append(who.Scopes, string(scope))

@@ -67,7 +67,7 @@ var (
 	trendOpenShape     = members("integer: critical high low medium total")
 	trendSpreadShape   = members("integer: median p90")
 	trendGroupShape    = members("string: since value", "object: after before")
-	whoAmIShape        = members("string: organization_id key expires_at", "array: scopes", "integer: requests_per_minute")
+	whoAmIShape        = members("string: organization_id key expires_at", "array: scopes", "integer: requests_per_minute", "boolean: requires_reason")
 	historyShape       = members("string: finding_id", "array: transitions")
 	issueHistoryShape  = members("string: issue_id", "array: transitions")
 	transitionShape    = members("string: at author by comment from imported_by scan_id to type", "string?: expires_at reason", "integer: seq")
