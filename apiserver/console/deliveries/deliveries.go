@@ -29,11 +29,17 @@ func Routes() []page.Route {
 type listing struct {
 	client.WebhookDeliveryList
 	view url.Values
+	// subjects are what the deliveries are about, by id.
+	subjects map[string]subject
 }
 
 func list(ctx context.Context, v *page.Visit) (page.Response, error) {
 	l := listing{view: page.Given(v.Query, "status", "event", "endpoint_id", "subject_id", "order")}
 	if err := v.List(ctx, apiPath, l.view, &l.WebhookDeliveryList); err != nil {
+		return page.Response{}, err
+	}
+	var err error
+	if l.subjects, err = readSubjects(ctx, v, l.Items); err != nil {
 		return page.Response{}, err
 	}
 	return page.Response{Title: "Webhooks", Body: listPage(l)}, nil

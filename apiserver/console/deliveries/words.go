@@ -2,7 +2,6 @@ package deliveries
 
 import (
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -36,20 +35,6 @@ func toneOfAttempt(outcome client.WebhookAttemptOutcome) ui.Tone {
 		return ui.Doubt
 	}
 	return ui.Plain
-}
-
-// subjects are the pages of what an event can be about, by kind.
-var subjects = map[string]string{
-	"Finding": "/console/findings/", "Review": "/console/reviews/", "Scan": "/console/scans/",
-	"TriageOperation": "/console/operations/",
-}
-
-// subject is the page of what the event is about, empty where the console has none.
-func subject(d client.WebhookDelivery) string {
-	if at, ok := subjects[d.SubjectKind]; ok {
-		return at + url.PathEscape(d.SubjectId)
-	}
-	return ""
 }
 
 // last is the last attempt, or nil.
@@ -132,7 +117,7 @@ func facts(d client.WebhookDelivery) []ui.Fact {
 	return []ui.Fact{
 		{Name: "Event", Value: d.EventType, Link: of("event", d.EventType)},
 		{Name: "Happened", At: &d.EventTime},
-		{Name: "About", Value: d.SubjectKind + " " + d.SubjectId, Link: subject(d)},
+		{Name: "About", Value: d.SubjectKind + " " + d.SubjectId, Link: newSubject(d).Page},
 		{Name: "Endpoint", Value: d.EndpointId, Link: of("endpoint_id", d.EndpointId)},
 		{Name: "Made", At: &d.CreatedAt},
 		{Name: "Next attempt", At: d.NextAttemptAt},

@@ -1,0 +1,105 @@
+package deliveries
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+// subject is what an event is about, as people know it.
+type subject struct {
+	// Kind in words; Title is the id where nothing better is known.
+	Kind, Title string
+	// Page of it in the console; empty where there is none.
+	Page string
+}
+
+// kinds are what an event can be about: what that is called, its page, and where the REST API has it, with the scope
+// that it takes to read its title there. Without one the id is a name.
+var kinds = map[string]struct{ word, page, api, scope string }{
+	"Finding":         {"finding", "/console/findings/", "/v2/findings/", "findings:read"},
+	"Review":          {"pull request", "/console/reviews/", "/v2/reviews/", "reviews:read"},
+	"ReviewIssue":     {"issue of a pull request", "", "/v2/full-issues/", "reviews:read"},
+	"Scan":            {"scan", "/console/scans/", "/v2/scans/", "findings:read"},
+	"TriageOperation": {"operation", "/console/operations/", "", ""},
+	"TriagePolicy":    {"policy", "/console/policies/", "", ""},
+	"WebhookEndpoint": {"endpoint", "", "", ""},
+}
+
+// newSubject is what is known of the subject from the delivery alone.
+func newSubject(d client.WebhookDelivery) subject {
+	kind := kinds[d.SubjectKind]
+	s := subject{Kind: cmp.Or(kind.word, d.SubjectKind), Title: d.SubjectId}
+	if kind.page != "" {
+		s.Page = kind.page + url.PathEscape(d.SubjectId)
+	}
+	return s
+}
+
+// titled is a subject as the REST API has it, as far as it tells what people call it.
+type titled struct {
+	Details struct {
+		Title string `json:"title"`
+	} `json:"details"`
+	Title    string `json:"title"`
+	ReviewID string `json:"review_id"`
+	PRTitle  string `json:"pr_title"`
+	RepoName string `json:"repo_name"`
+	PRNumber int    `json:"pr_number"`
+	Tool     string `json:"tool"`
+	Project  string `json:"project_id"`
+}
+
+func (t titled) title() string {
+	switch {
+	case t.Title != "" || t.Details.Title != "" || t.PRTitle != "":
+		return cmp.Or(t.Details.Title, t.Title, t.PRTitle)
+	case t.PRNumber != 0:
+		return t.RepoName + " #" + strconv.Itoa(t.PRNumber)
+	case t.Tool != "":
+		return t.Tool + " over " + t.Project
+	}
+	return ""
+}
+
+// readSubjects reads what the deliveries are about, by the subject's id, each once.
+func readSubjects(ctx context.Context, v *page.Visit, all []client.WebhookDelivery) (map[string]subject, error) {
+	subjects := map[string]subject{}
+	for _, d := range all {
+		if _, known := subjects[d.SubjectId]; known {
+			continue
+		}
+		s, err := readSubject(ctx, v, d)
+		if err != nil {
+			return nil, err
+		}
+		subjects[d.SubjectId] = s
+	}
+	return subjects, nil
+}
+
+// readSubject reads what a delivery is about, as far as the key may see it and it still exists.
+func readSubject(ctx context.Context, v *page.Visit, d client.WebhookDelivery) (subject, error) {
+	s, kind := newSubject(d), kinds[d.SubjectKind]
+	if kind.api == "" || !v.May(kind.scope) {
+		return s, nil
+	}
+	var found titled
+	_, err := v.API.Get(ctx, kind.api+url.PathEscape(d.SubjectId), nil, &found)
+	var failure *api.Failure
+	if errors.As(err, &failure) && failure.Status == http.StatusNotFound {
+		return s, nil
+	}
+	s.Title = cmp.Or(found.title(), s.Title)
+	if d.SubjectKind == "ReviewIssue" && found.ReviewID != "" {
+		s.Page = kinds["Review"].page + url.PathEscape(found.ReviewID) + "#" + url.PathEscape(d.SubjectId)
+	}
+	return s, err
+}
