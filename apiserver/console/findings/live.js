@@ -2,6 +2,7 @@
 // anew, and for new findings there is a line above the list.
 import { live, seldom } from "../ui/live.js";
 import { ask, fragment, Refusal, report } from "../ui/ui.js";
+import { markShown } from "./panel.js";
 import { replaceRow, results, titleOf } from "./rows.js";
 
 /** @typedef {import("../ui/live.js").Change} Change */
@@ -69,7 +70,9 @@ async function markChanged() {
   waiting.clear();
   let marked = 0;
   let looked = 0;
+  let shown = false;
   for (const change of changes) {
+    shown = (await markShown(change.id, change.change === "removed").catch(() => false)) || shown;
     const row = rowOf(change.id);
     if (!row || row.classList.contains("changed")) continue;
     const removed = change.change === "removed";
@@ -79,7 +82,10 @@ async function markChanged() {
     mark(row, removed);
     marked++;
   }
-  if (marked > 0) said.textContent = `${counted(marked, "finding", "findings")} of the list changed.`;
+  const news = [];
+  if (shown) news.push("The finding beside the list changed.");
+  if (marked > 0) news.push(`${counted(marked, "finding", "findings")} of the list changed.`);
+  if (news.length > 0) said.textContent = news.join(" ");
 }
 
 /** @param {Change} change */

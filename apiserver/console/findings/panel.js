@@ -43,6 +43,43 @@ export function refresh(id) {
   if (!panel.hidden && shown?.dataset.id === id) open(`/console/findings/${encodeURIComponent(id)}`);
 }
 
+/** What a finding's page says, but for times, which change by themselves, and for what happened, which is shown at once.
+ * @param {Element} article */
+function words(article) {
+  const copy = /** @type {Element} */ (article.cloneNode(true));
+  for (const part of copy.querySelectorAll("time, [aria-labelledby=history]")) part.remove();
+  const seen = copy.querySelector('input[name="seen"]')?.getAttribute("value");
+  return `${seen} ${copy.textContent?.replace(/\s+/g, " ")}`;
+}
+
+/** Marks the finding that is shown if it is another by now. What somebody types into its form stays.
+ * @param {string} id @param {boolean} removed @returns {Promise<boolean>} Whether it was marked. */
+export async function markShown(id, removed) {
+  const shown = panel.querySelector("article");
+  if (panel.hidden || shown?.dataset.id !== id || panel.querySelector(".news-of")) return false;
+  const url = `/console/findings/${encodeURIComponent(id)}`;
+  if (!removed) {
+    const now = fragment(await (await ask(url)).text()).querySelector("article");
+    if (!now || !shown.isConnected) return false;
+    if (words(now) === words(shown)) {
+      const happened = "[aria-labelledby=history]";
+      const before = shown.querySelector(happened);
+      const after = now.querySelector(happened);
+      if (before && after && !before.contains(document.activeElement)) before.replaceWith(after);
+      return false;
+    }
+  }
+  const button = Object.assign(document.createElement("button"), {
+    type: "button", className: "news-of", textContent: removed ? "removed · close" : "changed · show",
+  });
+  button.addEventListener("click", () => {
+    if (removed) shut();
+    else open(url).then((there) => there && /** @type {HTMLElement | null} */ (panel.querySelector(".close"))?.focus());
+  });
+  shown.before(button);
+  return true;
+}
+
 /** Shuts the panel. The browser's Back leads to where one came from before the list, and not to the panel again. */
 export function shut() {
   hide();
