@@ -33,8 +33,8 @@ func Store(ctx context.Context, v *page.Visit, shown, changed string) (before St
 	}
 }
 
-// Conflict says why a decision about something was not stored, given how it stands now.
-func (d Standing) Conflict(what, standing string) string {
+// Conflict says why a decision about something was not stored.
+func (d Standing) Conflict(what string) string {
 	const unchanged = " Nothing was changed: look at it, then decide again."
 	switch {
 	case d.UserStatus == Open && d.ExpiresAt != nil:
@@ -42,5 +42,5 @@ func (d Standing) Conflict(what, standing string) string {
 	case d.DecidedBy == "":
 		return "The " + what + " has changed meanwhile." + unchanged
 	}
-	return d.DecidedBy + " was faster: the " + what + " is " + standing + " now." + unchanged
+	return d.DecidedBy + " was faster: the " + what + " is " + Words[d.UserStatus] + " now." + unchanged
 }

@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"strings"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
@@ -19,7 +20,7 @@ var Reasons = []ui.Option{
 
 // Choices are what can be decided.
 var Choices = []ui.Option{
-	{Value: "muted", Word: "Mute"}, {Value: "active", Word: "Confirm"}, {Value: Open, Word: "Open again"},
+	{Value: "muted", Word: "Mute"}, {Value: "active", Word: "Confirm"}, {Value: Open, Word: "Take the decision back"},
 }
 
 // Choice is what it is called to decide so.
@@ -27,6 +28,14 @@ func Choice(userStatus string) string { return wordOf(Choices, userStatus) }
 
 // ReasonWord is what a reason is called.
 func ReasonWord(reason string) string { return wordOf(Reasons, reason) }
+
+// reasonLabel is the label of the field for it.
+func reasonLabel(needed bool) string {
+	if needed {
+		return "Reason, needed to mute"
+	}
+	return "Reason, optional"
+}
 
 // wordOf is what a value is called, or the value where it has no name.
 func wordOf(options []ui.Option, value string) string {
@@ -38,15 +47,13 @@ func wordOf(options []ui.Option, value string) string {
 	return value
 }
 
-// Word is what a decision is called.
+// Words are what decisions are called. That a finding is open, muted or closed is its state, and another word.
+var Words = map[string]string{Open: "undecided", "active": "confirmed", "muted": "muted"}
+
+// Word is what a decision is called where a sentence begins with it.
 func Word(userStatus string) string {
-	switch userStatus {
-	case "active":
-		return "Confirmed"
-	case "muted":
-		return "Muted"
-	}
-	return "Open"
+	word := Words[userStatus]
+	return strings.ToUpper(word[:min(len(word), 1)]) + word[min(len(word), 1):]
 }
 
 // Until is the day on which the decision ends, empty without one.

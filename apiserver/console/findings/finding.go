@@ -20,6 +20,8 @@ type shown struct {
 	Similar    similar
 	Token      string
 	CanDecide  bool
+	// NeedsReason says that the organization requires one to mute.
+	NeedsReason bool
 	// Conflict says who was faster; empty for nobody.
 	Conflict string
 }
@@ -37,7 +39,7 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 }
 
 func showWith(ctx context.Context, v *page.Visit, status int) (page.Response, error) {
-	s := shown{Token: v.Token, CanDecide: v.May("findings:triage")}
+	s := shown{Token: v.Token, CanDecide: v.May("findings:triage"), NeedsReason: v.Who.RequiresReason}
 	at := address(v.Path("id"))
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -62,7 +64,7 @@ func showWith(ctx context.Context, v *page.Visit, status int) (page.Response, er
 		return page.Response{}, err
 	}
 	if status == http.StatusConflict {
-		s.Conflict = s.now().Conflict("finding", s.row().standing())
+		s.Conflict = s.now().Conflict("finding")
 	}
 	return page.Response{Status: status, Title: s.Details.Title, Body: findingPage(s), Styles: styles}, nil
 }

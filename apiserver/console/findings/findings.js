@@ -32,6 +32,8 @@ async function go(url, record) {
     shown = location.pathname + location.search;
     keepPlace(() => results.replaceChildren(fragment(text)));
     watchEnd();
+    // Who asked for the form to decide about all that match goes on in it.
+    if (new URL(url, location.href).searchParams.has("all")) find('.selection.used [name="reason"]', HTMLSelectElement)?.focus();
   } catch (error) {
     report(error);
   }
@@ -140,6 +142,7 @@ function askWhy(row) {
   const form = dialog?.querySelector("form");
   if (!dialog || !form) return;
   form.reset();
+  form.querySelector(".missing")?.replaceChildren();
   /** @param {string} name @param {string} value */
   const set = (name, value) => {
     const field = form.elements.namedItem(name);

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/chroma/v2"
 	"github.com/alecthomas/chroma/v2/lexers"
@@ -87,6 +88,59 @@ func TestAViewsLinksHoldItAndNothingElse(t *testing.T) {
 	}
 	if got := v.export("csv"); got != "/console/export?format=csv&severity=high&sort=created_at" {
 		t.Errorf("its export: %s", got)
+	}
+}
+
+func TestARelativeTimeStaysSoInTheAddressAndIsATimeElsewhere(t *testing.T) {
+	v := newView(url.Values{"created_since": {"7d"}, "updated_until": {"1d"}, "sort": {"created_at"}})
+	v.now = time.Date(2026, 3, 8, 10, 30, 0, 0, time.FixedZone("", 3600))
+	const since, until = "2026-03-01T09%3A00%3A00Z", "2026-03-07T09%3A00%3A00Z"
+	for what, c := range map[string]struct{ got, want string }{
+		"the view":            {v.with("tool", "gosec"), "/console/findings?created_since=7d&sort=created_at&tool=gosec&updated_until=1d"},
+		"what is asked for":   {v.filters().Encode(), "created_since=" + since + "&updated_until=" + until},
+		"rows after a cursor": {v.next("x"), "/console/findings?created_since=" + since + "&cursor=x&sort=created_at&updated_until=" + until},
+		"the export": {v.export("csv"),
+			"/console/export?created_since=" + since + "&format=csv&sort=created_at&updated_until=" + until},
+		"an absolute time": {newView(url.Values{"created_since": {"2026-03-01T00:00:00Z"}}).filters().Get("created_since"), "2026-03-01T00:00:00Z"},
+		"nonsense":         {newView(url.Values{"created_since": {"0d"}}).filters().Get("created_since"), "0d"},
+		"no time":          {newView(url.Values{"rule": {"7d"}}).filters().Get("rule"), "7d"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: got %s, want %s", what, c.got, c.want)
+		}
+	}
+	chips := v.chips()
+	if len(chips) != 2 || chips[0].Value != "last 7 days" || chips[0].Bound != "since" || chips[1].Value != "1 day ago" || chips[1].Bound != "until" ||
+		!chips[0].At.Equal(time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)) {
+		t.Errorf("the chips are %+v", chips)
+	}
+	facets := facetsOf(client.FindingCounts{Fields: []client.FieldCounts{{Field: "created_since", Distinct: 2, Values: []client.ValueCount{
+		{Value: "2026-02-06T09:00:00Z", Count: 3}, {Value: "2026-03-01T09:00:00Z", Count: 2}}}}}, v, "")
+	if values := facets[0].Values; len(values) != 2 || values[0].Word != "last 30 days" || !strings.Contains(values[0].Toggle, "created_since=30d") ||
+		!values[1].Chosen || values[1].Word != "last 7 days" {
+		t.Errorf("the facet has %+v", facets[0].Values)
+	}
+}
+
+func TestAGroupTellsItsSeveritiesWhereTheyAreKnown(t *testing.T) {
+	counts := func(distinct int32, values ...client.ValueCount) client.FieldCounts {
+		return client.FieldCounts{Field: "rule", Distinct: distinct, Values: values}
+	}
+	of := newView(url.Values{"group": {"rule"}, "tool": {"gosec"}, "created_since": {"7d"}})
+	g := groupsOf(counts(2, client.ValueCount{Value: "G1", Count: 6}, client.ValueCount{Value: "G2", Count: 3}), 9, of, filterNamed("rule"))
+	high, medium := counts(1, client.ValueCount{Value: "G1", Count: 2}), counts(3, client.ValueCount{Value: "G1", Count: 1})
+	g.addSeverities(newCounted(high), newCounted(medium))
+	if got := g.Groups[0].Severities; len(got) != 3 || got[0] != (severityCount{"high", 2}) || got[2] != (severityCount{"low", 3}) {
+		t.Errorf("the first group has %v", got)
+	}
+	if got := g.Groups[1].Severities; got != nil {
+		t.Errorf("of the second, whose medium ones were not told, there is %v", got)
+	}
+	if got := g.Groups[0].All; got != "/console/findings?all=true&created_since=7d&rule=G1&tool=gosec" {
+		t.Errorf("its form is at %s", got)
+	}
+	if got := g.Groups[0].Rule; !strings.HasPrefix(got, "/console/policies/new?created_since=20") || !strings.HasSuffix(got, "&rule=G1&tool=gosec") {
+		t.Errorf("its rule is at %s", got)
 	}
 }
 

@@ -1,9 +1,14 @@
 package findings
 
 import (
+	"context"
 	"slices"
+	"strconv"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
 )
 
@@ -16,10 +21,21 @@ var groupings = []filter{
 
 // group is what the view shows of findings that have a value in common.
 type group struct {
-	Word  string
-	Count int
-	// Only is the address of a list of these alone, Rows that of the first rows of it.
-	Only, Rows string
+	// Word is the value, and Title what a person calls it by; empty where that is the value.
+	Word, Title string
+	Count       int
+	// Severities are the counts of the group by severity, the worst first; none where they are not known.
+	Severities []severityCount
+	// Only is the address of a list of these alone, Rows that of the first rows of it, All that of the form that decides
+	// about all of them, and Rule that of a policy about them.
+	Only, Rows, All, Rule string
+	value                 string
+}
+
+// severityCount is how many findings of a group have a severity.
+type severityCount struct {
+	Severity string
+	Count    int
 }
 
 // grouped is the list by groups.
@@ -51,19 +67,137 @@ const notGrouped = "none"
 // name is what a grouping by the filter is called.
 func (f filter) name() string { return "by " + strings.ToLower(f.Label) }
 
+// describeGroups tells of each group what people call it, and how many findings of it are of each severity.
+func (l *listing) describeGroups(ctx context.Context, v *page.Visit, by filter) error {
+	if by.Name != "severity" && l.values.Get("severity") == "" {
+		var high, medium counted
+		counting, both := errgroup.WithContext(ctx)
+		for severity, into := range map[string]*counted{"high": &high, "medium": &medium} {
+			counting.Go(func() (err error) {
+				*into, err = l.countSevere(both, v, by, severity)
+				return err
+			})
+		}
+		if err := counting.Wait(); err != nil {
+			return err
+		}
+		l.addSeverities(high, medium)
+	}
+	return l.readTitles(ctx, v, by)
+}
+
+// countSevere counts the findings of the view that are of a severity by a field.
+func (l *listing) countSevere(ctx context.Context, v *page.Visit, by filter, severity string) (counted, error) {
+	query := l.filters()
+	query.Set("field", by.Name)
+	query.Set("values", strconv.Itoa(allFacetValues))
+	query.Set("severity", severity)
+	var counts client.FindingCounts
+	_, err := v.API.Get(ctx, countsPath, query, &counts)
+	field, _ := fieldOf(counts, by.Name)
+	return newCounted(field), err
+}
+
+// counted returns how many findings have a value; ok is false where that was not told.
+type counted func(value string) (count int, ok bool)
+
+func newCounted(field client.FieldCounts) counted {
+	byValue, told := map[string]int{}, int(field.Distinct) == len(field.Values)
+	for _, value := range field.Values {
+		byValue[value.Value] = int(value.Count)
+	}
+	return func(value string) (count int, ok bool) {
+		count, ok = byValue[value]
+		return count, ok || told
+	}
+}
+
+// addSeverities tells how many findings of each group are of each severity. What is neither high nor medium is low.
+func (g *grouped) addSeverities(high, medium counted) {
+	for i := range g.Groups {
+		of := &g.Groups[i]
+		nHigh, okHigh := high(of.value)
+		nMedium, okMedium := medium(of.value)
+		if !okHigh || !okMedium {
+			continue
+		}
+		for k, n := range []int{nHigh, nMedium, of.Count - nHigh - nMedium} {
+			if n > 0 {
+				of.Severities = append(of.Severities, severityCount{severities[k], n})
+			}
+		}
+	}
+}
+
+// titled is how many groups have a title: each takes a request of one finding.
+const titled = 50
+
+// sample is a finding of a group, as far as it tells what people call the group by.
+type sample struct {
+	Details struct {
+		Title string `json:"title"`
+	} `json:"details"`
+	Repo struct {
+		Name string `json:"name"`
+	} `json:"repo"`
+	Project struct {
+		Name string `json:"name"`
+	} `json:"project"`
+}
+
+// titles are what groups are called by, read of one of their findings, where their value is a code.
+var titles = map[string]func(sample) string{
+	"rule":       func(s sample) string { return s.Details.Title },
+	"repo_id":    func(s sample) string { return s.Repo.Name },
+	"project_id": func(s sample) string { return s.Project.Name },
+}
+
+// readTitles reads what the greatest groups are called by.
+func (l *listing) readTitles(ctx context.Context, v *page.Visit, by filter) error {
+	title, ok := titles[by.Name]
+	if !ok {
+		return nil
+	}
+	reading, ctx := errgroup.WithContext(ctx)
+	reading.SetLimit(4)
+	for i := range l.Groups[:min(len(l.Groups), titled)] {
+		reading.Go(func() error {
+			of := &l.Groups[i]
+			query := l.filters()
+			query.Set(by.Name, of.value)
+			query.Set("size", "1")
+			var found struct {
+				Items []sample `json:"items"`
+			}
+			_, err := v.API.Get(ctx, "/v2/full-findings", query, &found)
+			if len(found.Items) > 0 {
+				of.Title = title(found.Items[0])
+			}
+			return err
+		})
+	}
+	return reading.Wait()
+}
+
 // groupsOf are the groups of what was counted by a field, the greatest first.
 func groupsOf(counted client.FieldCounts, total int32, of view, by filter) (out grouped) {
 	in := 0
 	for _, value := range inOrder(by, counted.Values) {
 		in += int(value.Count)
-		out.Groups = append(out.Groups, group{
-			Word: by.word(value.Value), Count: int(value.Count),
-			Only: of.with("group", "", by.Name, value.Value),
-			Rows: of.with("group", "", by.Name, value.Value, "part", "rows"),
-		})
+		out.Groups = append(out.Groups, newGroup(value, of, by))
 	}
 	if out.Hidden = int(counted.Distinct) - len(counted.Values); out.Hidden == 0 {
 		out.Without = int(total) - in
 	}
 	return out
+}
+
+func newGroup(value client.ValueCount, of view, by filter) group {
+	return group{
+		Word: by.word(value.Value), Count: int(value.Count), value: value.Value,
+		Only: of.with("group", "", by.Name, value.Value),
+		Rows: page.Address(listPath, of.resolved(), "group", "", by.Name, value.Value, "part", "rows"),
+		All:  of.with("group", "", by.Name, value.Value, "all", "true"),
+		Rule: page.Address(newPolicy, of.filters(), by.Name, value.Value),
+	}
 }

@@ -24,6 +24,8 @@ var Files embed.FS
 const (
 	listPath   = "/console/findings"
 	countsPath = "/v2/finding-counts"
+	// newPolicy is the form that makes a policy of filters.
+	newPolicy = "/console/policies/new"
 	// pageRows is how many rows are asked for at a time.
 	pageRows = 100
 	// facetValues is how many values of a facet are shown until one asks for more, allFacetValues how many then.
@@ -53,8 +55,9 @@ type listing struct {
 	grouped
 	Facets []facet
 	Token  string
-	// CanDecide says that the key may.
-	CanDecide bool
+	// CanDecide says that the key may, NeedsReason that the organization requires a reason to mute, All that the form to
+	// decide about all that match is wanted.
+	CanDecide, NeedsReason, All bool
 }
 
 // list is the list of findings. A module asks for the rows after a cursor, for those of a group, or for the list anew.
@@ -62,7 +65,10 @@ func list(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if err := check(v.Query); err != nil {
 		return page.Response{}, err
 	}
-	shown := listing{view: newView(v.Query), Token: v.Token, CanDecide: v.May("findings:triage")}
+	shown := listing{
+		view: newView(v.Query), Token: v.Token, CanDecide: v.May("findings:triage"), NeedsReason: v.Who.RequiresReason,
+		All: v.Query.Get("all") == "true",
+	}
 	cursor := v.Query.Get("cursor")
 	if v.Scripted && (cursor != "" || v.Query.Get("part") == "rows") {
 		if err := shown.read(ctx, v, cursor); err != nil {
@@ -133,6 +139,9 @@ func (l *listing) count(ctx context.Context, v *page.Visit, opened string) error
 			return err
 		}
 		l.Total, l.grouped = int(counts.Total), groupsOf(groups, counts.Total, l.view, by)
+		if err := l.describeGroups(ctx, v, by); err != nil {
+			return err
+		}
 	}
 	if isOpened {
 		all, err := countOf(ctx, v, query, &counts, opened)
@@ -222,6 +231,9 @@ func newFacet(f filter, field client.FieldCounts, of view) facet {
 		seen = seen || is
 	}
 	for _, value := range inOrder(f, field.Values) {
+		if f.isTime() {
+			value.Value = ago(value.Value, of.now)
+		}
 		add(value.Value, value.Count)
 	}
 	// What was chosen stays to be seen, so that it can be taken back where it was chosen.

@@ -2,14 +2,19 @@ package findings
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
+	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 )
 
 // filter is a parameter of the lists of findings, as people know it.
@@ -29,7 +34,7 @@ func yesOrNo(yes, no string) map[string]string { return map[string]string{"true"
 var filters = []filter{
 	{"severity", "Severity", nil},
 	{"status", "State", map[string]string{"open": "open", "open_muted": "muted", "closed": "closed"}},
-	{"user_status", "Decision", map[string]string{"open": "undecided", "active": "confirmed", "muted": "muted"}},
+	{"user_status", "Decision", decision.Words},
 	{"stale", "Decision in doubt", yesOrNo("in doubt", "not in doubt")},
 	{"suppressed", "Suppressed in the source", yesOrNo("suppressed", "not suppressed")},
 	{"policy", "Policy", nil},
@@ -69,34 +74,73 @@ func (f filter) word(value string) string {
 	if word, ok := f.words[value]; ok {
 		return word
 	}
-	if f.Name == "created_since" {
-		return lately(value)
+	if !f.isTime() {
+		return value
 	}
-	if strings.HasPrefix(f.Name, "created_") || strings.HasPrefix(f.Name, "updated_") {
+	switch days, ok := daysAgo(value); {
+	case !ok:
 		return day(value)
-	}
-	return value
-}
-
-// lately says how long ago a moment was that is counted from, and the day of any other.
-func lately(at string) string {
-	moment, err := time.Parse(time.RFC3339, at)
-	if err != nil {
-		return day(at)
-	}
-	switch days := int(time.Since(moment).Round(24*time.Hour) / (24 * time.Hour)); days {
-	case 1:
+	case strings.HasSuffix(f.Name, "_until"):
+		return fmt.Sprintf("%d %s ago", days, ui.Plural(days, "day", "days"))
+	case days == 1:
 		return "last day"
-	case 7, 30, 90, 365:
+	default:
 		return fmt.Sprintf("last %d days", days)
 	}
-	return day(at)
+}
+
+// isTime reports whether the filter's values are times.
+func (f filter) isTime() bool {
+	return strings.HasPrefix(f.Name, "created_") || strings.HasPrefix(f.Name, "updated_")
+}
+
+// A time in the console's own address may be so many days ago, as "7d", so that a bookmark keeps its meaning. The REST
+// API is asked for the hour that was then, which is what it counts from too.
+var relative = regexp.MustCompile(`^([1-9][0-9]{0,3})d$`)
+
+// daysAgo is how many days ago a relative time is.
+func daysAgo(value string) (days int, ok bool) {
+	found := relative.FindStringSubmatch(value)
+	if found == nil {
+		return 0, false
+	}
+	days, err := strconv.Atoi(found[1])
+	return days, err == nil
+}
+
+// moment is the time of a relative one.
+func (f filter) moment(value string, now time.Time) (at time.Time, ok bool) {
+	days, ok := daysAgo(value)
+	if !ok || !f.isTime() {
+		return time.Time{}, false
+	}
+	return now.UTC().Truncate(time.Hour).AddDate(0, 0, -days), true
+}
+
+// ago is a time that was counted from as the console's address has it.
+func ago(value string, now time.Time) string {
+	at, err := time.Parse(time.RFC3339, value)
+	if err != nil {
+		return value
+	}
+	const aDay = 24 * time.Hour
+	return strconv.Itoa(int(now.Sub(at).Round(aDay)/aDay)) + "d"
 }
 
 // day is the day of a moment, whose hour nobody looks for.
 func day(at string) string {
 	day, _, _ := strings.Cut(at, "T")
 	return day
+}
+
+// Asked is what the list of findings calls a filter and its value.
+func Asked(name, value string) (label, word string) {
+	for _, f := range slices.Concat(filters, more) {
+		if f.Name == name {
+			return f.Label, f.word(value)
+		}
+	}
+	return name, value
 }
 
 // check refuses an address that asks for what does not exist: a filter that is misspelt would show more than was asked
@@ -120,14 +164,18 @@ func check(given url.Values) error {
 // arrangements are the parameters that say how a view shows its findings, parts those that say what of it is asked for.
 var (
 	arrangements = []string{"sort", "order", "group"}
-	parts        = []string{"cursor", "facet", "part"}
+	parts        = []string{"cursor", "facet", "part", "all"}
 )
 
 // isOfView reports whether a link to the view keeps the parameter.
 func isOfView(name string) bool { return isFilter(name) || slices.Contains(arrangements, name) }
 
 // view is what a person looks at: the parameters of the page's address that say which findings, and in which order.
-type view struct{ values url.Values }
+type view struct {
+	values url.Values
+	// now is when the person looks: what relative times are counted from.
+	now time.Time
+}
 
 // orders are those that the list can be in.
 var orders = []struct{ Label, Sort, Order string }{
@@ -141,7 +189,7 @@ var orders = []struct{ Label, Sort, Order string }{
 
 // newView keeps what belongs to a view, so that a link holds nothing else. A field left empty in a form is no filter.
 func newView(given url.Values) view {
-	v := view{url.Values{}}
+	v := view{url.Values{}, time.Now()}
 	for name, values := range given {
 		if isOfView(name) && len(values) > 0 && values[0] != "" {
 			v.values.Set(name, values[0])
@@ -150,15 +198,22 @@ func newView(given url.Values) view {
 	return v
 }
 
-// filters returns the parameters that leave findings out.
+// filters returns the parameters that leave findings out, as the REST API takes them.
 func (v view) filters() url.Values {
-	only := url.Values{}
-	for name := range v.values {
-		if isFilter(name) {
-			only.Set(name, v.values.Get(name))
+	only := v.resolved()
+	maps.DeleteFunc(only, func(name string, _ []string) bool { return !isFilter(name) })
+	return only
+}
+
+// resolved returns the parameters with times in place of relative ones.
+func (v view) resolved() url.Values {
+	values := maps.Clone(v.values)
+	for _, f := range slices.Concat(filters, more) {
+		if at, ok := f.moment(values.Get(f.Name), v.now); ok {
+			values.Set(f.Name, at.Format(time.RFC3339))
 		}
 	}
-	return only
+	return values
 }
 
 // with returns the address of this view with another value of a parameter, without it where the value is empty. It
@@ -167,18 +222,33 @@ func (v view) with(pairs ...string) string {
 	return page.Address(listPath, v.values, pairs...)
 }
 
+// next returns the address of the rows after a cursor, which is bound to the times that were asked for.
+func (v view) next(cursor string) string {
+	return page.Address(listPath, v.resolved(), "cursor", cursor)
+}
+
 // export returns the address of all that the view shows, as a file.
 func (v view) export(format string) string {
-	return page.Address("/console/export", v.values, "format", format)
+	return page.Address("/console/export", v.resolved(), "format", format)
 }
 
 // chip is a filter in force, and the address without it.
-type chip struct{ Label, Value, Without string }
+type chip struct {
+	Label, Value, Without string
+	// At is the time that a relative one stands for, nil for other filters, and Bound on which side of it findings are.
+	At    *time.Time
+	Bound string
+}
 
 func (v view) chips() (chips []chip) {
 	for _, f := range slices.Concat(filters, more) {
 		if value := v.values.Get(f.Name); value != "" {
-			chips = append(chips, chip{f.Label, f.word(value), v.with(f.Name, "")})
+			c := chip{Label: f.Label, Value: f.word(value), Without: v.with(f.Name, "")}
+			if at, ok := f.moment(value, v.now); ok {
+				c.At = &at
+				_, c.Bound, _ = strings.Cut(f.Name, "_")
+			}
+			chips = append(chips, c)
 		}
 	}
 	return chips

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
 )
@@ -17,7 +18,7 @@ var keys = []struct{ Key, Does string }{
 	{"x", "select, or take out of the selection"},
 	{"m", "mute"},
 	{"c", "confirm"},
-	{"o", "open again"},
+	{"o", "take the decision back"},
 	{"u", "undo the last decision"},
 	{"/", "search"},
 	{"?", "show these keys"},
@@ -110,5 +111,12 @@ func happened(t client.Transition) string {
 	if t.From == "" || t.To == "" || t.From == t.To {
 		return t.Type
 	}
-	return t.Type + ": " + t.From + " to " + t.To
+	word := func(value string) string {
+		switch t.Type {
+		case "triaged", "expired", "stale", "fresh", "judged":
+			return decision.Words[value]
+		}
+		return filterNamed("status").word(value)
+	}
+	return t.Type + ": " + word(t.From) + " to " + word(t.To)
 }

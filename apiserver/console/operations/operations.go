@@ -4,10 +4,12 @@ package operations
 import (
 	"context"
 	"embed"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
 )
@@ -40,11 +42,40 @@ func Routes() []page.Route {
 
 // list shows the organization's operations, the newest first.
 func list(ctx context.Context, v *page.Visit) (page.Response, error) {
-	var operations client.TriageOperationList
-	if err := v.List(ctx, apiPath, nil, &operations); err != nil {
+	var found client.TriageOperationList
+	if err := v.List(ctx, apiPath, nil, &found); err != nil {
 		return page.Response{}, err
 	}
-	return page.Response{Title: "Operations", Body: listPage(operations), Styles: styles, Modules: modules}, nil
+	undone, err := readUndone(ctx, v, found.Items...)
+	body := listPage(found, undone)
+	return page.Response{Title: "Operations", Body: body, Styles: styles, Modules: modules}, err
+}
+
+// operations by their ids.
+type operations map[string]client.TriageOperation
+
+// readUndone reads the operations that these undo. One that does not exist any more is left out.
+func readUndone(ctx context.Context, v *page.Visit, all ...client.TriageOperation) (operations, error) {
+	undone := operations{}
+	for _, o := range all {
+		undone[o.Id] = o
+	}
+	for _, o := range all {
+		if _, known := undone[o.Undo]; known || o.Undo == "" {
+			continue
+		}
+		var before client.TriageOperation
+		_, err := v.API.Get(ctx, apiPath+"/"+url.PathEscape(o.Undo), nil, &before)
+		var failure *api.Failure
+		if errors.As(err, &failure) && failure.Status == http.StatusNotFound {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		undone[o.Undo] = before
+	}
+	return undone, nil
 }
 
 // show is the page of an operation: what it would do, does, or has done.
@@ -57,8 +88,13 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if err != nil {
 		return page.Response{}, err
 	}
-	body := operationPage(operation, samples, v.Token, v.May("findings:triage"))
-	return page.Response{Title: "Operation " + operation.Id, Body: body, Styles: styles, Modules: modules}, nil
+	undone, err := readUndone(ctx, v, operation)
+	if err != nil {
+		return page.Response{}, err
+	}
+	title := titleOf(operation, undone)
+	body := operationPage(operation, title, samples, v.Token, v.May("findings:triage"))
+	return page.Response{Title: title, Body: body, Styles: styles, Modules: modules}, nil
 }
 
 func address(v *page.Visit) string { return apiPath + "/" + url.PathEscape(v.Path("id")) }

@@ -7,15 +7,26 @@ import (
 	"strings"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
+	"github.com/appsec-dev/findings-operator/apiserver/console/findings"
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
 )
 
+// titleOf says in words what the operation decides, or what it undoes.
+func titleOf(o client.TriageOperation, undone operations) string {
+	if o.Undo == "" {
+		return inTitle(o)
+	}
+	if before, ok := undone[o.Undo]; ok && before.Undo != "" {
+		return "Undo of an undo"
+	} else if ok {
+		return "Undo: " + inTitle(before)
+	}
+	return "Undo " + o.Undo
+}
+
 // inTitle says in words what the operation decides.
 func inTitle(o client.TriageOperation) string {
-	if o.Undo != "" {
-		return "Undo " + o.Undo
-	}
 	words := []string{"Comment"}
 	if o.Set.UserStatus != nil {
 		words[0] = decision.Choice(string(*o.Set.UserStatus))
@@ -73,7 +84,8 @@ func tone(o client.TriageOperation) ui.Tone {
 // about are the filters that chose the findings.
 func about(filters map[string]string) (facts []ui.Fact) {
 	for _, name := range slices.Sorted(maps.Keys(filters)) {
-		facts = append(facts, ui.Fact{Name: name, Value: filters[name]})
+		label, word := findings.Asked(name, filters[name])
+		facts = append(facts, ui.Fact{Name: label, Value: word})
 	}
 	return facts
 }
@@ -91,13 +103,13 @@ func values(filters map[string]string) url.Values {
 func inWords(o client.TriageOperation) string {
 	var words []string
 	for _, f := range about(o.Filters) {
-		words = append(words, f.Name+" "+f.Value)
+		words = append(words, f.Name+": "+f.Value)
 	}
 	switch {
 	case len(words) > 0:
 		return strings.Join(words, ", ")
 	case o.Undo != "":
-		return "what " + o.Undo + " has changed"
+		return "what it has changed"
 	}
 	return "findings that were selected"
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/findings"
 )
 
 // leftOut is a filter of the list of findings that an expression cannot ask for.
@@ -68,7 +70,8 @@ func ruleOf(filters url.Values) (match string, left []leftOut) {
 		value := filters.Get(u.filter)
 		// What is open, and what nobody has decided about, is what a policy decides about anyway.
 		if value != "" && value != "open" {
-			left = append(left, leftOut{u.label, value, u.why})
+			_, word := findings.Asked(u.filter, value)
+			left = append(left, leftOut{u.label, word, u.why})
 		}
 	}
 	return strings.Join(all, " &&\n"), left

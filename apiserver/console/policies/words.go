@@ -2,8 +2,8 @@ package policies
 
 import (
 	"fmt"
-	"strings"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
 )
@@ -24,7 +24,7 @@ var standings = map[string]standing{
 		"to come."},
 	"Shadowed": {"shadowed", ui.Doubt, "Other policies decide about all that it matches. Raise its priority, narrow the others, " +
 		"or delete it."},
-	"Preview":     {"preview", ui.Going, "It decides nothing yet. See what it matches, then apply it."},
+	"Preview":     {"preview", ui.Going, "It decides nothing. See what it matches, then apply it."},
 	"NotYetValid": {"not yet", ui.Going, "Its time has not come. Nothing has to be done."},
 	"Expired":     {"expired", ui.Doubt, "Its end has come, and what it muted is open again. Set another end, or delete it."},
 	"TooMany": {"too many", ui.Bad, "It matches more findings than it may, so it decides nothing. Narrow the expression, or " +
@@ -33,6 +33,17 @@ var standings = map[string]standing{
 	"TooCostly": {"too costly", ui.Bad, "It takes too long to evaluate. Have a short comparison first that rules most " +
 		"findings out."},
 	"NotCompiled": {"wrong", ui.Bad, "The expression does not compile, so it decides nothing. Mend it where it says."},
+}
+
+// stopped is a policy that decided before it became a preview.
+var stopped = standing{"stopped", ui.Doubt, "It decided, and decides nothing now: what it muted is open again. Apply it " +
+	"to go on, or delete it."}
+
+// isStopped reports whether a preview was in force since its expression compiles: only then did the condition InForce
+// change after the condition Compiled. Of one whose expression was mended later nobody can tell.
+func isStopped(p client.TriagePolicy) bool {
+	in, compiled := condition(p, "InForce"), condition(p, "Compiled")
+	return in.Reason == "Preview" && compiled.Status == "True" && in.ChangedAt.After(compiled.ChangedAt)
 }
 
 // condition returns one of a policy, without a reason where it is not known.
@@ -48,22 +59,22 @@ func condition(p client.TriagePolicy, kind string) (c client.ResourceCondition) 
 // standingOf says how a policy stands.
 func standingOf(p client.TriagePolicy) standing {
 	s, known := standings[condition(p, "InForce").Reason]
-	if !known || !p.Observed {
+	switch {
+	case !known || !p.Observed:
 		return standing{"being looked at", ui.Going, "The controllers have yet to look at it as it is."}
+	case isStopped(p):
+		return stopped
 	}
 	return s
 }
 
 // decisionWords say what a policy decides.
 func decisionWords(p client.TriagePolicy) string {
-	word := "Mute"
-	if p.Set.UserStatus == "active" {
-		word = "Confirm"
-	}
+	words := decision.Choice(string(p.Set.UserStatus))
 	if reason := reasonOf(p); reason != "" {
-		word += ", " + strings.ReplaceAll(reason, "-", " ")
+		words += ", " + decision.ReasonWord(reason)
 	}
-	return word
+	return words
 }
 
 // figures are the counts of a policy.

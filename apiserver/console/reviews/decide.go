@@ -18,8 +18,7 @@ func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 	case err != nil:
 		return page.Response{}, err
 	case overtaken:
-		said := before.Conflict("issue", lower(before.UserStatus))
-		return showWith(ctx, v, shown{Conflict: said, Conflicted: issue}, http.StatusConflict)
+		return showWith(ctx, v, shown{Conflict: before.Conflict("issue"), Conflicted: issue}, http.StatusConflict)
 	}
 	return page.SeeOther(page.Address(address(v.Path("id")), viewOf(v)) + "#" + url.PathEscape(issue)), nil
 }

@@ -24,7 +24,10 @@ type shown struct {
 	open, resolved client.ReviewIssueFullList
 	view           url.Values
 	token          string
-	canDecide      bool
+	// needsReason says that the organization requires one to mute.
+	canDecide, needsReason bool
+	// link is the page of the pull request at the provider; empty where it is not known.
+	link string
 	// Conflict says who was faster to decide about the issue Conflicted; empty for nobody.
 	Conflict, Conflicted string
 }
@@ -34,14 +37,18 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 }
 
 func showWith(ctx context.Context, v *page.Visit, s shown, status int) (page.Response, error) {
-	s.token, s.canDecide = v.Token, v.May("findings:triage")
+	s.token, s.canDecide, s.needsReason = v.Token, v.May("findings:triage"), v.Who.RequiresReason
 	s.view = viewOf(v)
 	of := "/v2/reviews/" + url.PathEscape(v.Path("id"))
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.issues(ctx, v, of, "open", s.view.Get(openCursor), &s.open) })
 	group.Go(func() error { return s.issues(ctx, v, of, "resolved", s.view.Get(resolvedCursor), &s.resolved) })
 	group.Go(func() error {
-		_, err := v.API.Get(ctx, of, nil, &s.ReviewFull)
+		if _, err := v.API.Get(ctx, of, nil, &s.ReviewFull); err != nil {
+			return err
+		}
+		var err error
+		s.link, err = readLink(ctx, v, s.ReviewFull)
 		return err
 	})
 	if err := group.Wait(); err != nil {
@@ -174,11 +181,9 @@ func tone(status client.PullRequestStatus) ui.Tone {
 func decided(i client.ReviewIssueFull) string {
 	switch {
 	case i.UserStatus != client.UserStatusOpen:
-		return lower(i.UserStatus) + " by " + i.DecidedBy
+		return decision.Words[string(i.UserStatus)] + " by " + i.DecidedBy
 	case i.Verdict.UserStatus != nil:
-		return lower(*i.Verdict.UserStatus) + " by policy " + i.Verdict.Policy
+		return decision.Words[string(*i.Verdict.UserStatus)] + " by policy " + i.Verdict.Policy
 	}
 	return ""
 }
-
-func lower[T ~string](userStatus T) string { return strings.ToLower(decision.Word(string(userStatus))) }

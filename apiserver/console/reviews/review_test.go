@@ -54,3 +54,19 @@ func TestAnIssueSaysWhoDecided(t *testing.T) {
 		}
 	}
 }
+
+func TestAPullRequestIsLinkedWhereItsPageIsKnown(t *testing.T) {
+	for _, c := range []struct{ repository, provider, want string }{
+		{"https://github.com/acme/shop", "github", "https://github.com/acme/shop/pull/7"},
+		{"https://github.com/acme/shop/", "GitHub", "https://github.com/acme/shop/pull/7"},
+		{"http://git.example.com/a/b", "gitlab", "http://git.example.com/a/b/-/merge_requests/7"},
+		{"https://git.example.com/a/b", "other", ""},
+		{"javascript:alert(1)", "github", ""},
+		{"javascript://github.com/%0aalert(1)", "github", ""},
+		{"", "github", ""},
+	} {
+		if got := linkOf(c.repository, c.provider, 7); got != c.want {
+			t.Errorf("%s of %s: %q, want %q", c.repository, c.provider, got, c.want)
+		}
+	}
+}

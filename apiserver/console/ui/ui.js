@@ -101,6 +101,23 @@ export function report(error) {
   message(error instanceof Error ? error.message : String(error), { wrong: true });
 }
 
+// Where the organization requires a reason to mute, a form without one says so beside the field and is not sent.
+document.addEventListener("submit", (event) => {
+  const { target: form, submitter } = event;
+  if (!(form instanceof HTMLFormElement) || (submitter instanceof HTMLButtonElement && submitter.formNoValidate)) return;
+  const reason = form.querySelector("select[data-needed]");
+  const status = form.elements.namedItem("user_status");
+  if (!(reason instanceof HTMLSelectElement) || !(status instanceof HTMLSelectElement)) return;
+  const missing = status.value === "muted" && !reason.value;
+  reason.ariaInvalid = String(missing);
+  const said = reason.parentElement?.querySelector(".missing");
+  if (said) said.textContent = missing ? "Choose a reason: your organization requires one to mute." : "";
+  if (!missing) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  reason.focus();
+}, { capture: true });
+
 /** The menu that is open, if any. */
 const openMenu = () => /** @type {HTMLDetailsElement | null} */ (document.querySelector("details[open]:has(> .menu)"));
 

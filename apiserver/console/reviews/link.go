@@ -1,0 +1,45 @@
+package reviews
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+// pulls are where providers have pull requests, below the page of the repository.
+var pulls = map[string]string{
+	"github": "/pull/", "gitlab": "/-/merge_requests/", "bitbucket": "/pull-requests/", "azure": "/pullrequest/",
+	"gitea": "/pulls/", "forgejo": "/pulls/",
+}
+
+// readLink returns the page of a pull request at the provider, as far as the key may see the repository.
+func readLink(ctx context.Context, v *page.Visit, r client.ReviewFull) (string, error) {
+	if !v.May("repos:read") {
+		return "", nil
+	}
+	var repository client.Repository
+	_, err := v.API.Get(ctx, "/v2/repos/"+url.PathEscape(r.RepoId), nil, &repository)
+	var failure *api.Failure
+	if errors.As(err, &failure) && failure.Status == http.StatusNotFound {
+		return "", nil
+	}
+	return linkOf(repository.Url, repository.Provider, r.PrNumber), err
+}
+
+// linkOf is the page of a pull request of the repository with that page, empty where the provider is not known or the page
+// is none of the web.
+func linkOf(repository, provider string, number int32) string {
+	at, err := url.Parse(repository)
+	path, known := pulls[strings.ToLower(provider)]
+	if err != nil || !known || at.Host == "" || (at.Scheme != "https" && at.Scheme != "http") {
+		return ""
+	}
+	return at.JoinPath(path, strconv.Itoa(int(number))).String()
+}
