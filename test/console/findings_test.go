@@ -11,6 +11,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingtrend"
@@ -54,6 +56,15 @@ func TestFacetsSearchAndOrderNarrowTheListAndStayInTheAddress(t *testing.T) {
 	p.reads(".total", "6 findings")
 	p.do(chromedp.NavigateBack())
 	p.reads(".total", "1 finding")
+	p.goes("/console/findings?created_since=9999d&tool=gosec")
+	p.reads(".total", "3 findings")
+	p.reads(".chips", "Found since: last 9999 days, since")
+	p.sees("/^[0-9]{4}-.*Z$/.test(document.querySelector('[name=\"filter.created_since\"]').value)")
+	p.sees("[...document.querySelectorAll('.tools a[href*=\"/new\"], .tools a[download]')].every((a) => !a.href.includes('9999d') && a.href.includes('created_since'))")
+	p.clicks(`.facet a[href*="severity=high"]`)
+	p.sees("location.search === '?created_since=9999d&severity=high&tool=gosec'")
+	p.goes("/console/findings?group=repo_id&order=asc&sort=updated_at&status=open")
+	p.inOneLine(".tools > *")
 	p.goes("/console/findings?sort=created_at&order=asc&tool=gosec")
 	var titles []string
 	p.evaluates(rowTitles, &titles)
@@ -66,9 +77,19 @@ func TestFacetsSearchAndOrderNarrowTheListAndStayInTheAddress(t *testing.T) {
 	p.sees("[" + rowTitles + "].join() === 'Finding number 0,Finding number 4,Finding number 2'")
 }
 
+// inOneLine wants the elements to stand beside each other.
+func (p *person) inOneLine(selector string) {
+	p.Helper()
+	p.sees(fmt.Sprintf("((boxes) => Math.max(...boxes.map((b) => b.top)) < Math.min(...boxes.map((b) => b.bottom)))"+
+		"([...document.querySelectorAll(%s)].map((e) => e.getBoundingClientRect()))", quoted(selector)))
+}
+
 func TestGroupsHaveTheirCountsAndAreOpenedOnDemand(t *testing.T) {
 	o := newOrganization(t)
 	o.has(some(6)...)
+	ofRule := func(f *v1alpha1.Finding) { f.Spec.RuleID = "G101" }
+	o.has(builder.Finding("f-key").Title("Hard-coded key").Severity(v1alpha1.LevelHigh).DetectedAt(found).Mutate(ofRule),
+		builder.Finding("f-token").Title("Hard-coded key").Severity(v1alpha1.LevelMedium).DetectedAt(found).Mutate(ofRule))
 	o.has(builder.Finding("f-low").Title("Of no tool").Severity(v1alpha1.LevelLow).DetectedAt(found).Mutate(func(f *v1alpha1.Finding) {
 		f.Spec.RuleID, f.Spec.Details.Location = "", &v1alpha1.FileLocation{FilePath: "src/api/a.go"}
 	}))
@@ -79,7 +100,7 @@ func TestGroupsHaveTheirCountsAndAreOpenedOnDemand(t *testing.T) {
 	p.sees("!document.querySelector('.tools details[open]') && document.activeElement.textContent.startsWith('Group')")
 	p.clicks(".tools details:nth-of-type(2) summary")
 	p.clicks(`.menu a[href*="group=severity"]`)
-	p.sees("[...document.querySelectorAll('.group summary')].map((s) => s.innerText.replace(/\\s+/g, ' ')).join() === 'high 2,medium 2,low 3'")
+	p.sees("[...document.querySelectorAll('.group summary')].map((s) => s.innerText.replace(/\\s+/g, ' ')).join() === 'high 3,medium 3,low 3'")
 	p.sees("location.search.includes('group=severity') && !document.querySelector('.row')")
 	p.clicks(".groups li:nth-child(3) summary")
 	p.sees("[" + rowTitles + "].join() === 'Of no tool,Finding number 2,Finding number 5'")
@@ -93,6 +114,18 @@ func TestGroupsHaveTheirCountsAndAreOpenedOnDemand(t *testing.T) {
 	p.goes("/console/findings?file=src/&group=rule")
 	p.reads(".total", "1 finding")
 	p.reads("#selection", "1 finding has none and is in no group.")
+	p.goes("/console/findings?group=rule")
+	p.sees("document.querySelector('.group summary').innerText.replace(/\\s+/g, ' ') === 'Hard-coded key G101 high 1 medium 1 2'")
+	p.clicks(".group summary")
+	p.clicks(`.group a[href^="/console/policies/new"]`)
+	p.sees(`document.querySelector("#match")?.value === "finding.ruleID == 'G101'"`)
+	p.goes("/console/findings?group=rule")
+	p.clicks(".group summary")
+	p.barriers("a group with its actions")
+	p.clicks(`.group a[href*="all=true"]`)
+	p.sees("document.activeElement.id === 'many-reason' && document.querySelector('input[name=\"all\"]').checked")
+	p.do(chromedp.SetValue("#many-reason", "duplicate"), chromedp.Submit("#many-reason"))
+	p.reads(".operation", "Apply it to 2 findings", "Rule", "G101")
 }
 
 func TestTheListScrollsThroughAllRowsWithNoneTwice(t *testing.T) {
@@ -128,8 +161,14 @@ func TestAFindingIsDecidedByKeysAndTheDecisionUndone(t *testing.T) {
 		Triage(v1alpha1.UserStatusActive, "Looked at it."))
 	p := loggedIn(t, o.key("ada"))
 	p.goes("/console/findings")
+	p.sees("document.querySelector('label[for=one-reason]').textContent === 'Reason, optional'")
+	o.requiresReasons(p)
 	p.presses("j", "m")
 	p.sees("document.querySelector('#decision').open")
+	p.presses(kb.Enter)
+	p.reads("#one-missing", "Choose a reason: your organization requires one to mute")
+	p.sees("document.querySelector('#decision').open && document.activeElement.id === 'one-reason' && document.activeElement.ariaInvalid === 'true'")
+	p.barriers("a decision that lacks its reason")
 	p.do(chromedp.SetValue("#one-reason", "used-in-tests"), chromedp.SendKeys("#one-comments", "A fixture."))
 	p.presses(kb.Enter)
 	p.reads("#f-decided .state", "muted", "apikey/ada")
@@ -146,6 +185,19 @@ func TestAFindingIsDecidedByKeysAndTheDecisionUndone(t *testing.T) {
 	p.reads("#f-0002 .state", "confirmed")
 	p.presses("o")
 	p.reads("#f-0002 .state", "open")
+}
+
+// requiresReasons has the organization require a reason to mute, and waits until the person's list says so.
+func (o *organization) requiresReasons(p *person) {
+	o.Helper()
+	org := builder.Organization(o.name).Build()
+	harness.Must(o.TB, env.Client.Patch(o.Context(), org, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"triage":{"requireReason":true}}}`))))
+	harness.Eventually(o.TB, func(g Gomega) {
+		p.goes("/console/findings")
+		var label string
+		p.evaluates("document.querySelector('label[for=one-reason]').textContent", &label)
+		g.Expect(label).To(Equal("Reason, needed to mute"))
+	})
 }
 
 func TestEachFindingIsDecidedByWhatWasAskedAboutItAlone(t *testing.T) {
@@ -190,7 +242,7 @@ func TestThePanelShowsADecisionMadeByKey(t *testing.T) {
 	p := loggedIn(t, o.key("ada"))
 	p.goes("/console/findings")
 	p.presses("j", kb.Enter)
-	p.reads("#panel", "Nobody has decided")
+	p.reads("#panel", "Undecided: no person has decided")
 	p.sees("document.querySelector('#panel').contains(document.activeElement)")
 	p.presses("c")
 	p.reads("#panel", "Confirmed by apikey/ada")
@@ -200,7 +252,8 @@ func TestThePanelShowsADecisionMadeByKey(t *testing.T) {
 	p.reads("#panel", "Muted by apikey/ada")
 	p.presses("u", "u")
 	p.reads("#f-0001 .state", "open")
-	p.reads("#panel", "Nobody has decided")
+	p.reads("#panel", "Undecided: no person has decided")
+	p.sees("!document.querySelector('#panel .news-of')") // what one decides oneself is no news
 }
 
 func TestAnAddressThatAsksForWhatThereIsNotIsRefused(t *testing.T) {
@@ -209,7 +262,7 @@ func TestAnAddressThatAsksForWhatThereIsNotIsRefused(t *testing.T) {
 	v.logsIn(o.key("ada"))
 	for query, words := range map[string]string{
 		"severty=high": "There is no filter", "severity=high&severity=low": "given more than once", "severity=foo": "must be one of", "cursor=x": "start again without it",
-		"group=title": "not grouped by",
+		"group=title": "not grouped by", "created_since=7x": "must be a date-time",
 	} {
 		if answer := v.asks("/console/findings?"+query, nil); answer.StatusCode != http.StatusBadRequest || !strings.Contains(answer.text, words) {
 			t.Errorf("%s: %s\n%s", query, answer.Status, answer.text)
@@ -263,6 +316,9 @@ func TestAFindingIsShownBesideTheListAndOnItsOwnPage(t *testing.T) {
 	p.reads("#panel h1", "A like one")
 	p.do(chromedp.NavigateBack())
 	p.sees("document.querySelector('#panel').hidden && location.pathname === '/console/findings'")
+	p.goes("/console/deliveries")
+	p.reads("tbody", "finding.created", "absent", "SQL injection", "finding")
+	p.sees("document.querySelector('tbody a[href=\"/console/findings/f-shown\"]').textContent === 'SQL injection'")
 	p.goes("/console/findings#f-shown")
 	p.reads("#panel", "SQL injection")
 	p.goes("/console/findings/f-shown")
@@ -299,12 +355,13 @@ func TestAllThatMatchAreMutedAfterAPreviewAndUndone(t *testing.T) {
 		t.Errorf("muted are %s", got)
 	}
 	p.clicks(".operation form button")
-	p.reads(".operation", "Undo op-", "Preview: nothing is decided yet")
+	p.reads(".operation", "Undo: Mute, used in tests", "Preview: nothing is decided yet")
+	p.sees("document.title.startsWith('Undo: Mute, used in tests') && document.querySelector('.operation header a[href^=\"/console/operations/op-\"]')")
 	p.clicks(".operation form .primary")
 	p.reads(".operation", "What came of it")
 	harness.Eventually(t, func(g Gomega) { g.Expect(muted()).To(BeEmpty()) })
 	p.goes("/console/operations")
-	p.reads("tbody", "Undo op-", "Mute, used in tests", "completed", "apikey/ada")
+	p.reads("tbody", "Undo: Mute, used in tests", "Tool: gosec", "completed", "apikey/ada")
 }
 
 func TestAKeyThatMayNotDecideIsToldSo(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -61,6 +62,17 @@ func TestWhatChangesWhileOneLooksIsMarkedAndNotMoved(t *testing.T) {
 	o.decides(bob, "f-0002", `{"comments":"Look at this."}`)
 	p.sees("document.querySelector('#f-0002.changed')")
 	p.sees("!document.querySelector('#f-0000.changed, #f-0001.changed')")
+	p.clicks("#f-0001 .what a")
+	p.clicks("#panel .decide summary")
+	p.do(chromedp.SendKeys("#this-comments", "Half a thought"))
+	o.decides(bob, "f-0001", `{"user_status":"active"}`)
+	p.reads("#panel .news-of", "changed · show")
+	p.sees("document.querySelector('#this-comments').value === 'Half a thought'")
+	p.barriers("the panel with a mark")
+	p.clicks("#panel .news-of")
+	p.reads("#panel .decision", "Confirmed by apikey/bob")
+	p.presses(kb.Escape)
+	p.sees("document.querySelector('#panel').hidden")
 
 	o.has(builder.Finding("f-new").Title("The newest").DetectedAt(found.Add(24 * time.Hour)))
 	p.reads(".news", "1 new finding, show")

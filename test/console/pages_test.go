@@ -84,7 +84,7 @@ func (p *person) barriers(what string) {
 
 // pages are the console's, of an organization with the findings below.
 var pages = []string{
-	"/console/", "/console/findings", "/console/findings?severity=high&facet=rule", "/console/findings?text=nothing", "/console/findings?group=rule",
+	"/console/", "/console/findings", "/console/findings?severity=high&facet=rule", "/console/findings?text=nothing", "/console/findings?group=repo_id&created_since=9999d",
 	"/console/findings/f-0000", "/console/findings/f-none", "/console/operations",
 	"/console/reviews", "/console/reviews?custom=open_with_issues", "/console/reviews/rv-1", "/console/scans", "/console/scans/s-1", "/console/deliveries", "/console/deliveries/d-1",
 	"/console/policies", "/console/policies/p-1", "/console/policies/p-wrong", "/console/policies/new?rule=G101&stale=true", "/console/keys",
@@ -157,6 +157,7 @@ func TestAPullRequestShowsWhatIsNewAndWhatIsFixed(t *testing.T) {
 	p.sees("document.querySelector('main a[href=\"/console/reviews/rv-1\"]')")
 	p.clicks(`main a[href="/console/reviews/rv-1"]`)
 	p.reads("main", "New: open issues", "The signing key is in the source", "muted by", "Fixed: resolved issues")
+	p.sees(`document.querySelector(".review header a[rel~=external]").href === "https://github.com/acme/shop/pull/7"`)
 	late := loggedIn(t, o.key("bob"))
 	late.goes("/console/reviews/rv-1")
 	p.clicks("#i-new .decide summary")

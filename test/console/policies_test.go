@@ -40,7 +40,7 @@ func TestAListBecomesARuleThatIsPreviewedAppliedAndStopped(t *testing.T) {
 	p := loggedIn(t, o.key("ada", v1alpha1.Scopes()...))
 	p.goes("/console/findings?tool=gosec&stale=false")
 	p.clicks(`a[href^="/console/policies/new"]`)
-	p.reads("main", "A new policy", "Not in the expression", "Decision in doubt: false")
+	p.reads("main", "A new policy", "Not in the expression", "Decision in doubt: not in doubt")
 	p.sees("!document.querySelector('#manifest')") // which nobody could apply without a reason
 	p.sees(`document.querySelector("#match").value === "finding.tool == 'gosec'"`)
 	p.do(chromedp.SetValue("#match", "finding.tool = 1"), chromedp.SetValue("#name", "mute-gosec"))
@@ -49,7 +49,7 @@ func TestAListBecomesARuleThatIsPreviewedAppliedAndStopped(t *testing.T) {
 	p.do(chromedp.SetValue("#reason", "used-in-tests"))
 	p.clicks(`button[value="preview"]`)
 	p.reads(".wrong", "does not compile", "line 1, column")
-	p.reads("main", "Not in the expression", "Decision in doubt: false")
+	p.reads("main", "Not in the expression", "Decision in doubt: not in doubt")
 	p.sees(`document.querySelector("#name").value === "mute-gosec" && document.querySelector("#reason").value === "used-in-tests"`)
 	p.do(chromedp.SetValue("#match", "finding.tool == 'gosec'"))
 	p.clicks(`button[value="yaml"]`)
@@ -73,7 +73,7 @@ func TestAListBecomesARuleThatIsPreviewedAppliedAndStopped(t *testing.T) {
 	p.clicks(`main a[href="/console/policies/mute-gosec"]`)
 	p.sees(`document.querySelector('.figures a[href="/console/findings?policy=mute-gosec"]').textContent === "3"`)
 	p.clicks(`button[value="preview"]`)
-	p.reads("main", "Apply it")
+	p.reads("main", "Apply it", "stopped", "what it muted is open again")
 	o.verdicts("mute-gosec", map[string]bool{"f-0000": false, "f-0002": false, "f-0004": false})
 	p.goes("/console/findings")
 	p.sees(`!!document.querySelector(".facet") && !document.querySelector('[aria-labelledby="facet-policy"]')`)
@@ -86,6 +86,10 @@ func TestAListBecomesARuleThatIsPreviewedAppliedAndStopped(t *testing.T) {
 
 	p.goes("/console/keys")
 	p.reads("main", "ada", "yours", "valid", "described", "The signing key is in the source", "policies:write")
+	p.do(chromedp.EmulateViewport(390, 900))
+	p.goes("/console/keys")
+	p.reads("tbody", "ends", "never used")
+	p.sees("[...document.querySelectorAll('tbody tr')].every((row) => row.offsetHeight < 160)")
 }
 
 func TestADeliveryIsSentAgainFromItsPage(t *testing.T) {

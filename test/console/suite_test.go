@@ -116,7 +116,8 @@ func newOrganization(t testing.TB) *organization {
 		g.Expect(v1alpha1.IsConditionTrue(org.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
 		o.namespace = org.Status.Namespace
 	})
-	env.Create(t, builder.Repository("shop").In(o.namespace).Build(), builder.Project("web").Repository("shop").In(o.namespace).Build())
+	env.Create(t, builder.Repository("shop").URL("https://github.com/acme/shop").
+		Mutate(func(r *v1alpha1.Repository) { r.Spec.Provider = "github" }).In(o.namespace).Build(), builder.Project("web").Repository("shop").In(o.namespace).Build())
 	return o
 }
 
