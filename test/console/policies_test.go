@@ -89,7 +89,7 @@ func TestAListBecomesARuleThatIsPreviewedAppliedAndStopped(t *testing.T) {
 	p.do(chromedp.EmulateViewport(390, 900))
 	p.goes("/console/keys")
 	p.reads("tbody", "ends", "never used")
-	p.sees("[...document.querySelectorAll('tbody tr')].every((row) => row.offsetHeight < 160)")
+	p.sees("[...document.querySelectorAll('tbody tr')].every((row) => row.offsetHeight < 100 && row.cells[0].offsetWidth > 180)")
 }
 
 func TestADeliveryIsSentAgainFromItsPage(t *testing.T) {
