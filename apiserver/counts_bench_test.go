@@ -1,11 +1,14 @@
 package apiserver
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"sync"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // countClients count at the same time. An organization is counted by one of them at a time.
@@ -25,7 +28,7 @@ func BenchmarkCounts(b *testing.B) {
 				f.count(b, target, countClients, func() {})
 			})
 			b.Run("all"+filter+"/after a change", func(b *testing.B) {
-				f.count(b, target, 1, func() { f.change(findings) })
+				f.count(b, target, 1, func() { f.change(b, findings) })
 			})
 		}
 	})
@@ -59,11 +62,14 @@ func (f *bigFacade) count(b *testing.B, target string, clients int, before func(
 }
 
 // change has one finding change, and waits until readers see it.
-func (f *bigFacade) change(findings int) {
+func (f *bigFacade) change(b *testing.B, findings int) {
 	changed := burstOf(findings)[0]
 	before, _ := f.model.Finding(benchOrganization, changed.Name)
 	f.news.Modify(changed)
-	for now := before; now == before; now, _ = f.model.Finding(benchOrganization, changed.Name) {
-		time.Sleep(time.Millisecond)
+	if err := wait.PollUntilContextTimeout(b.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		now, _ := f.model.Finding(benchOrganization, changed.Name)
+		return now != before, nil
+	}); err != nil {
+		b.Fatal(err)
 	}
 }

@@ -54,8 +54,8 @@ type tableRow struct {
 	alike [likenesses]uint32
 }
 
-// fill makes the table, unless it has been made. The numbers are those of the tables before it, unless most of those are
-// of what no finding is like any more.
+// fill makes the table, unless it has been made. The numbers are those of the tables before it, unless most of those
+// are of what no finding is like any more.
 func (t *findingTable) fill(v *view, x *index.Index[*Item]) {
 	if t.numbers != nil {
 		return
@@ -96,7 +96,8 @@ func (t *findingTable) fill(v *view, x *index.Index[*Item]) {
 // maxUnused is how many numbers may be unused, however many are used.
 const maxUnused = 1000
 
-// numbers are those of what a finding is like, and who has given them. Items have them from when they are first counted.
+// numbers are those of what a finding is like, and who has given them. Items have them from when they are first
+// counted.
 type numbers struct {
 	by *numbering
 	of [likenesses]uint32

@@ -3,7 +3,7 @@ package main
 import (
 	"errors"
 	"io"
-	"text/tabwriter"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/text/language"
@@ -32,7 +32,8 @@ issues, scans and webhook deliveries are as large as findings or smaller: if you
 			if o.findings < 0 || o.organizations < 1 || o.replicas < 1 {
 				return errors.New("--findings must be 0 or more, --organizations and --replicas 1 or more")
 			}
-			return o.print(command.OutOrStdout())
+			_, err := io.WriteString(command.OutOrStdout(), o.report())
+			return err
 		},
 	}
 	flags := command.Flags()
@@ -43,31 +44,30 @@ issues, scans and webhook deliveries are as large as findings or smaller: if you
 	return command
 }
 
-func (o *sizeOptions) print(to io.Writer) error {
-	p := message.NewPrinter(language.English)
+// report says what it takes, and how that was computed.
+func (o *sizeOptions) report() string {
+	p, out := message.NewPrinter(language.English), &strings.Builder{}
+	say := func(format string, values ...any) { out.WriteString(p.Sprintf(format, values...)) }
 	planes, findings, organizations := planesFor(o.findings, o.organizations)
 	each := ""
 	if planes > 1 {
 		each = " for each control plane"
-		p.Fprintf(to, "%d control planes, since Kubernetes recommends at most %d objects of a kind: divide the organizations among them.\n\n",
+		say("%d control planes, since Kubernetes recommends at most %d objects of a kind: divide the organizations among them.\n\n",
 			planes, onePlane)
 	}
 	objects := objectsOf(findings, organizations)
-	p.Fprintf(to, "%d findings and %d organizations of %d objects: %d objects%s\n\n", findings, organizations, organizationObjects, objects, each)
-	p.Fprintf(to, "Memory of a process, in MB: %d x (base + objects x each)\n", underLoad)
-	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	say("%d findings and %d organizations of %d objects: %d objects%s\n\n",
+		findings, organizations, organizationObjects, objects, each)
+	say("Memory of a process, in MB: %d x (base + objects x each)\n", underLoad)
 	for _, f := range []footprint{sizedAPIServer, sizedEtcd, sizedControl, sizedREST} {
-		p.Fprintf(w, "  %s\t= %d x (%.0f + %d x %.4f)\t= %.0f\n", f.process, underLoad, f.base/1e6, objects, f.finding/1e6, f.of(objects)/1e6)
+		say("  %-14s = %d x (%.0f + %d x %.4f) = %.0f\n", f.process, underLoad, f.base/1e6, objects, f.finding/1e6, f.of(objects)/1e6)
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	p.Fprintf(to, "\netcd's --quota-backend-bytes, in MB: objects x %.4f x %d versions, at least %.0f\n  = %.0f\n",
+	say("\netcd's --quota-backend-bytes, in MB: objects x %.4f x %d versions, at least %.0f\n  = %.0f\n",
 		storedBytes/1e6, versions, leastQuota/1e6, quotaFor(objects)/1e6)
-	_, err := p.Fprintf(to, "\nMachines%s:\n  1 with %d GiB for kube-apiserver and etcd (3 such to survive the loss of one)\n"+
+	say("\nMachines%s:\n  1 with %d GiB for kube-apiserver and etcd (3 such to survive the loss of one)\n"+
 		"  %d with %d GiB for a replica of the controllers and one of the REST API each\n"+
 		"Two cores in each take about 80 decisions a second; see docs/performance.md.\n",
 		each, machineFor(sizedAPIServer.of(objects)+sizedEtcd.of(objects)), o.replicas,
 		machineFor(sizedControl.of(objects)+sizedREST.of(objects)))
-	return err
+	return out.String()
 }

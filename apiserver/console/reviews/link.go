@@ -33,8 +33,8 @@ func readLink(ctx context.Context, v *page.Visit, r client.ReviewFull) (string, 
 	return linkOf(repository.Url, repository.Provider, r.PrNumber), err
 }
 
-// linkOf is the page of a pull request of the repository with that page, empty where the provider is not known or the page
-// is none of the web.
+// linkOf is the page of a pull request of the repository with that page, empty where the provider is not known or the
+// page is none of the web.
 func linkOf(repository, provider string, number int32) string {
 	at, err := url.Parse(repository)
 	path, known := pulls[strings.ToLower(provider)]
