@@ -162,8 +162,9 @@ func (s *stream) ends(reason string) {
 	}
 }
 
-// twoReplicas are two servers with the same cursor keys.
-func twoReplicas(t *testing.T) (a, b *server) {
+// twoReplicas are two servers with the same cursor keys. The later of them has read all kinds last: of a kind in which
+// nothing happens, what it is sure of is at or after what the earlier remembers from.
+func twoReplicas(t *testing.T) (later, earlier *server) {
 	t.Helper()
 	folder := t.TempDir()
 	harness.Must(t, os.WriteFile(filepath.Join(folder, "2026-01"), []byte(strings.Repeat("k", 32)), 0o600))
@@ -172,7 +173,7 @@ func twoReplicas(t *testing.T) (a, b *server) {
 		servers[i] = ownServer(t, apiserver.Options{CursorKeysDir: folder}, nil)
 		harness.Must(t, servers[i].waitUntilReady(t.Context()))
 	}
-	return servers[0], servers[1]
+	return servers[1], servers[0]
 }
 
 // at is the caller at another replica, once that knows the key and shows the organization: of what was before that it

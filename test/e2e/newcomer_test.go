@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
@@ -22,11 +23,15 @@ func checkNewcomer(t *testing.T, r *run, rest *restClient) {
 	folder := t.TempDir()
 	shell := func(script string) string { return r.shell(t, folder, script) }
 	before := len(rest.list(t, "/v1/findings", 1000))
+	var uploaded int64
 	for _, want := range []string{`"created":18,"reopened":0,"skipped":0,"unchanged":0`, `"created":0,"reopened":0,"skipped":0,"unchanged":18`} {
+		// Of the scans of one second it is not said which is listed first, and the README shows the first.
+		eventually(t, "the next second begins", func() bool { return time.Now().Unix() > uploaded })
 		shell(commands[0].command)
 		if id := shell(commands[1].command); !strings.HasPrefix(id, "u-") {
 			t.Fatalf("the upload's id is %q", id)
 		}
+		uploaded = time.Now().Unix()
 		var shown string
 		eventually(t, "the README's upload is complete with "+want, func() bool {
 			shown = shell(commands[2].command)
