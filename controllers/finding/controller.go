@@ -26,7 +26,8 @@ type Reconciler struct {
 	reconcile.Base
 	ledger *ledger.Ledger
 	// policies that decide about what no person has decided about, be it here or in a pull request.
-	policies *policies.Book
+	policies   *policies.Book
+	judgements judgements
 	// audit gets a line for each decision that a person took.
 	audit audit.Log
 }
@@ -58,8 +59,8 @@ func setUp(ctx context.Context, mgr ctrl.Manager, options controller.Options, cl
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
-		For(&v1alpha1.Finding{}, builder.WithPredicates(ofScanners)).
-		Watches(&v1alpha1.Finding{}, decisionsFirst(), builder.WithPredicates(ofDecisions)).
+		For(&v1alpha1.Finding{}, builder.WithPredicates(r.ofScanners())).
+		Watches(&v1alpha1.Finding{}, decisionsFirst(), builder.WithPredicates(r.ofDecisions())).
 		Watches(&v1alpha1.Repository{}, r.enqueueFindings(waitsForRepository, refersToRepository),
 			builder.WithPredicates(watch.CreatedOrDeleted)).
 		Watches(&v1alpha1.Project{}, r.enqueueFindings(waitsForProject, refersToProject),
@@ -93,5 +94,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope, Ledger: r.ledger,
 		Phases: []reconcile.Phase[*scope]{r.observeSpec, r.auditTriage, r.observeReferences},
+		Gone:   r.judgements.forget,
 	}.Run(ctx, req)
 }

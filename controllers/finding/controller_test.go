@@ -206,6 +206,7 @@ func TestWorthReconciling(t *testing.T) {
 		{"it waits for something else than before", finding(1, v1alpha1.ReasonRepositoryNotFound), finding(1, waits), true},
 		{"it waits on", finding(1, waits), finding(1, waits), false},
 	}
+	worthReconciling := (&Reconciler{}).worthReconciling()
 	for _, c := range cases {
 		if got := worthReconciling.Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}); got != c.want {
 			t.Errorf("%s: got %t", c.reason, got)

@@ -22,11 +22,15 @@ func decisionsFirst() handler.EventHandler {
 	})
 }
 
-// ofDecisions and ofScanners share the events among the lanes: each finding is in one.
-var (
-	ofDecisions = predicate.And(worthReconciling, predicate.NewPredicateFuncs(decisionWaits))
-	ofScanners  = predicate.And(worthReconciling, predicate.Not(predicate.NewPredicateFuncs(decisionWaits)))
-)
+// ofDecisions and ofScanners share the events among the lanes: each finding is in one, which alone looks at whether the
+// event is worth a reconcile.
+func (r *Reconciler) ofDecisions() predicate.Predicate {
+	return predicate.And(predicate.NewPredicateFuncs(decisionWaits), r.worthReconciling())
+}
+
+func (r *Reconciler) ofScanners() predicate.Predicate {
+	return predicate.And(predicate.Not(predicate.NewPredicateFuncs(decisionWaits)), r.worthReconciling())
+}
 
 // decisionWaits reports whether a decision is still to be recorded that a person took about this finding. One that is
 // being deleted is in no hurry, and what an operation decides about thousands keeps nobody waiting.

@@ -5,6 +5,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
@@ -41,15 +42,20 @@ func referencesOf(finding *v1alpha1.Finding) []string {
 }
 
 // worthReconciling lets through of our own status writes that of a finding which begins to wait: what it waits for may
-// have come too early for the index to name the finding as waiting. And that of another verdict, or of a
-// decision that has ended: policies may have changed while the cache still held what was before, and nobody saw that it
-// is no longer theirs.
-var worthReconciling = watch.SpecOr(func(before, after *v1alpha1.Finding) bool {
-	return !findingstate.SameVerdict(before.Status.Verdict, after.Status.Verdict) ||
-		!before.Status.EndedAt.Equal(after.Status.EndedAt) ||
-		watch.BeginsToWait(before.Status.Conditions, after.Status.Conditions,
-			v1alpha1.ReasonRepositoryNotFound, v1alpha1.ReasonProjectNotFound)
-})
+// have come too early for the index to name the finding as waiting. And that of another verdict, or of a decision that
+// has ended, unless it is sure to stand.
+func (r *Reconciler) worthReconciling() predicate.Predicate {
+	return watch.SpecOr(func(before, after *v1alpha1.Finding) bool {
+		return judgedOtherwise(&before.Status, &after.Status) && !r.judgements.stands(client.ObjectKeyFromObject(after)) ||
+			watch.BeginsToWait(before.Status.Conditions, after.Status.Conditions,
+				v1alpha1.ReasonRepositoryNotFound, v1alpha1.ReasonProjectNotFound)
+	})
+}
+
+// judgedOtherwise reports whether the verdict is another, or a decision has ended.
+func judgedOtherwise(before, after *v1alpha1.FindingStatus) bool {
+	return !findingstate.SameVerdict(before.Verdict, after.Verdict) || !before.EndedAt.Equal(after.EndedAt)
+}
 
 // createdDeletedOrMoved passes over updates of a project that stays in its repository. The reference
 // is immutable, so another one means that the project was deleted and created anew while the watch

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
@@ -17,6 +19,7 @@ const longestWait = time.Hour
 // observeSpec records the state, what reviews and policies decide, the time and the transitions, and comes back when
 // the decision ends. When policies change, their watch wakes the findings that it makes a difference to.
 func (r *Reconciler) observeSpec(ctx context.Context, s *scope) error {
+	began := r.judgements.begin()
 	judge, err := r.judge(ctx, s.Object.Namespace, s.Now)
 	if err != nil {
 		return err
@@ -24,6 +27,9 @@ func (r *Reconciler) observeSpec(ctx context.Context, s *scope) error {
 	observed := findingstate.Observe(s.Object, judge.Of(ctx), s.Now)
 	if err := judge.Err(); err != nil {
 		return err
+	}
+	if judgedOtherwise(&s.Object.Status, &observed) {
+		r.judgements.end(client.ObjectKeyFromObject(s.Object), began)
 	}
 	*s.Status = observed
 	s.RequeueAfter(min(findingstate.UntilEnd(s.Object, s.Now), longestWait))
