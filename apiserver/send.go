@@ -77,8 +77,8 @@ func lengthOf(parts []content.Part) (length int) {
 }
 
 // chunkBytes is how much of a body is put together for one write. A client that does not read holds up a chunk for each
-// of its requests, of which HTTP/2 has 250 on a connection; pages of 100 findings are as fast as in one write of their
-// 200 KB, and a tenth slower in chunks of 64 KiB.
+// of its requests; pages of 100 findings are as fast as in one write of their 200 KB, and a tenth slower in chunks of
+// 64 KiB.
 const chunkBytes = 128 << 10
 
 // chunks are kept, except for those that a long part has made grow.

@@ -42,6 +42,9 @@ const (
 	writeTimeout   = 2 * time.Minute
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 32 << 10
+	// maxConcurrentStreams is how many requests an HTTP/2 connection may have open, as few as the protocol recommends:
+	// a client that reads none of the answers holds up a chunk of each.
+	maxConcurrentStreams = 100
 )
 
 // shutdownTimeout is how long requests may take to end once the server is told to stop.
@@ -221,6 +224,7 @@ func (s *Server) newHTTPServer(handler http.Handler) *http.Server {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxConcurrentStreams},
 		ConnContext:       withConnection,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 		// OPTIONS * goes the way of every other request: to a 401 or 404.
