@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -140,8 +139,8 @@ func (f *filter) addFlags(to *pflag.FlagSet) {
 	flags.StringVar(&asked.Package, "package", "",
 		"only findings in this package, by its name or its package URL, with or without a version")
 	flags.StringVar(&asked.File, "file", "", "only findings in this file, or below this folder if it ends in a slash")
-	flags.BoolVar(&f.stale, "stale", false, "only findings whose facts have changed since the decision")
-	flags.BoolVar(&f.suppressed, "suppressed", false, "only findings that their source suppresses")
+	flags.BoolVar(&f.stale, "stale", false, "only findings whose facts have changed since the decision; =false for all others")
+	flags.BoolVar(&f.suppressed, "suppressed", false, "only findings that their source suppresses; =false for all others")
 	flags.StringVar((*string)(&asked.Policy), "policy", "", "only findings about which this TriagePolicy decides now")
 	flags.StringVar(&asked.Owner, "owner", "", "only findings of projects of this owner")
 	flags.StringVar(&asked.Text, "text", "",
@@ -188,11 +187,11 @@ func (f *filter) read() error {
 	if f.class != "" {
 		asked.Class = &f.class
 	}
-	if f.stale {
-		asked.Stale = ptr.To(true)
+	if f.flags.Changed("stale") {
+		asked.Stale = &f.stale
 	}
-	if f.suppressed {
-		asked.Suppressed = ptr.To(true)
+	if f.flags.Changed("suppressed") {
+		asked.Suppressed = &f.suppressed
 	}
 	asked.MinScore = readScore(f.minScore, &errs)
 	asked.CreatedSince, asked.CreatedUntil = readPeriod("created", f.createdSince, f.createdUntil, &errs)

@@ -87,7 +87,7 @@ func TestTheFlagsAreASelection(t *testing.T) {
 		"--policy=mute-tests":                   {Policy: "mute-tests"},
 		"--stale":                               {Stale: ptr.To(true)},
 		"--suppressed":                          {Suppressed: ptr.To(true)},
-		"--stale=false --suppressed=false":      {},
+		"--stale=false --suppressed=false":      {Stale: ptr.To(false), Suppressed: ptr.To(false)},
 		"--owner=team":                          {Owner: "team"},
 		"--text=path":                           {Text: "path"},
 		"--min-score=7":                         {MinScore: "7.0"},
