@@ -3,20 +3,17 @@ package apiserver
 import (
 	"compress/gzip"
 	"io"
-	"net/http"
 	"strconv"
 	"strings"
 	"sync"
-
-	"github.com/gin-gonic/gin"
 )
 
 // minCompressedBytes is the length from which a body is compressed: a body that fits into one packet
 // would not arrive sooner.
 const minCompressedBytes = 1400
 
-// compressors are kept: each has tables of a few hundred KiB. The fastest level, because the
-// lists of this service are text that repeats itself.
+// compressors are kept: each takes a megabyte. The fastest level, because the lists of this service are text that
+// repeats itself.
 var compressors = sync.Pool{New: func() any {
 	writer, err := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed)
 	if err != nil {
@@ -24,19 +21,6 @@ var compressors = sync.Pool{New: func() any {
 	}
 	return writer
 }}
-
-// sendCompressed writes a body as one gzip stream.
-func sendCompressed(c *gin.Context, body func(io.Writer) error) {
-	header := c.Writer.Header()
-	header["Content-Encoding"] = gzipEncoding
-	if c.Request.Method == http.MethodHead {
-		c.Writer.WriteHeaderNow()
-		return
-	}
-	// If it fails the client is gone; the log has the status and the size.
-	_ = compressing(c.Writer, body)
-	c.Writer.WriteHeaderNow()
-}
 
 // compressing has a body written to w as one gzip stream.
 func compressing(w io.Writer, body func(io.Writer) error) error {
@@ -47,6 +31,32 @@ func compressing(w io.Writer, body func(io.Writer) error) error {
 		return err
 	}
 	return compressor.Close()
+}
+
+// mostHeldBack is how much is compressed before it is sent: a thousand findings as a rule.
+const mostHeldBack = 256 << 10
+
+// heldBack keeps what is written to it until that is much, or is let go: so that a client that does not read holds up
+// no compressor.
+type heldBack struct {
+	to   io.Writer
+	kept []byte
+}
+
+func (h *heldBack) Write(data []byte) (int, error) {
+	if len(h.kept)+len(data) > mostHeldBack {
+		if err := h.letGo(); err != nil {
+			return 0, err
+		}
+	}
+	h.kept = append(h.kept, data...)
+	return len(data), nil
+}
+
+func (h *heldBack) letGo() error {
+	_, err := h.to.Write(h.kept)
+	h.kept = h.kept[:0]
+	return err
 }
 
 // acceptsGzip reads Accept-Encoding (RFC 9110, section 12.5.3). Without the header a body is

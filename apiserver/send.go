@@ -40,29 +40,33 @@ func sendState(c *gin.Context, tag string, parts ...content.Part) {
 	send(c, http.StatusOK, parts...)
 }
 
-// sendBody writes a body, compressed if that is worthwhile and the client accepts it. For HEAD,
-// net/http sends the headers and drops the body.
+// sendBody writes a body, compressed if that is worthwhile and the client accepts it. For HEAD, net/http sends the
+// headers and drops the body. If a write fails the client is gone; the log has the status and the size.
 func sendBody(c *gin.Context, status int, parts ...content.Part) {
 	kept := chunks.Get().(*[]byte)
-	defer chunks.Put(kept)
 	chunk, rest := gather(*kept, parts)
 	header, length := c.Writer.Header(), len(chunk)+lengthOf(rest)
 	if length >= minCompressedBytes {
 		header["Vary"] = onAcceptedEncoding
 	}
 	c.Status(status)
-	body := func(w io.Writer) error { return write(w, chunk, rest) }
-	if compresses(c, length) {
-		sendCompressed(c, body)
-		return
+	compressed, head := compresses(c, length), c.Request.Method == http.MethodHead
+	if compressed {
+		header["Content-Encoding"] = gzipEncoding
+	} else {
+		header.Set("Content-Length", strconv.Itoa(length))
 	}
-	header.Set("Content-Length", strconv.Itoa(length))
-	if c.Request.Method == http.MethodHead {
-		c.Writer.WriteHeaderNow()
-		return
+	held := &heldBack{to: c.Writer}
+	switch {
+	case head:
+	case compressed:
+		_ = compressing(held, func(w io.Writer) error { return write(w, chunk, rest) })
+	default:
+		_ = write(c.Writer, chunk, rest)
 	}
-	// If it fails the client is gone; the log has the status and the size.
-	_ = body(c.Writer)
+	chunks.Put(kept)
+	_ = held.letGo()
+	c.Writer.WriteHeaderNow()
 }
 
 func compresses(c *gin.Context, length int) bool {

@@ -89,6 +89,9 @@ func ChangeTo(d Decision) Change {
 	return c
 }
 
+// exactly is the field of a form that gives a decision back to the letter.
+const exactly = "exactly"
+
 // ChangeOf reads a form that a page filled with the decision before. A field that is given empty takes away what was
 // there; one that the form does not have changes nothing.
 func ChangeOf(form url.Values, before Decision) (c Change) {
@@ -100,9 +103,8 @@ func ChangeOf(form url.Values, before Decision) (c Change) {
 		return &value
 	}
 	c.UserStatus, c.Comments = given("user_status", ""), given("comments", "")
-	if c.Comments != nil {
-		// Browsers send the ends of lines so, whatever they were.
-		*c.Comments = strings.ReplaceAll(*c.Comments, "\r\n", "\n")
+	if c.Comments != nil && !form.Has(exactly) {
+		*c.Comments = typed(*c.Comments, before.Comments)
 	}
 	if c.UserStatus != nil && *c.UserStatus == Open {
 		return c
@@ -116,4 +118,14 @@ func ChangeOf(form url.Values, before Decision) (c Change) {
 		*c.ExpiresAt = page.EndOf(*c.ExpiresAt)
 	}
 	return c
+}
+
+// typed is what a person typed where that text was before. Browsers send the ends of lines in one way, whatever they
+// were.
+func typed(text, before string) string {
+	lines := func(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
+	if lines(text) == lines(before) {
+		return before
+	}
+	return lines(text)
 }

@@ -24,7 +24,7 @@ func TestAChangeLeadsToTheDecisionItWasMadeOf(t *testing.T) {
 		}
 		c := ChangeTo(d)
 		// As the module sends it back.
-		form := url.Values{}
+		form := url.Values{"exactly": {""}}
 		for name, value := range map[string]*string{"user_status": c.UserStatus, "reason": c.Reason, "until": c.ExpiresAt, "comments": c.Comments} {
 			if value != nil {
 				form.Set(name, *value)
@@ -40,8 +40,15 @@ func TestAFormThatNobodyTouchedChangesNothing(t *testing.T) {
 	end := time.Date(2099, 5, 4, 8, 0, 0, 0, time.UTC)
 	before := Decision{UserStatus: "muted", Reason: ptr.To("duplicate"), ExpiresAt: &end, Comments: "one\ntwo"}
 	form := url.Values{"user_status": {"muted"}, "reason": {"duplicate"}, "until": {before.Until()}, "comments": {"one\r\ntwo"}}
-	if diff := cmp.Diff(ChangeTo(before), ChangeOf(form, before)); diff != "" {
-		t.Errorf("(-before +asked for):\n%s", diff)
+	for _, comments := range []string{before.Comments, "one\r\ntwo"} {
+		before.Comments = comments
+		if diff := cmp.Diff(ChangeTo(before), ChangeOf(form, before)); diff != "" {
+			t.Errorf("%q (-before +asked for):\n%s", comments, diff)
+		}
+	}
+	form.Set("comments", "one\r\ntwo\r\nthree")
+	if got := *ChangeOf(form, before).Comments; got != "one\ntwo\nthree" {
+		t.Errorf("what was typed became %q", got)
 	}
 	form.Set("until", "2099-05-05")
 	if got := *ChangeOf(form, before).ExpiresAt; got != "2099-05-05T23:59:59Z" {

@@ -48,7 +48,12 @@ export function undo() {
       return;
     }
     const { change } = last;
-    const form = new URLSearchParams({ user_status: change.user_status, comments: change.comments, seen: last.seen });
+    const form = new URLSearchParams({
+      user_status: change.user_status,
+      comments: change.comments,
+      seen: last.seen,
+      exactly: "",
+    });
     if (change.reason !== undefined) form.set("reason", change.reason);
     if (change.expires_at !== undefined) form.set("until", change.expires_at);
     await send(last.id, form);
