@@ -259,13 +259,18 @@ func TestThePanelShowsADecisionMadeByKey(t *testing.T) {
 func TestAnAddressThatAsksForWhatThereIsNotIsRefused(t *testing.T) {
 	o := newOrganization(t)
 	v := newVisitor(t)
-	v.logsIn(o.key("ada"))
+	v.logsIn(o.key("ada", v1alpha1.Scopes()...))
 	for query, words := range map[string]string{
 		"severty=high": "There is no filter", "severity=high&severity=low": "given more than once", "severity=foo": "must be one of", "cursor=x": "start again without it",
 		"group=title": "not grouped by", "created_since=7x": "must be a date-time",
 	} {
 		if answer := v.asks("/console/findings?"+query, nil); answer.StatusCode != http.StatusBadRequest || !strings.Contains(answer.text, words) {
 			t.Errorf("%s: %s\n%s", query, answer.Status, answer.text)
+		}
+	}
+	for _, list := range []string{"deliveries", "scans", "reviews"} {
+		if answer := v.asks("/console/"+list+"?about=lodash", nil); answer.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s by a filter that it does not have: %s", list, answer.Status)
 		}
 	}
 }

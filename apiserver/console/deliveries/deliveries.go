@@ -34,11 +34,14 @@ type listing struct {
 }
 
 func list(ctx context.Context, v *page.Visit) (page.Response, error) {
-	l := listing{view: page.Given(v.Query, "status", "event", "endpoint_id", "subject_id", "order")}
+	view, err := v.View("status", "event", "endpoint_id", "subject_id", "order")
+	if err != nil {
+		return page.Response{}, err
+	}
+	l := listing{view: view}
 	if err := v.List(ctx, apiPath, l.view, &l.WebhookDeliveryList); err != nil {
 		return page.Response{}, err
 	}
-	var err error
 	if l.subjects, err = readSubjects(ctx, v, l.Items); err != nil {
 		return page.Response{}, err
 	}

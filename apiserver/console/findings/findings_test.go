@@ -154,3 +154,14 @@ func TestWhatIsChosenStaysInItsFacet(t *testing.T) {
 		t.Errorf("%+v", facets)
 	}
 }
+
+func TestAnAuthorThatHasAPageIsLinked(t *testing.T) {
+	for by, want := range map[string]string{
+		"operation/op-1": "/console/operations/op-1", "policy/mute-x": "/console/policies/mute-x",
+		"apikey/ada": "", "scanner/gosec": "", "": "", "operation": "",
+	} {
+		if got := pageOf(by); got != want {
+			t.Errorf("%q leads to %q, want %q", by, got, want)
+		}
+	}
+}

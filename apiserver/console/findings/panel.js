@@ -18,7 +18,8 @@ export async function open(url) {
     if (signal.aborted) return false;
     const close = Object.assign(document.createElement("button"), { type: "button", className: "close", textContent: "Close" });
     close.addEventListener("click", shut);
-    panel.replaceChildren(close, fragment(text));
+    const page = Object.assign(document.createElement("a"), { href: url, className: "page", textContent: "Open as a page" });
+    panel.replaceChildren(close, page, fragment(text));
     panel.hidden = false;
     panel.scrollTop = 0;
     remember(url);

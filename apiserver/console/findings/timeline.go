@@ -5,8 +5,10 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
 )
@@ -48,4 +50,16 @@ func timeline(history []client.Transition, deliveries []client.WebhookDelivery) 
 		all = append(all, happening{Delivery: &deliveries[i]})
 	}
 	return all
+}
+
+// pageOf is the address of the policy or the operation that changed the finding; "" where it was somebody else.
+func pageOf(by string) string {
+	for prefix, pages := range map[string]string{
+		v1alpha1.OperationAuthorPrefix: "/console/operations/", v1alpha1.PolicyAuthorPrefix: "/console/policies/",
+	} {
+		if name, is := strings.CutPrefix(by, prefix); is {
+			return pages + url.PathEscape(name)
+		}
+	}
+	return ""
 }

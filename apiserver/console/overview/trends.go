@@ -62,6 +62,41 @@ func weekBefore(of string) string {
 	return startOf(of).AddDate(0, 0, -daysOfWeek).Format(time.DateOnly)
 }
 
+// since is the day with which today is compared: a week ago, or the first of which anything is known.
+func (s shown) since() string {
+	if s.firstDay() > weekBefore(s.lastDay()) {
+		return long(s.firstDay())
+	}
+	return "last week"
+}
+
+// course says whether more is open than on that day, or less.
+func (s shown) course() string {
+	then, weekAgo := s.Trends.Days[0], weekBefore(s.lastDay())
+	for _, d := range s.Trends.Days {
+		if d.Day <= weekAgo {
+			then = d
+		}
+	}
+	change := s.Open.Total - then.Open.Total
+	switch {
+	case change > 0:
+		return "It got worse: " + ui.Thousands(change) + " more open than " + s.sinceThen()
+	case change < 0:
+		return "It got better: " + ui.Thousands(-change) + " fewer open than " + s.sinceThen()
+	default:
+		return "As many are open as " + s.sinceThen()
+	}
+}
+
+// sinceThen is since at the end of a sentence.
+func (s shown) sinceThen() string {
+	if since := s.since(); since != "last week" {
+		return "on " + since + "."
+	}
+	return "a week ago."
+}
+
 // upToDate has the last day, if it is today, say what is open now: it was kept up to an hour ago.
 func (s *shown) upToDate(today string) {
 	if s.lastDay() != today {

@@ -54,6 +54,27 @@ func TestWhatGotWorseIsWhatHasMoreNow(t *testing.T) {
 	}
 }
 
+func TestTheCourseIsThatOfAWeek(t *testing.T) {
+	day := func(name string, open int32) client.TrendDay {
+		return client.TrendDay{Day: name, Open: client.TrendOpen{Total: open}}
+	}
+	for want, c := range map[string]struct {
+		open int32
+		days []client.TrendDay
+	}{
+		"It got worse: 4 more open than a week ago.": {9, []client.TrendDay{
+			day("2026-11-10", 1), day("2026-11-17", 5), day("2026-11-23", 7), day("2026-11-24", 8),
+		}},
+		"It got better: 3 fewer open than on 20 November 2026.": {2, []client.TrendDay{day("2026-11-20", 5), day("2026-11-24", 2)}},
+		"As many are open as on 23 November 2026.":              {5, []client.TrendDay{day("2026-11-23", 5), day("2026-11-24", 6)}},
+	} {
+		s := shown{Open: client.FindingCounts{Total: c.open}, Trends: client.Trends{Days: c.days}}
+		if got := s.course(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestThePastLeadsToWhatStillExistsOfIt(t *testing.T) {
 	if got := openedIn("2026-12-28", 7); !strings.Contains(got, "created_until=2027-01-04") || !strings.Contains(got, "created_since=2026-12-28") {
 		t.Errorf("the list is %s", got)

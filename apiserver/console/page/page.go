@@ -3,6 +3,7 @@ package page
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -86,6 +87,17 @@ func Given(query url.Values, names ...string) url.Values {
 		}
 	}
 	return given
+}
+
+// View returns the parameters of these names that the address of a list has, and refuses others: nobody is to take all
+// for what a misspelt filter lets through.
+func (v *Visit) View(names ...string) (url.Values, error) {
+	for name := range v.Query {
+		if name != "cursor" && !slices.Contains(names, name) {
+			return nil, api.Failed(http.StatusBadRequest, fmt.Sprintf("There is no filter %q.", name))
+		}
+	}
+	return Given(v.Query, names...), nil
 }
 
 // Address returns the address of a page with the parameters of a view, but for those given in pairs of name and value:

@@ -43,7 +43,11 @@ type listing struct {
 }
 
 func list(ctx context.Context, v *page.Visit) (page.Response, error) {
-	l := listing{view: page.Given(v.Query, "custom", "status", "start_time", "end_time", "sort", "order")}
+	view, err := v.View("custom", "status", "start_time", "end_time", "sort", "order")
+	if err != nil {
+		return page.Response{}, err
+	}
+	l := listing{view: view}
 	if err := v.List(ctx, apiPath, asked(l.view), &l.ReviewList); err != nil {
 		return page.Response{}, err
 	}

@@ -43,7 +43,11 @@ type listing struct {
 }
 
 func list(ctx context.Context, v *page.Visit) (page.Response, error) {
-	l := listing{view: page.Given(v.Query, "status", "repo_id", "project_id", "upload_id", "order")}
+	view, err := v.View("status", "repo_id", "project_id", "upload_id", "order")
+	if err != nil {
+		return page.Response{}, err
+	}
+	l := listing{view: view}
 	if err := v.List(ctx, apiPath, l.view, &l.ScanList); err != nil {
 		return page.Response{}, err
 	}

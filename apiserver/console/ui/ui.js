@@ -65,7 +65,9 @@ export function localise(root) {
     const seconds = (at.getTime() - Date.now()) / 1000;
     const unit = units.find(([, length]) => Math.abs(seconds) >= length);
     element.title = zone.format(at);
-    element.textContent = unit ? relative.format(Math.trunc(seconds / unit[1]), unit[0]) : "now";
+    // What ends in 89 days and a half ends in three months, and what is a day and a half old is a day old.
+    const whole = seconds > 0 ? Math.round : Math.trunc;
+    element.textContent = unit ? relative.format(whole(seconds / unit[1]), unit[0]) : "now";
   }
 }
 
