@@ -34,7 +34,7 @@ func BenchmarkReadsInABurst(b *testing.B) {
 		var burst, quiet []time.Duration
 		var took time.Duration
 		for b.Loop() {
-			changes := burstOf(findings)
+			changes := burstOf(findings, burstChanges)
 			began := time.Now()
 			burst = append(burst, timesUntil(b, reads, func() {
 				for _, changed := range changes {
@@ -52,9 +52,9 @@ func BenchmarkReadsInABurst(b *testing.B) {
 	})
 }
 
-// burstOf are findings that have changed, each in turn.
-func burstOf(findings int) (all []*v1alpha1.Finding) {
-	for range burstChanges {
+// burstOf are so many of the findings that have changed, each in turn.
+func burstOf(findings, changes int) (all []*v1alpha1.Finding) {
+	for range changes {
 		burstVersion++
 		finding := benchFinding(burstVersion % findings)
 		finding.Namespace, finding.UID, finding.Generation = benchNamespace, types.UID("uid-"+finding.Name), 1

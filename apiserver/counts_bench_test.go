@@ -63,7 +63,7 @@ func (f *bigFacade) count(b *testing.B, target string, clients int, before func(
 
 // change has one finding change, and waits until readers see it.
 func (f *bigFacade) change(b *testing.B, findings int) {
-	changed := burstOf(findings)[0]
+	changed := burstOf(findings, 1)[0]
 	before, _ := f.model.Finding(benchOrganization, changed.Name)
 	f.news.Modify(changed)
 	if err := wait.PollUntilContextTimeout(b.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {

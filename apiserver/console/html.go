@@ -13,10 +13,13 @@ import (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types console"
 
+// usualBytes is what most pages with a list fit in. A buffer that grows with its page is copied several times.
+const usualBytes = 96 << 10
+
 // html is an answer with a page.
 func html(ctx context.Context, status int, body templ.Component) (Answer, error) {
-	var content bytes.Buffer
-	if err := body.Render(ctx, &content); err != nil {
+	content := bytes.NewBuffer(make([]byte, 0, usualBytes))
+	if err := body.Render(ctx, content); err != nil {
 		return Answer{}, err
 	}
 	return Answer{Status: status, Header: header("text/html; charset=utf-8"), Body: content.Bytes()}, nil

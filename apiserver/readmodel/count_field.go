@@ -16,8 +16,9 @@ type countField struct {
 	take func(*FindingFilter) FindingFilter
 	// by is what findings have in common that have the same values.
 	by likeness
-	// moves says that the values change with the hour.
-	moves bool
+	// anew says that the values are found anew for each count: they change with the hour, or nearly every finding has one
+	// of its own.
+	anew bool
 	// values adds those of a finding, and of all that are like it.
 	values func(like *Item, add func(value string))
 }
@@ -69,9 +70,14 @@ func countFields(now time.Time) []countField {
 			member(func(f *filter) **string { return &f.Package })),
 		one("policy", byKind, (*Item).Policy, member(func(f *filter) **string { return &f.Policy })),
 		createdSince(now),
-		one(fileField, byPath, func(i *Item) string { return i.path },
-			member(func(f *filter) **string { return &f.File })),
+		countedAnew(one(fileField, byPath, func(i *Item) string { return i.path },
+			member(func(f *filter) **string { return &f.File }))),
 	}
+}
+
+func countedAnew(f countField) countField {
+	f.anew = true
+	return f
 }
 
 // one is a field of which a finding has at most one value.

@@ -124,15 +124,19 @@ func (p *partition) current(item *Item) bool {
 func (p *partition) showFinding(item *Item) {
 	p.findings[item.ID] = item
 	if p.view != nil {
-		p.indexes.findings.Put(item.ID, item)
+		before, _ := p.indexes.findings.Put(item.ID, item)
+		p.indexes.rows.put(before, item)
 	}
 }
 
 // hideFinding takes a finding out.
 func (p *partition) hideFinding(name string) {
 	delete(p.findings, name)
-	if p.view != nil {
-		p.indexes.findings.Remove(name)
+	if p.view == nil {
+		return
+	}
+	if before, ok := p.indexes.findings.Remove(name); ok {
+		p.indexes.rows.remove(before)
 	}
 }
 

@@ -44,8 +44,8 @@ type ValueCount struct {
 
 // CountFindings counts what a list with the filter would show. The errors are ErrNoOrganization and the context's.
 //
-// The snapshot's table is made by the first who counts it, and looked through once for each count. An organization is
-// counted by one caller at a time, so that no other waits for it.
+// Its cost is that of a look through the table of the organization's findings. An organization is counted by one caller
+// at a time, so that no other waits for it.
 func (m *Model) CountFindings(ctx context.Context, organization string, q CountQuery) (FindingCounts, error) {
 	view, ok := (*m.visible.Load())[organization]
 	if !ok {
@@ -55,9 +55,9 @@ func (m *Model) CountFindings(ctx context.Context, organization string, q CountQ
 		return FindingCounts{}, err
 	}
 	defer view.counting.Release(1)
-	snapshot := view.snapshot.Load()
-	snapshot.table.fill(view, snapshot.findings)
-	counting := newCounting(snapshot, q.Filter, m.clock.Now())
+	snapshot := view.catchUp()
+	view.table.prepare()
+	counting := newCounting(&view.table, snapshot.findings, q.Filter, m.clock.Now())
 	counting.count()
 	return counting.result(q), nil
 }
@@ -93,7 +93,7 @@ func missedBy(conditions []asked, item *Item) int8 {
 	return missed
 }
 
-// tests are all that the filter asks, row by row.
+// tests are all that the filter asks but for words, row by row.
 func (f FindingFilter) tests(x *index.Index[*Item]) []func(*Item) bool {
 	var all []func(*Item) bool
 	for _, c := range f.conditions(x) {
@@ -103,9 +103,6 @@ func (f FindingFilter) tests(x *index.Index[*Item]) []func(*Item) bool {
 		if !f.spanOf(sort).Unbounded() {
 			all = append(all, f.inTime(sort))
 		}
-	}
-	if len(f.Words) > 0 {
-		all = append(all, func(i *Item) bool { return findingquery.HasWords(i.text, f.Words) })
 	}
 	return all
 }
@@ -117,9 +114,9 @@ type counting struct {
 	fields []countField
 	// misses are what the samples miss, for each likeness that the filter asks anything of; the others have none.
 	misses [likenesses][]int8
-	// each is what the filter asks that is looked up finding by finding, and text whether that is a text.
-	each []asked
-	text bool
+	// words are looked for in each finding's text, and each is what else is looked up finding by finding.
+	words []string
+	each  []asked
 	// met is how many findings there are like each sample that meet all that is asked, metBut for each field how many
 	// that miss what is asked of it alone; nil where nothing is.
 	total  int
@@ -127,39 +124,40 @@ type counting struct {
 	metBut [][]int
 }
 
-func newCounting(of *indexes, f FindingFilter, now time.Time) *counting {
+func newCounting(table *findingTable, x *index.Index[*Item], f FindingFilter, now time.Time) *counting {
 	fields := countFields(now)
-	c := &counting{table: of.table, fields: fields, metBut: make([][]int, len(fields)), text: len(f.Words) > 0}
+	c := &counting{table: table, fields: fields, metBut: make([][]int, len(fields)), words: f.Words}
+	f.Words = nil
 	var alike [likenesses][]asked
 	for k := range fields {
 		by := fields[k].by
 		if by == byHour && !onTheHour(f.Created.Since) {
 			continue
 		}
-		for _, meets := range fields[k].take(&f).tests(of.findings) {
+		for _, meets := range fields[k].take(&f).tests(x) {
 			alike[by] = append(alike[by], asked{int8(k), meets})
-			c.metBut[k] = make([]int, len(c.table.samples[by]))
+			c.metBut[k] = make([]int, len(table.samples[by]))
 		}
 	}
-	for by, samples := range c.table.samples {
-		c.met[by] = make([]int, len(samples))
+	for by := range likenesses {
+		c.met[by] = make([]int, len(table.samples[by]))
 		if len(alike[by]) == 0 {
 			continue
 		}
-		c.misses[by] = make([]int8, len(samples))
-		for number, sample := range samples {
+		c.misses[by] = make([]int8, len(table.samples[by]))
+		for number, sample := range table.sampled(by) {
 			if sample != nil {
 				c.misses[by][number] = missedBy(alike[by], sample)
 			}
 		}
 	}
 	for k := range fields {
-		for _, meets := range fields[k].take(&f).tests(of.findings) {
+		for _, meets := range fields[k].take(&f).tests(x) {
 			c.each = append(c.each, asked{int8(k), meets})
-			c.metBut[k] = make([]int, len(c.table.samples[fields[k].by]))
+			c.metBut[k] = make([]int, len(table.samples[fields[k].by]))
 		}
 	}
-	for _, meets := range f.tests(of.findings) {
+	for _, meets := range f.tests(x) {
 		c.each = append(c.each, asked{ofNone, meets})
 	}
 	return c
@@ -170,28 +168,35 @@ func onTheHour(at *time.Time) bool { return at == nil || at.Equal(at.Truncate(ti
 
 // count looks at each finding once.
 func (c *counting) count() {
-	var ahead batch
-	waiting := make([]tableRow, 0, len(ahead.items))
-	look := func() {
-		for k, item := range ahead.fetched(c.text) {
-			c.add(&waiting[k], missing(c.missed(&waiting[k]), missedBy(c.each, item)))
-		}
-		waiting = waiting[:0]
-	}
+	waiting := make([]*tableRow, 0, batchSize)
 	for k := range c.table.rows {
 		row := &c.table.rows[k]
-		switch missed := c.missed(row); {
-		case missed == missesSeveral:
-		case len(c.each) == 0:
-			c.add(row, missed)
+		switch {
+		case row.item == nil || c.missed(row) == missesSeveral:
+		case len(c.words) == 0 && len(c.each) == 0:
+			c.add(row, c.missed(row))
 		default:
-			waiting = append(waiting, *row)
-			if ahead.add(row.item) {
-				look()
+			if waiting = append(waiting, row); len(waiting) == batchSize {
+				c.look(waiting)
+				waiting = waiting[:0]
 			}
 		}
 	}
-	look()
+	c.look(waiting)
+}
+
+// look counts findings that are to be looked up.
+func (c *counting) look(rows []*tableRow) {
+	if len(c.words) > 0 {
+		fetchTexts(rows)
+		rows = slices.DeleteFunc(rows, func(row *tableRow) bool { return !findingquery.HasWords(row.text, c.words) })
+	}
+	if len(c.each) > 0 {
+		fetchFindings(rows)
+	}
+	for _, row := range rows {
+		c.add(row, missing(c.missed(row), missedBy(c.each, row.item)))
+	}
 }
 
 // missed is what the finding misses of what is asked of those alike.

@@ -121,7 +121,7 @@ func TestNoValueIsForgotten(t *testing.T) {
 	})
 }
 
-// Snapshots with the same findings share the table that they are counted by; a changed finding needs another.
+// Only a change of findings has the table that they are counted by looked through anew.
 func TestCountsFollowWhatChanges(t *testing.T) {
 	m, clock := newTestModel(t)
 	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
@@ -138,10 +138,11 @@ func TestCountsFollowWhatChanges(t *testing.T) {
 	if got := statuses(); !slices.Equal(got, open) {
 		t.Errorf("at first: %v", got)
 	}
-	table := (*m.visible.Load())[acme].snapshot.Load().table
+	table := &(*m.visible.Load())[acme].table
+	samples := &table.samples[byKind][0]
 	feed(t, m, repositories, repository("other", 12))
-	if got := statuses(); !slices.Equal(got, open) || (*m.visible.Load())[acme].snapshot.Load().table != table {
-		t.Errorf("after a change of something else: %v, by another table", got)
+	if got := statuses(); !slices.Equal(got, open) || &table.samples[byKind][0] != samples {
+		t.Errorf("after a change of something else: %v, or looked through anew", got)
 	}
 	feed(t, m, findings, finding("f-2", 13, muted))
 	if got := statuses(); !slices.Equal(got, []ValueCount{{"muted", 1}, {"open", 1}}) {
@@ -178,20 +179,20 @@ func TestWhatNoFindingIsLikeAnyMoreIsForgotten(t *testing.T) {
 		}
 		return counted.Fields[0].Distinct
 	}
-	numbers := func() *numbering { return (*m.visible.Load())[acme].numbers }
+	numbers := func() int { return (*m.visible.Load())[acme].table.numbers.given[byClass] }
 	feed(t, m, findings, all...)
-	if got := classes(); got != len(all) || numbers() == nil {
-		t.Fatalf("%d classes of %d", got, len(all))
+	if got := classes(); got != len(all) || numbers() != len(all) {
+		t.Fatalf("%d classes of %d, in %d numbers", got, len(all), numbers())
 	}
 	for _, gone := range all[2:] {
 		feedDeletion(t, m, findings, gone)
 	}
-	if got := classes(); got != 2 || numbers() != nil {
-		t.Errorf("%d classes are left of 2, or their numbers are kept", got)
+	if got := classes(); got != 2 || numbers() != 2 {
+		t.Errorf("%d classes are left of 2, in %d numbers", got, numbers())
 	}
-	feedDeletion(t, m, findings, all[1])
-	if got := classes(); got != 1 || numbers().given[byClass] != 1 {
-		t.Errorf("%d classes are left of 1, in %d numbers", got, numbers().given[byClass])
+	feed(t, m, findings, finding("f-new", 10*len(all)))
+	if got := classes(); got != 3 || numbers() != 3 {
+		t.Errorf("%d classes with another, in %d numbers", got, numbers())
 	}
 }
 

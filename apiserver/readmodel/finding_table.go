@@ -1,10 +1,13 @@
 package readmodel
 
 import (
+	"iter"
+	"math"
+	"slices"
+	"sync/atomic"
 	"time"
 	"unique"
 
-	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
 
@@ -38,69 +41,142 @@ type findingPlace struct {
 	shown               *render.Project
 }
 
-// findingTable is what all findings of a snapshot are counted by, side by side: findings lie all over the memory, and
-// to go to each of them for each count would take ten times as long (BenchmarkCountFindings). It is made when the
-// snapshot is first counted. Whoever uses it, or numbers findings, holds the view's semaphore.
+// findingTable is what an organization's findings are counted by, side by side: findings lie all over the memory, and
+// to go to each of them for each count would take ten times as long (BenchmarkCountFindings). A change of a finding
+// changes its row. Whoever uses it holds the view's semaphore.
 type findingTable struct {
-	rows []tableRow
-	// samples are, for each likeness, one finding of each number; nil where no finding of the snapshot has it.
-	samples [likenesses][]*Item
+	rows    []tableRow
 	numbers *numbering
+	// samples are, for each likeness, one row of each number; noRow where no finding has it. They are stale after a
+	// change.
+	samples [likenesses][]uint32
+	stale   bool
 }
 
-// tableRow is a finding, and the numbers of what it is like.
+// tableRow is a finding with its text, and the numbers of what it is like. Without a finding it is free.
 type tableRow struct {
 	item  *Item
+	text  string
 	alike [likenesses]uint32
 }
 
-// fill makes the table, unless it has been made. The numbers are those of the tables before it, unless most of those
-// are of what no finding is like any more.
-func (t *findingTable) fill(v *view, x *index.Index[*Item]) {
-	if t.numbers != nil {
+// tableChange is a row whose finding is another now; nil takes it out.
+type tableChange struct {
+	row  uint32
+	item *Item
+}
+
+const noRow = math.MaxUint32
+
+// take brings the table up to changes, in their order.
+func (t *findingTable) take(changes []tableChange) {
+	for _, c := range changes {
+		if int(c.row) == len(t.rows) {
+			t.rows = append(t.rows, tableRow{})
+		}
+		t.rows[c.row] = tableRow{}
+		if c.item != nil {
+			t.rows[c.row] = tableRow{c.item, c.item.text, t.numbers.of(c.item)}
+		}
+		t.stale = true
+	}
+}
+
+// prepare finds the samples, unless they have been found. Where most numbers are of what no finding is like any more,
+// it gives all of them anew.
+func (t *findingTable) prepare() {
+	if !t.stale {
 		return
 	}
-	if v.numbers == nil {
-		v.numbers = newNumbering()
-	}
-	t.numbers = v.numbers
-	t.rows = make([]tableRow, 0, x.Len())
-	var unknown batch
-	for item := range x.With(index.Everything, "") {
-		t.rows = append(t.rows, tableRow{item: item})
-		if item.numbers.by != t.numbers && unknown.add(item) {
-			t.numbers.addAll(unknown.fetched(false))
-		}
-	}
-	t.numbers.addAll(unknown.fetched(false))
-	given, used := 0, 0
-	for by := range t.samples {
-		t.samples[by] = make([]*Item, t.numbers.given[by])
-		given += t.numbers.given[by]
-	}
-	for k := range t.rows {
-		row := &t.rows[k]
-		row.alike = row.item.numbers.of
-		for by, number := range row.alike {
-			if t.samples[by][number] == nil {
-				t.samples[by][number] = row.item
-				used++
-			}
-		}
-	}
-	if given > 2*used+maxUnused {
-		v.numbers = nil
+	t.stale = false
+	if given, used := t.sample(); given > 2*used+maxUnused {
+		t.renumber()
+		t.sample()
 	}
 }
 
 // maxUnused is how many numbers may be unused, however many are used.
 const maxUnused = 1000
 
-// numbers are those of what a finding is like, and who has given them. Items have them from when they are first
-// counted.
-type numbers struct {
-	by *numbering
-	of [likenesses]uint32
+// sample finds the samples, and returns how many numbers are given, and used.
+func (t *findingTable) sample() (given, used int) {
+	for by := range t.samples {
+		t.samples[by] = slices.Repeat([]uint32{noRow}, t.numbers.given[by])
+		given += t.numbers.given[by]
+	}
+	for k := range t.rows {
+		row := &t.rows[k]
+		if row.item == nil {
+			continue
+		}
+		for by, number := range row.alike {
+			if t.samples[by][number] == noRow {
+				t.samples[by][number] = asNumber(k)
+				used++
+			}
+		}
+	}
+	return given, used
+}
+
+// renumber gives all findings numbers anew.
+func (t *findingTable) renumber() {
+	t.numbers = newNumbering()
+	held := make([]*tableRow, 0, batchSize)
+	for rows := range slices.Chunk(t.rows, batchSize) {
+		held = held[:0]
+		for k := range rows {
+			if rows[k].item != nil {
+				held = append(held, &rows[k])
+			}
+		}
+		fetchFindings(held)
+		for _, row := range held {
+			row.alike = t.numbers.of(row.item)
+		}
+	}
+}
+
+// sampled yields a finding of each number of a likeness; nil where there is none.
+func (t *findingTable) sampled(by likeness) iter.Seq2[int, *Item] {
+	return func(yield func(int, *Item) bool) {
+		for number, row := range t.samples[by] {
+			var item *Item
+			if row != noRow {
+				item = t.rows[row].item
+			}
+			if !yield(number, item) {
+				return
+			}
+		}
+	}
+}
+
+// tableRows are the rows that findings have in the table, and what changes of them. The model's mutex guards them.
+type tableRows struct {
+	given   uint32
+	free    []uint32
+	changes []tableChange
+}
+
+// put gives a finding the row of the one before it, which may be nil.
+func (r *tableRows) put(before, item *Item) {
+	switch last := len(r.free) - 1; {
+	case before != nil:
+		item.row = before.row
+	case last >= 0:
+		item.row, r.free = r.free[last], r.free[:last]
+	default:
+		item.row = r.given
+		r.given++
+	}
+	r.changes = append(r.changes, tableChange{item.row, item})
+}
+
+// remove frees the row of a finding.
+func (r *tableRows) remove(item *Item) {
+	r.free = append(r.free, item.row)
+	r.changes = append(r.changes, tableChange{item.row, nil})
 }
 
 // numbering gives a number to each way to be alike, and has the values that go by it.
@@ -125,7 +201,7 @@ func newNumbering() *numbering {
 		n.texts[by] = map[string]uint32{}
 	}
 	for _, f := range countFields(time.Time{}) {
-		if !f.moves {
+		if !f.anew {
 			n.fields[f.by] = append(n.fields[f.by], f)
 			n.columns[f.name] = newColumn()
 		}
@@ -133,19 +209,16 @@ func newNumbering() *numbering {
 	return n
 }
 
-// addAll numbers findings.
-func (n *numbering) addAll(items []*Item) {
-	for _, item := range items {
-		var of [likenesses]uint32
-		place := findingPlace{item.RepoID, item.ProjectID, item.Project}
-		of[byKind] = numberOf(n, n.kinds, item.kind(), byKind, item)
-		of[byPlace] = numberOf(n, n.places, place, byPlace, item)
-		of[byTraits] = numberOf(n, n.traits, item.traits, byTraits, item)
-		of[byClass] = numberOf(n, n.texts[byClass], item.Class, byClass, item)
-		of[byHour] = numberOf(n, n.texts[byHour], hourOf(item), byHour, item)
-		of[byPath] = numberOf(n, n.texts[byPath], item.path, byPath, item)
-		item.numbers = numbers{n, of}
-	}
+// of numbers what a finding is like.
+func (n *numbering) of(item *Item) (of [likenesses]uint32) {
+	place := findingPlace{item.RepoID, item.ProjectID, item.Project}
+	of[byKind] = numberOf(n, n.kinds, item.kind(), byKind, item)
+	of[byPlace] = numberOf(n, n.places, place, byPlace, item)
+	of[byTraits] = numberOf(n, n.traits, item.traits, byTraits, item)
+	of[byClass] = numberOf(n, n.texts[byClass], item.Class, byClass, item)
+	of[byHour] = numberOf(n, n.texts[byHour], hourOf(item), byHour, item)
+	of[byPath] = numberOf(n, n.texts[byPath], item.path, byPath, item)
+	return of
 }
 
 // hourOf is when a finding was created, to the hour.
@@ -204,11 +277,11 @@ func (c *column) add(number, n int, counts []int) {
 
 // column returns the values of a field.
 func (t *findingTable) column(f *countField) *column {
-	if !f.moves {
+	if !f.anew {
 		return t.numbers.columns[f.name]
 	}
 	c := newColumn()
-	for _, sample := range t.samples[f.by] {
+	for _, sample := range t.sampled(f.by) {
 		c.extend(f, sample)
 	}
 	return c
@@ -216,42 +289,41 @@ func (t *findingTable) column(f *countField) *column {
 
 func asNumber(n int) uint32 { return uint32(n) } //nolint:gosec // of findings, of which there are millions at most
 
-// batch gathers some findings and has what is looked at of them fetched from memory at the same time: waiting for
-// memory one by one would take two to five times as long.
-type batch struct {
-	items [64]*Item
-	count int
-	// seen is read by nobody: without it the compiler would leave out the reads.
-	seen int
-}
+// batchSize is of how many findings that are looked at is fetched from memory at the same time: waiting for memory one
+// by one would take two to five times as long.
+const batchSize = 64
 
-// add reports whether the batch is full.
-func (b *batch) add(item *Item) bool {
-	b.items[b.count] = item
-	b.count++
-	return b.count == len(b.items)
-}
+// fetched is read by nobody: without it the compiler would leave out the reads.
+var fetched atomic.Int64
 
-// fetched returns what was gathered, and begins anew. Text says that texts are looked at.
-func (b *batch) fetched(text bool) []*Item {
-	items := b.items[:b.count]
-	b.count = 0
-	for _, i := range items {
-		if i.stored != nil {
-			b.seen++
+// fetchFindings fetches what findings are asked for.
+func fetchFindings(rows []*tableRow) {
+	seen := 0
+	for _, row := range rows {
+		if row.item.stored != nil {
+			seen++
 		}
 	}
-	for _, i := range items {
-		b.seen += len(i.graded) + len(i.Class) + len(i.Severity) + len(i.text)
+	for _, row := range rows {
+		i := row.item
+		seen += len(i.graded) + len(i.Class) + len(i.Severity)
 		if i.Stale {
-			b.seen++
+			seen++
 		}
 	}
-	for _, i := range items {
-		b.seen += int(i.graded[0])
-		if text && i.text != "" {
-			b.seen += int(i.text[0]) + int(i.text[len(i.text)-1])
+	for _, row := range rows {
+		seen += int(row.item.graded[0])
+	}
+	fetched.Store(int64(seen))
+}
+
+// fetchTexts fetches what words are looked for in.
+func fetchTexts(rows []*tableRow) {
+	seen := 0
+	for _, row := range rows {
+		if row.text != "" {
+			seen += int(row.text[0]) + int(row.text[len(row.text)-1])
 		}
 	}
-	return items
+	fetched.Store(int64(seen))
 }

@@ -23,8 +23,8 @@ type Item struct {
 
 	// tag is nil until somebody asks for it.
 	tag atomic.Pointer[string]
-	// numbers are the counters' alone.
-	numbers numbers
+	// row that the finding is counted by.
+	row uint32
 }
 
 // stored is what is kept of an object. Items that differ only in what they show of others have

@@ -1,6 +1,7 @@
 package readmodel
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -112,10 +113,35 @@ type view struct {
 	// shown is what findings show of the organization.
 	shown    *render.Organization
 	snapshot atomic.Pointer[indexes]
-	// counting lets one caller at a time count the findings. It guards the tables of the snapshots, and what numbers the
-	// findings in them.
+	// counting lets one caller at a time count the findings, and guards what they are counted by.
 	counting *semaphore.Weighted
-	numbers  *numbering
+	table    findingTable
+	// publishing guards a snapshot's change, together with what in it the table does not have yet.
+	publishing sync.Mutex
+	uncounted  []tableChange
+}
+
+// publish shows readers a snapshot, whose findings differ from those of the one before in the rows of these changes.
+// The table is brought up to it now, so that no count has to, unless one is under way.
+func (v *view) publish(next *indexes, changes []tableChange) {
+	v.publishing.Lock()
+	v.uncounted = append(v.uncounted, changes...)
+	v.snapshot.Store(next)
+	v.publishing.Unlock()
+	if v.counting.TryAcquire(1) {
+		v.catchUp()
+		v.counting.Release(1)
+	}
+}
+
+// catchUp brings the table up to the snapshot that readers see, and returns that. The caller holds the semaphore.
+func (v *view) catchUp() *indexes {
+	v.publishing.Lock()
+	snapshot, changes := v.snapshot.Load(), v.uncounted
+	v.uncounted = nil
+	v.publishing.Unlock()
+	v.table.take(changes)
+	return snapshot
 }
 
 // indexes are what is shown of each kind.
@@ -128,8 +154,8 @@ type indexes struct {
 	deliveries   *index.Index[*deliveryItem]
 	scans        *index.Index[*scanItem]
 	trends       *index.Index[*trendItem]
-	// table is what the findings are counted by; snapshots with the same findings have the same one.
-	table *findingTable
+	// rows of the findings. A snapshot has none.
+	rows tableRows
 }
 
 func newIndexes() *indexes {
@@ -155,7 +181,6 @@ func (x *indexes) snapshot() *indexes {
 		deliveries:   x.deliveries.Snapshot(),
 		scans:        x.scans.Snapshot(),
 		trends:       x.trends.Snapshot(),
-		table:        &findingTable{},
 	}
 }
 
@@ -193,7 +218,7 @@ func (p *partition) claim(organization string) bool {
 	if organization != "" {
 		p.view = &view{
 			organization: organization, namespace: p.namespace, shown: render.NewOrganization(organization),
-			counting: semaphore.NewWeighted(1),
+			counting: semaphore.NewWeighted(1), table: findingTable{numbers: newNumbering()},
 		}
 		p.indexes, p.counts = newIndexes(), map[string]reviewstate.Counts{}
 		p.publish()
@@ -217,11 +242,8 @@ func (p *partition) publish() {
 	if p.view == nil {
 		return
 	}
-	next := p.indexes.snapshot()
-	if before := p.view.snapshot.Load(); before != nil && before.findings == next.findings {
-		next.table = before.table
-	}
-	p.view.snapshot.Store(next)
+	p.view.publish(p.indexes.snapshot(), p.indexes.rows.changes)
+	p.indexes.rows.changes = nil
 }
 
 // empty reports whether the partition may be forgotten.

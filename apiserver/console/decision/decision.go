@@ -30,6 +30,19 @@ type Standing struct {
 
 // Seen names a decision and who made it, so that a later one is told from it. What scans change is no part of it.
 func (d Standing) Seen() string {
+	if d == undecided {
+		return undecidedSeen
+	}
+	return d.digest()
+}
+
+// Most findings of a list are undecided.
+var (
+	undecided     = Standing{Decision: Decision{UserStatus: Open}}
+	undecidedSeen = undecided.digest()
+)
+
+func (d Standing) digest() string {
 	end := ""
 	if d.ExpiresAt != nil {
 		end = d.ExpiresAt.UTC().Format(time.RFC3339)

@@ -35,7 +35,7 @@ func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if _, err := v.API.Get(ctx, address(id), nil, &now); err != nil {
 		return page.Response{}, err
 	}
-	shown, err := page.Text(ctx, item(now, true))
+	shown, err := page.Text(ctx, item(&now, true))
 	if overtaken {
 		return page.Response{Status: http.StatusConflict, JSON: struct {
 			Detail string `json:"detail"`

@@ -122,6 +122,9 @@ func (p *rows) TakeFrom(in *api.Reader) {
 		switch string(name) {
 		case "items":
 			for range in.Items() {
+				if p.Items == nil {
+					p.Items = make([]row, 0, pageRows)
+				}
 				p.Items = append(p.Items, row{})
 				p.Items[len(p.Items)-1].TakeFrom(in)
 			}
@@ -144,7 +147,7 @@ func showRow(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if _, err := v.API.Get(ctx, address(v.Path("id")), nil, &now); err != nil {
 		return page.Response{}, err
 	}
-	shown, err := page.Text(ctx, item(now, v.May("findings:triage")))
+	shown, err := page.Text(ctx, item(&now, v.May("findings:triage")))
 	return page.Response{JSON: struct {
 		Row string `json:"row"`
 	}{shown}}, err

@@ -155,8 +155,8 @@ func (x *Index[T]) Get(id string) (item T, ok bool) {
 	return found.item, true
 }
 
-// Put adds an item, in place of the one with its id.
-func (x *Index[T]) Put(id string, item T) {
+// Put adds an item, in place of the one with its id, which it returns.
+func (x *Index[T]) Put(id string, item T) (before T, replaced bool) {
 	x.frozen = nil
 	added := &row[T]{id: id, item: item}
 	if x.layout.Keys != nil {
@@ -180,6 +180,10 @@ func (x *Index[T]) Put(id string, item T) {
 			tree.Set(entry[T]{bucket: bucket, row: added})
 		}
 	}
+	if old == nil {
+		return before, false
+	}
+	return old.item, true
 }
 
 // holds reports whether a bucket is among others, most likely at the place that it had.
@@ -187,11 +191,11 @@ func holds(buckets []uint64, bucket uint64, place int) bool {
 	return place < len(buckets) && buckets[place] == bucket || slices.Contains(buckets, bucket)
 }
 
-// Remove takes the item with that id out.
-func (x *Index[T]) Remove(id string) {
+// Remove takes the item with that id out, and returns it.
+func (x *Index[T]) Remove(id string) (before T, ok bool) {
 	old, ok := x.byID.Delete(&row[T]{id: id})
 	if !ok {
-		return
+		return before, false
 	}
 	x.frozen = nil
 	for sort, tree := range x.sorted {
@@ -202,6 +206,7 @@ func (x *Index[T]) Remove(id string) {
 	for _, key := range x.keys(old) {
 		x.add(key, -1)
 	}
+	return old.item, true
 }
 
 // held are the buckets that hold a row in the tree of a sort, without those that only count it.
