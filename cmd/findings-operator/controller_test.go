@@ -20,7 +20,6 @@ import (
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
-	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -232,14 +231,7 @@ func populate(t *testing.T, n int) string {
 		// Before all else: nothing is sent that is older than the endpoint.
 		create(t, builder.WebhookEndpoint("e-"+name).In(ns).URL(receiver.URL).Events(events).Build())
 	}
-	group, ctx := errgroup.WithContext(t.Context())
-	group.SetLimit(8)
-	for _, object := range objects {
-		group.Go(func() error { return env.Client.Create(ctx, object) })
-	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	env.CreateAtOnce(t, objects...)
 	within(t, patience+time.Duration(n)*time.Second, func(g Gomega) { isPopulated(t, g, ns, n) })
 	return ns
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -70,14 +69,11 @@ func TestManyFindingsLeadToFewWrites(t *testing.T) {
 
 	const n = 300
 	began := time.Now()
-	group, ctx := errgroup.WithContext(t.Context())
-	group.SetLimit(8)
+	var findings []client.Object
 	for i := range n {
-		group.Go(func() error {
-			return env.Client.Create(ctx, builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Build())
-		})
+		findings = append(findings, builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Build())
 	}
-	g.Expect(group.Wait()).To(Succeed())
+	env.CreateAtOnce(t, findings...)
 	count := 0
 	for written := range writes {
 		if count++; written.Status.Counts.Findings == n {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -98,14 +97,11 @@ func TestManyIssuesLeadToFewWrites(t *testing.T) {
 
 	const n = 200
 	began := time.Now()
-	group, ctx := errgroup.WithContext(t.Context())
-	group.SetLimit(8)
+	var issues []client.Object
 	for i := range n {
-		group.Go(func() error {
-			return env.Client.Create(ctx, builder.ReviewIssue(fmt.Sprintf("i-%d", i)).In(ns).Build())
-		})
+		issues = append(issues, builder.ReviewIssue(fmt.Sprintf("i-%d", i)).In(ns).Build())
 	}
-	g.Expect(group.Wait()).To(Succeed())
+	env.CreateAtOnce(t, issues...)
 	count := 0
 	for written := range writes {
 		if count++; written.Status.OpenIssueCount == n {

@@ -243,15 +243,7 @@ func TestAnAttemptOfUnknownOutcomeIsRepeatedSoon(t *testing.T) {
 func TestAStopLosesNoAnswerAndARestartSendsNothingAgain(t *testing.T) {
 	stop := start(t, loopback)
 	ns, g := namespace(t), NewWithT(t)
-	arrived, release := make(chan struct{}), make(chan struct{})
-	r := newReceiver(t, func(_ http.ResponseWriter, request *http.Request) {
-		close(arrived)
-		hold(request, release)
-	})
-	quiet(t, ns, "team", r.URL)
-	d := delivery(ns, "d-1", "team")
-	env.Create(t, d)
-	<-arrived
+	r, d, release := underWay(t, ns)
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); stop() }()
 	close(release)
@@ -296,15 +288,7 @@ func TestASlowEndpointDelaysNoOther(t *testing.T) {
 func TestADeliveryThatIsDeletedWhileItIsSentLeavesNothingBehind(t *testing.T) {
 	start(t, loopback)
 	ns, g := namespace(t), NewWithT(t)
-	arrived, release := make(chan struct{}, 2), make(chan struct{})
-	r := newReceiver(t, func(_ http.ResponseWriter, request *http.Request) {
-		arrived <- struct{}{}
-		hold(request, release)
-	})
-	quiet(t, ns, "team", r.URL)
-	d := delivery(ns, "d-1", "team")
-	env.Create(t, d)
-	<-arrived
+	r, d, release := underWay(t, ns)
 	g.Expect(env.Client.Delete(t.Context(), d)).To(Succeed())
 	again := delivery(ns, "d-1", "team")
 	env.Create(t, again)
@@ -317,15 +301,7 @@ func TestADeliveryThatIsDeletedWhileItIsSentLeavesNothingBehind(t *testing.T) {
 func TestAnAnswerIsRecordedThoughTheDeliveryHasChanged(t *testing.T) {
 	start(t, loopback)
 	ns, g := namespace(t), NewWithT(t)
-	arrived, release := make(chan struct{}, 1), make(chan struct{})
-	r := newReceiver(t, func(_ http.ResponseWriter, request *http.Request) {
-		arrived <- struct{}{}
-		hold(request, release)
-	})
-	quiet(t, ns, "team", r.URL)
-	d := delivery(ns, "d-1", "team")
-	env.Create(t, d)
-	<-arrived
+	r, d, release := underWay(t, ns)
 	g.Expect(env.Client.Patch(t.Context(), d, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"seen":"true"}}}`)))).To(Succeed())
 	close(release)
 	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
@@ -378,15 +354,7 @@ func TestARedeliveryByAnnotation(t *testing.T) {
 func TestARedeliveryThatIsAskedForWhileAnAttemptIsOnItsWay(t *testing.T) {
 	start(t, loopback)
 	ns, g := namespace(t), NewWithT(t)
-	arrived, release := make(chan struct{}, 3), make(chan struct{})
-	r := newReceiver(t, func(_ http.ResponseWriter, request *http.Request) {
-		arrived <- struct{}{}
-		hold(request, release)
-	})
-	quiet(t, ns, "team", r.URL)
-	d := delivery(ns, "d-1", "team")
-	env.Create(t, d)
-	<-arrived
+	r, d, release := underWay(t, ns)
 	for _, value := range []string{"1", "2"} {
 		testenv.Change(t, env, d, func(d *v1alpha1.WebhookDelivery) {
 			metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.RedeliverAnnotation, value)

@@ -2,6 +2,7 @@ package webhookdelivery
 
 import (
 	"context"
+	"net/http"
 	"net/netip"
 	"testing"
 	"time"
@@ -79,6 +80,21 @@ func quiet(t *testing.T, namespace, name, url string) *v1alpha1.WebhookEndpoint 
 func delivery(namespace, name, endpoint string) *v1alpha1.WebhookDelivery {
 	return builder.WebhookDelivery(name, time.Now()).In(namespace).Endpoint(endpoint).
 		Payload(`{"type":"finding.created","data":{"name":"` + name + `"}}`).Build()
+}
+
+// underWay is the delivery d-1 to the endpoint team, which has got it and answers once release is closed.
+func underWay(t *testing.T, ns string) (r *receiver, d *v1alpha1.WebhookDelivery, release chan struct{}) {
+	t.Helper()
+	arrived, release := make(chan struct{}, 3), make(chan struct{})
+	r = newReceiver(t, func(_ http.ResponseWriter, request *http.Request) {
+		arrived <- struct{}{}
+		hold(request, release)
+	})
+	quiet(t, ns, "team", r.URL)
+	d = delivery(ns, "d-1", "team")
+	env.Create(t, d)
+	<-arrived
+	return r, d, release
 }
 
 // waitFor waits until the delivery is in that phase with that many attempts.

@@ -45,16 +45,24 @@ func decodeDocument(t *testing.T, content []byte) object {
 	return doc
 }
 
-func clone(doc object) object {
-	encoded, err := json.Marshal(doc)
-	if err != nil {
-		panic(err)
+func clone(doc object) object { return copied(doc).(object) }
+
+func copied(value any) any {
+	switch value := value.(type) {
+	case object:
+		doc := make(object, len(value))
+		for name, member := range value {
+			doc[name] = copied(member)
+		}
+		return doc
+	case []any:
+		list := make([]any, len(value))
+		for i, element := range value {
+			list[i] = copied(element)
+		}
+		return list
 	}
-	var out object
-	if err := json.Unmarshal(encoded, &out); err != nil {
-		panic(err)
-	}
-	return out
+	return value
 }
 
 func objects(v any) []object {

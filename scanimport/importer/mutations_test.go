@@ -180,7 +180,7 @@ func mutate(t *testing.T, doc object, known *memory, before map[string][]string,
 	}
 	now := m.imports(after)
 	if change.back {
-		now = m.imports(clone(doc))
+		now = m.imports(doc)
 	}
 	out := outcome{applies: true}
 	owners := map[string]string{}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,10 +45,15 @@ func Retry(ctx context.Context, request func(ctx context.Context) error) error {
 	}
 }
 
+// undeclared is what the API server says, as an internal error, of a field that its CRDs are too old for.
+const undeclared = "field not declared in schema"
+
 // passes says whether an error may go away by itself.
 func passes(err error) bool {
 	var network net.Error
 	switch {
+	case strings.Contains(err.Error(), undeclared):
+		return false
 	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
 		apierrors.IsInternalError(err), apierrors.IsServiceUnavailable(err), apierrors.IsUnexpectedServerError(err):
 		return true

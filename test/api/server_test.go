@@ -82,6 +82,7 @@ func (l *line) set(cut bool) {
 // While the API server does not answer, reads go on with a word about their age until it is
 // not known any more whose keys are valid; writes fail. Then all is as before.
 func TestWithoutTheAPIServerReadsGoOnUntilKeysAreStale(t *testing.T) {
+	t.Parallel() // it mostly waits
 	l := &line{conns: map[net.Conn]struct{}{}}
 	s := ownServer(t, apiserver.Options{KeyStaleness: 8 * time.Second}, func(config *rest.Config) { config.Dial = l.dial })
 	o := newOrganization(t)
@@ -127,6 +128,7 @@ func TestHealthIsOnAPortOfItsOwn(t *testing.T) {
 }
 
 func TestAFacadeThatCannotReachTheAPIServerIsNotReady(t *testing.T) {
+	t.Parallel() // it mostly waits
 	l := &line{cut: true, conns: map[net.Conn]struct{}{}}
 	s := ownServer(t, apiserver.Options{}, func(config *rest.Config) { config.Dial = l.dial })
 	status, body, err := s.health(t.Context(), "/readyz")

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -27,12 +28,9 @@ import (
 const startedAt = "2026-03-01T08:30:00Z"
 
 // imported is what the importer, which is the plugin's, makes of a file in a project.
-func (o *organization) imported(t *testing.T, repository, project, path string) (map[string]openapi.ScanCounts, error) {
+func (o *organization) imported(t *testing.T, repository, project string, content []byte) (map[string]openapi.ScanCounts, error) {
 	t.Helper()
-	file, err := os.Open(path) //nolint:gosec // a test names its own files
-	harness.Must(t, err)
-	defer file.Close() //nolint:errcheck // only read from
-	log, err := scanned.Parse(file, scanned.Options{})
+	log, err := scanned.Parse(bytes.NewReader(content), scanned.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -51,6 +49,28 @@ func (o *organization) imported(t *testing.T, repository, project, path string) 
 		counts[s.Name()] = render.ScanCounts(s.Counts())
 	}
 	return counts, nil
+}
+
+// The files that are larger, in bytes, take part with so many results of each run: each door writes every finding. test/import
+// imports them whole.
+const (
+	largeFile   = 1 << 20
+	mostResults = 200
+)
+
+// beginning is a file without the results beyond mostResults of each run.
+func beginning(t *testing.T, content []byte) []byte {
+	t.Helper()
+	var log map[string]any
+	harness.Must(t, json.Unmarshal(content, &log))
+	for _, run := range log["runs"].([]any) {
+		run := run.(map[string]any)
+		results := run["results"].([]any)
+		run["results"] = results[:min(len(results), mostResults)]
+	}
+	content, err := json.Marshal(log)
+	harness.Must(t, err)
+	return content
 }
 
 // facts are those of a project's findings, by name, without what differs from scan to scan.
@@ -133,10 +153,13 @@ func TestEveryCorpusFileComesInByUploadAsByThePlugin(t *testing.T) {
 			})
 			content, err := os.ReadFile(file) //nolint:gosec // a test names its own files
 			harness.Must(t, err)
+			if len(content) > largeFile {
+				content = beginning(t, content)
+			}
 			a := c.do(http.MethodPost, "/v2/repos/"+repository+"/projects/"+project+"/scans?commit=abc&started_at="+startedAt, string(content),
 				header("Content-Type", "application/sarif+json"))
 			b := g.do(http.MethodPost, "/repos/acme/"+repository+"/code-scanning/sarifs", forGitHub(string(content), `"started_at":"`+startedAt+`"`))
-			want, err := plugin.imported(t, repository, project, file)
+			want, err := plugin.imported(t, repository, project, content)
 			if err != nil {
 				isRefused(t, a, err.Error())
 				isRefused(t, b, err.Error())

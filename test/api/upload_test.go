@@ -313,6 +313,7 @@ func TestMoreUploadsThanAtATimeAreToldToWait(t *testing.T) {
 }
 
 func TestAFacadeThatStopsLeavesNoImportUnderWay(t *testing.T) {
+	const results = 300 // they take longer to store than it takes to see that the import has begun
 	o, c := uploader(t)
 	config, err := env.Facade(t.Context())
 	harness.Must(t, err)
@@ -323,7 +324,7 @@ func TestAFacadeThatStopsLeavesNoImportUnderWay(t *testing.T) {
 	mine.server = stopping
 	answered := make(chan answer, 1)
 	go func() {
-		a, err := mine.try(http.MethodPost, uploadPath, sarif(numbered(1000)...), header("Content-Type", "application/sarif+json"))
+		a, err := mine.try(http.MethodPost, uploadPath, sarif(numbered(results)...), header("Content-Type", "application/sarif+json"))
 		if err != nil {
 			t.Error(err)
 		}
@@ -336,11 +337,11 @@ func TestAFacadeThatStopsLeavesNoImportUnderWay(t *testing.T) {
 	})
 	harness.Must(t, stopping.stop())
 	harness.Must(t, env.Client.List(t.Context(), scans, client.InNamespace(o.namespace)))
-	if spec := scans.Items[0].Spec; spec.CompletedAt == nil || spec.Outcome == v1alpha1.ScanSucceeded && len(o.everything()) != 1000 {
+	if spec := scans.Items[0].Spec; spec.CompletedAt == nil || spec.Outcome == v1alpha1.ScanSucceeded && len(o.everything()) != results {
 		t.Errorf("%d findings are stored, and the scan is %+v", len(o.everything()), spec)
 	}
 	if a := <-answered; a.status != http.StatusOK && a.status != http.StatusAccepted {
 		t.Errorf("the upload is answered with %d %s", a.status, a.body)
 	}
-	c.upload("", sarif(numbered(1000)...)).wants(http.StatusOK, "again")
+	c.upload("", sarif(numbered(results)...)).wants(http.StatusOK, "again")
 }

@@ -252,8 +252,13 @@ func with(path, parameters string) string {
 // walk reads a list to its end and holds each page against what holds of all pages.
 func (c *caller) walk(path string) []record {
 	c.t.Helper()
+	return c.walkFrom(path, "")
+}
+
+// walkFrom returns the rows of the pages from that cursor on.
+func (c *caller) walkFrom(path, cursor string) []record {
+	c.t.Helper()
 	var all []record
-	cursor := ""
 	for range 2000 {
 		page := c.get(with(path, "cursor="+url.QueryEscape(cursor))).page()
 		all = append(all, page.Items...)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -42,6 +43,7 @@ type deployment struct {
 	made atomic.Int64
 	// organizations that were made, to be removed at the end.
 	organizations []string
+	mutex         sync.Mutex // of organizations
 	// Organizations that tests share.
 	sample, another, crowded *sample
 	// delivery that was sent to this process.
@@ -153,7 +155,9 @@ func emptyOrganization(t *testing.T, requestsPerMinute int32) *organization {
 	o := &organization{t: t, name: name}
 	made := b.Build()
 	o.create(made)
+	theDeployment.mutex.Lock()
 	theDeployment.organizations = append(theDeployment.organizations, name)
+	theDeployment.mutex.Unlock()
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(theDeployment.cluster.Get(t.Context(), client.ObjectKeyFromObject(made), made)).To(Succeed())
 		g.Expect(made.Status.Namespace).NotTo(BeEmpty(), "are the deployment's controllers running?")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -47,10 +48,11 @@ func TestParameters_AnEmptyQueryParameterIsAsIfItWereNotGiven(t *testing.T) {
 		names := parametersIn(openapi3.ParameterInQuery, described)
 		path = strings.Replace(path, "/v2/reviews/{id}/", "/v2/reviews/rv-open/", 1)
 		path = strings.Replace(path, operationsPath+"/{id}/", operationsPath+"/"+operation+"/", 1)
+		without := sync.OnceValue(func() answer { return rows.in(t).get(path) })
 		for _, name := range names {
 			for _, query := range []string{name + "=", name} {
 				if slices.Contains(names, "cursor") {
-					want := rows.in(t).get(path).page()
+					want := without().page()
 					if diff := cmp.Diff(want, rows.in(t).get(with(path, query)).page()); diff != "" {
 						t.Errorf("-without +?%s:\n%s", query, diff)
 					}
@@ -61,13 +63,13 @@ func TestParameters_AnEmptyQueryParameterIsAsIfItWereNotGiven(t *testing.T) {
 					o.in(t).upload(with(projectPath("repo", "proj")+"/scans", query), sarifOf("one", "alpha")).wants(200, query)
 					continue
 				case "/v2/finding-counts", "/v2/trends":
-					want := rows.in(t).get(path).object()
+					want := without().object()
 					if diff := cmp.Diff(want, rows.in(t).get(with(path, query)).object()); diff != "" {
 						t.Errorf("-without +?%s:\n%s", query, diff)
 					}
 					continue
 				case "/v2/finding-export":
-					if want, got := rows.in(t).get(path).Body, rows.in(t).get(with(path, query)).Body; !bytes.Equal(want, got) {
+					if want, got := without().Body, rows.in(t).get(with(path, query)).Body; !bytes.Equal(want, got) {
 						t.Errorf("without ?%s:\n%s\nwith it:\n%s", query, want, got)
 					}
 					continue

@@ -174,6 +174,7 @@ func TestRateLimit_EndsWithTheWindowThoughBlockedRequestsGoOn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for a minute")
 	}
+	t.Parallel()
 	o := newOrganization(t)
 	c := o.keyWithLimit("ci", 3)
 	blocked := c.useUp(3)

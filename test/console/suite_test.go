@@ -18,7 +18,6 @@ import (
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -149,14 +148,11 @@ func (o *organization) key(name string, scopes ...v1alpha1.Scope) (token string)
 // has makes findings of the organization's project, and waits until their states are there.
 func (o *organization) has(findings ...*builder.FindingBuilder) {
 	o.Helper()
-	var group errgroup.Group
-	group.SetLimit(16)
-	for _, f := range findings {
-		group.Go(func() error { return env.Client.Create(o.Context(), f.Project("shop", "web").In(o.namespace).Build()) })
+	objects := make([]client.Object, len(findings))
+	for i, f := range findings {
+		objects[i] = f.Project("shop", "web").In(o.namespace).Build()
 	}
-	if err := group.Wait(); err != nil {
-		o.Fatal(err)
-	}
+	env.CreateAtOnce(o, objects...)
 	harness.Eventually(o.TB, func(g Gomega) {
 		for _, f := range findings {
 			finding := f.Build()

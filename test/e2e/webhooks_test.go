@@ -34,7 +34,7 @@ import (
 const (
 	hooksOrganization = "hooks"
 	// foundFindings are in the scan, of which a rescan misses some, and people triage others.
-	foundFindings, missedFindings, triagedFindings = 1000, 100, 120
+	foundFindings, missedFindings, triagedFindings = 400, 50, 60
 	pullRequests, issuesOfEach                     = 3, 4
 	controllerKills                                = 5
 	// trialTimeout bounds each wait of the trial. An event that was cut off by two kills in a row is
@@ -285,7 +285,7 @@ func (w *webhookTrial) writeScan(name string, results int) string {
 func (w *webhookTrial) killAmongEvents(t *testing.T) {
 	t.Helper()
 	_, _, before := w.receiver.counts()
-	target := before + 20 + w.random.IntN(160)
+	target := before + 20 + w.random.IntN(60)
 	w.eventually(t, fmt.Sprintf("%d events are received", target), func(context.Context) (bool, error) {
 		_, _, events := w.receiver.counts()
 		return events >= target, nil

@@ -23,14 +23,14 @@ func Root() string {
 
 // Build compiles this project's programs, as `make build` does, and returns the folder that holds
 // them. Programs that are up to date are not linked again.
-func Build(ctx context.Context) (folder string, err error) { return build(ctx, "bin") }
+func Build(ctx context.Context) (folder string, err error) { return build(ctx, "bin", "./cmd/...") }
 
-// BuildWithRaceDetector is Build with the race detector in the programs.
+// BuildWithRaceDetector is Build of the operator alone, with the race detector in it and nothing for a debugger.
 func BuildWithRaceDetector(ctx context.Context) (folder string, err error) {
-	return build(ctx, filepath.Join("bin", "race"), "-race")
+	return build(ctx, filepath.Join("bin", "race"), "-race", "-ldflags=-w", "./cmd/findings-operator")
 }
 
-func build(ctx context.Context, folder string, flags ...string) (_ string, err error) {
+func build(ctx context.Context, folder string, arguments ...string) (_ string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, buildTimeout)
 	defer cancel()
 	folder = filepath.Join(Root(), folder)
@@ -46,8 +46,8 @@ func build(ctx context.Context, folder string, flags ...string) (_ string, err e
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return "", fmt.Errorf("lock %s: %w", folder, err)
 	}
-	arguments := append([]string{"build", "-o", folder + string(filepath.Separator)}, flags...)
-	command := exec.CommandContext(ctx, "go", append(arguments, "./cmd/...")...) //nolint:gosec // the project's own
+	arguments = append([]string{"build", "-o", folder + string(filepath.Separator)}, arguments...)
+	command := exec.CommandContext(ctx, "go", arguments...) //nolint:gosec // the project's own
 	command.Dir = Root()
 	if output, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build this project's programs: %w\n%s", err, output)

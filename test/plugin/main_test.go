@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -115,12 +114,11 @@ func (o *organization) must(err error) {
 // has creates findings, some at a time.
 func (o *organization) has(findings ...*builder.FindingBuilder) {
 	o.Helper()
-	var group errgroup.Group
-	group.SetLimit(16)
-	for _, f := range findings {
-		group.Go(func() error { return env.Client.Create(o.Context(), f.In(o.namespace).Build()) })
+	objects := make([]client.Object, len(findings))
+	for i, f := range findings {
+		objects[i] = f.In(o.namespace).Build()
 	}
-	o.must(group.Wait())
+	env.CreateAtOnce(o, objects...)
 }
 
 // many are n findings that nobody has looked at.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,17 @@ func (e *Environment) Create(t testing.TB, objects ...client.Object) {
 			t.Fatalf("create %T %s: %v", object, object.GetName(), err)
 		}
 	}
+}
+
+// CreateAtOnce creates the objects as the administrator, some at a time and in no order.
+func (e *Environment) CreateAtOnce(t testing.TB, objects ...client.Object) {
+	t.Helper()
+	group, ctx := errgroup.WithContext(t.Context())
+	group.SetLimit(16)
+	for _, object := range objects {
+		group.Go(func() error { return e.Client.Create(ctx, object) })
+	}
+	harness.Must(t, group.Wait())
 }
 
 // Namespace creates a namespace for the test and returns its name.

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,14 +28,11 @@ func TestBatchIsBoundedAndSelective(t *testing.T) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "removal-"}}
 	g.Expect(env.Client.Create(ctx, ns)).To(Succeed())
 	const more = 20
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(8)
+	var findings []client.Object
 	for i := range batch + more {
-		group.Go(func() error {
-			return env.Client.Create(groupCtx, builder.Finding(fmt.Sprintf("f-%d", i)).In(ns.Name).Build())
-		})
+		findings = append(findings, builder.Finding(fmt.Sprintf("f-%d", i)).In(ns.Name).Build())
 	}
-	g.Expect(group.Wait()).To(Succeed())
+	env.CreateAtOnce(t, findings...)
 	// Sorted before the others: found by the selector's work, not by luck.
 	g.Expect(env.Client.Create(ctx, builder.Finding("a-other").In(ns.Name).Project("repo", "other").Build())).To(Succeed())
 
