@@ -186,7 +186,6 @@ func TestATraceLeadsFromTheRequestToThePatch(t *testing.T) {
 
 // A collector that takes connections and never answers holds up neither requests nor, for long, the end.
 func TestNobodyWaitsForTheCollector(t *testing.T) {
-	t.Parallel() // it mostly waits
 	begun, release := make(chan struct{}, 1024), make(chan struct{})
 	stuck := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		begun <- struct{}{}
