@@ -6,11 +6,13 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 const (
 	// ReasonDisabled goes with Ready=False: spec.disabled is set.
 	ReasonDisabled = "Disabled"
-	// ReasonExpired goes with Ready=False and Stalled=True: the key's life is over; rotate it or make another.
+	// ReasonExpired goes with Ready=False and Stalled=True: the key has expired; rotate it or create another.
 	ReasonExpired = "Expired"
-	// ReasonSecretConflict goes with Ready=False and Stalled=True: a Secret of the key's name is there and not ours.
+	// ReasonSecretConflict goes with Ready=False and Stalled=True: a Secret of the token's name exists and does
+	// not belong to the key.
 	ReasonSecretConflict = "SecretConflict"
-	// ReasonOrganizationNotFound goes with Ready=False and Stalled=True: the namespace is no organization's.
+	// ReasonOrganizationNotFound goes with Ready=False and Stalled=True: the namespace does not belong to an
+	// organization.
 	ReasonOrganizationNotFound = "OrganizationNotFound"
 )
 
@@ -31,7 +33,7 @@ const (
 	ScopeWebhooksVerify Scope = "webhooks:verify"
 	ScopeWebhooksRead   Scope = "webhooks:read"
 	ScopeFindingsImport Scope = "findings:import"
-	// ScopePoliciesWrite goes with ScopeFindingsTriage: a policy decides about findings.
+	// ScopePoliciesWrite also requires ScopeFindingsTriage, because a policy decides about findings.
 	ScopePoliciesWrite     Scope = "policies:write"
 	ScopeWebhooksRedeliver Scope = "webhooks:redeliver"
 	ScopeKeysRead          Scope = "keys:read"
@@ -43,13 +45,13 @@ func Scopes() []Scope {
 		ScopeKeysRead)
 }
 
-// DefaultScopes are those of a key that lists none. They are fixed: a scope that is added to the API holds only for
-// keys that list it, so that no key gains a right by an upgrade.
+// DefaultScopes are the scopes of a key that lists none. They are fixed: a scope added later must be listed, so
+// that no key gains a right by an upgrade.
 func DefaultScopes() []Scope {
 	return []Scope{ScopeFindingsRead, ScopeFindingsTriage, ScopeReposRead, ScopeReviewsRead, ScopeWebhooksVerify}
 }
 
-// APIKeySpec says what a key is for and how long it lives.
+// APIKeySpec describes what a key is for and how long it is valid.
 type APIKeySpec struct {
 	// description tells who uses the key and for what, for example "The team's dashboard". At most
 	// 512 characters.
@@ -62,12 +64,12 @@ type APIKeySpec struct {
 	// expiresAt is when the key expires, in RFC 3339, for example "2026-12-31T00:00:00Z". Default:
 	// 90 days after the issue. An earlier time takes effect at once; a later one needs a rotation,
 	// because an issued token never outlives the expiry that it was issued with.
-	// Default: 90 days after the issue, or the organization's maximum where that is less.
+	// Default: 90 days after the issue, or the organization's maximum if that is less.
 	// +optional
 	ExpiresAt *Time `json:"expiresAt,omitempty"`
 	// scopes are what the key may do, for example [findings:read, repos:read]. At most 16. A key that
-	// lists none has findings:read, findings:triage, repos:read, reviews:read and webhooks:verify; every
-	// other scope holds only if it is listed.
+	// lists none has findings:read, findings:triage, repos:read, reviews:read and webhooks:verify; every other
+	// scope must be listed.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
@@ -80,7 +82,7 @@ type APIKeySpec struct {
 	Rotation *APIKeyRotation `json:"rotation,omitempty"`
 }
 
-// APIKeyRotation asks for a new token and says how long the one before stays valid.
+// APIKeyRotation requests a new token and sets how long the previous one stays valid.
 type APIKeyRotation struct {
 	// serial requests a new token each time it is raised. From 1.
 	// +kubebuilder:validation:Minimum=1

@@ -3,11 +3,12 @@ package v1alpha1
 // NamespacePrefix is put before an organization's name to make its namespace's name.
 const NamespacePrefix = "org-"
 
-// UploadsServiceAccount is the name, in each organization's namespace, under which the REST facade imports what is
-// uploaded. It has the scanner's role there and nothing else. No ServiceAccount is made, so that nobody gets a token.
+// UploadsServiceAccount is the name, in each organization's namespace, under which the REST facade imports
+// uploads. It has only the scanner's role there. No ServiceAccount object is created, so that nobody gets a
+// token.
 const UploadsServiceAccount = "findings-uploads"
 
-// Annotations that this API group gives a meaning.
+// Annotations that this API group defines.
 const (
 	// OrganizationUIDAnnotation on a Namespace holds the UID of the Organization that owns
 	// it. A namespace without it, or with another's, is never adopted.
@@ -15,8 +16,8 @@ const (
 	// ImporterAnnotation on a Scan names the program that imported and its version, for example
 	// "kubectl-findings/1.4.0".
 	ImporterAnnotation = GroupName + "/importer"
-	// BesideAnnotation on a Project that an import created is the spec.imports.projects of the Organization at that time,
-	// a line each: what these name is for projects of their own, and never went to this one.
+	// BesideAnnotation on a Project that an import created holds the spec.imports.projects of the Organization at
+	// that time, one per line: the folders that they match belong to separate projects, not to this one.
 	BesideAnnotation = GroupName + "/beside"
 )
 
@@ -32,7 +33,7 @@ const CleanupFinalizer = GroupName + "/cleanup"
 
 // The field managers under which this API group's own programs write.
 const (
-	// ScannerFieldManagerPrefix comes before the tool's name in an importer's field manager.
+	// ScannerFieldManagerPrefix is the prefix of the tool's name in an importer's field manager.
 	ScannerFieldManagerPrefix = "scanner/"
 	// APIFieldManager is the REST facade's.
 	APIFieldManager = "findings-api"
@@ -40,7 +41,7 @@ const (
 	ControllerFieldManager = "findings-controller"
 )
 
-// MaxFieldManagerLength is how long a field manager's name may be, in bytes; the API server refuses more.
+// MaxFieldManagerLength is the maximum length of a field manager's name in bytes; the API server refuses more.
 const MaxFieldManagerLength = 128
 
 // Level is a scanner's or a person's estimate on a three-step scale. A severity of
@@ -56,7 +57,7 @@ const (
 	LevelLow    Level = "low"
 )
 
-// Effort says how hard something is: to exploit, or to put right.
+// Effort rates how hard it is to exploit or to fix a problem.
 //
 // +kubebuilder:validation:Enum=easy;medium;hard
 type Effort string
@@ -106,13 +107,13 @@ type RateLimit struct {
 	RequestsPerMinute *int32 `json:"requestsPerMinute,omitempty"`
 }
 
-// RemovalProgress says how far the removal of what goes with an object is. It is counted anew
-// every 10 seconds, or sooner where 5,000 more have gone.
+// RemovalProgress is the progress of deleting an object's children. It is counted anew every 10 seconds, or
+// sooner after 5,000 more deletions.
 type RemovalProgress struct {
-	// observedAt is when this was counted.
+	// observedAt is when the objects were counted.
 	// +required
 	ObservedAt Time `json:"observedAt"`
-	// total is the highest number of objects to remove that was counted.
+	// total is the highest counted number of objects to delete.
 	// +optional
 	Total int32 `json:"total"`
 	// remaining is how many of them still exist.

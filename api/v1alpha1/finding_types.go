@@ -17,7 +17,7 @@ const (
 	UserStatusMuted UserStatus = "muted"
 )
 
-// DecisionReason is why a person decided about a finding as they did.
+// DecisionReason is the reason for a person's decision about a finding.
 //
 // +kubebuilder:validation:Enum={"false-positive","not-reachable","mitigated-elsewhere","accepted-risk","used-in-tests","will-not-fix","duplicate"}
 type DecisionReason string
@@ -26,15 +26,15 @@ type DecisionReason string
 const (
 	// DecisionFalsePositive means that the scanner is wrong.
 	DecisionFalsePositive DecisionReason = "false-positive"
-	// DecisionNotReachable means that no attacker gets to the code.
+	// DecisionNotReachable means that no attacker can reach the code.
 	DecisionNotReachable DecisionReason = "not-reachable"
-	// DecisionMitigatedElsewhere means that something else keeps attackers away.
+	// DecisionMitigatedElsewhere means that another measure prevents an attack.
 	DecisionMitigatedElsewhere DecisionReason = "mitigated-elsewhere"
-	// DecisionAcceptedRisk means that the risk is known and taken.
+	// DecisionAcceptedRisk means that the risk is known and accepted.
 	DecisionAcceptedRisk DecisionReason = "accepted-risk"
-	// DecisionUsedInTests means that the code runs in tests alone.
+	// DecisionUsedInTests means that the code runs only in tests.
 	DecisionUsedInTests DecisionReason = "used-in-tests"
-	// DecisionWillNotFix means that the problem stays.
+	// DecisionWillNotFix means that the problem will not be fixed.
 	DecisionWillNotFix DecisionReason = "will-not-fix"
 	// DecisionDuplicate means that another finding is about the same problem.
 	DecisionDuplicate DecisionReason = "duplicate"
@@ -48,7 +48,7 @@ func DecisionReasons() []DecisionReason {
 	}
 }
 
-// FindingState sums up what the scanner and people say of a finding.
+// FindingState combines what the scanner reported and what people and policies decided.
 //
 // +kubebuilder:validation:Enum=open;open_muted;closed
 type FindingState string
@@ -66,11 +66,11 @@ const ConditionDecisionStale = "DecisionStale"
 
 // Reasons of DecisionStale.
 const (
-	// ReasonSeverityChanged: the scanner rates the problem otherwise.
+	// ReasonSeverityChanged: the scanner changed its rating of the problem.
 	ReasonSeverityChanged = "SeverityChanged"
-	// ReasonVersionChanged: the package is there in another version.
+	// ReasonVersionChanged: the version of the package changed.
 	ReasonVersionChanged = "VersionChanged"
-	// ReasonCodeChanged: the code at the place is another.
+	// ReasonCodeChanged: the code at the place changed.
 	ReasonCodeChanged = "CodeChanged"
 	// ReasonInDoubt: it is not certain that the finding is the one that was decided about.
 	ReasonInDoubt = "InDoubt"
@@ -100,8 +100,8 @@ type FindingSpec struct {
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Tool string `json:"tool,omitempty"`
-	// analysis whose scans report the finding, for example "/language:ruby": only they close it. Written by
-	// the scanner's import; at most 256 characters. Absent: scans of no analysis report it, or an earlier
+	// analysis whose scans report the finding, for example "/language:ruby": only these scans close it. Written by
+	// the scanner's import; at most 256 characters. Absent: scans without an analysis report it, or an earlier
 	// version imported it.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
@@ -114,14 +114,14 @@ type FindingSpec struct {
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	RuleID string `json:"ruleID,omitempty"`
-	// class of weakness: the CWE where the scanner names one, for example "CWE-89", else the rule's
-	// id. Written by the scanner's import; at most 256 characters.
+	// class of weakness: the CWE if the scanner names one, for example "CWE-89", else the rule's id. Written by
+	// the scanner's import; at most 256 characters.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Class string `json:"class,omitempty"`
-	// vulnerability that the finding reports, where it has a public or a vendor's id, for example
-	// CVE-2019-1549 in openssl. Written by the scanner's import. Absent: the finding is not about
-	// a known vulnerability, or the scanner does not name it.
+	// vulnerability that the finding reports, if it has a public or a vendor's id, for example CVE-2019-1549 in
+	// openssl. Written by the scanner's import. Absent: the finding is not about a known vulnerability, or the
+	// scanner does not name it.
 	// +structType=atomic
 	// +optional
 	Vulnerability *FindingVulnerability `json:"vulnerability,omitempty"`
@@ -130,7 +130,7 @@ type FindingSpec struct {
 	// +structType=atomic
 	// +optional
 	Package *FindingPackage `json:"package,omitempty"`
-	// agent that found the problem.
+	// agent that found the problem, for scanners that run agents. Written by the scanner's import.
 	// +structType=atomic
 	// +optional
 	Agent *FindingAgent `json:"agent,omitempty"`
@@ -152,15 +152,15 @@ type FindingSpec struct {
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	Fingerprints []Fingerprint `json:"fingerprints,omitempty"`
-	// evidence by which the next import recognises the finding, beside what other fields hold: short
-	// digests of message, code and logical location, and the column, for example
-	// "mvmqvbl2.hfn3s5zq..5". Written by the scanner's import; at most 64 characters, to be compared
-	// and not to be read. Absent: the finding was not imported, or by a version that stored none.
+	// evidence by which the next import recognises the finding, in addition to the other fields: short digests of
+	// message, code and logical location, and the column, for example "mvmqvbl2.hfn3s5zq..5". Written by the
+	// scanner's import; at most 64 characters, for comparison only. Absent: the finding was not imported, or an
+	// earlier version imported it.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Evidence string `json:"evidence,omitempty"`
-	// doubt is set when a scan matched a decided finding on weak evidence: the decision may belong to
-	// another problem of the same kind. Written by the scanner's import.
+	// doubt is set if a scan matched a decided finding by weak evidence: the decision may belong to another
+	// problem of the same kind. Written by the scanner's import.
 	// +structType=atomic
 	// +optional
 	Doubt *FindingDoubt `json:"doubt,omitempty"`
@@ -190,11 +190,10 @@ type FindingSpec struct {
 	Triage FindingTriage `json:"triage,omitzero"`
 }
 
-// FindingVulnerability is a known vulnerability and the names that it has.
+// FindingVulnerability is a known vulnerability with its ids.
 type FindingVulnerability struct {
-	// id of the vulnerability: its CVE where the scanner knows one, else the id that the scanner
-	// reports, for example "CVE-2019-1549" or "GHSA-2cf5-4w76-r9qv". Written by the scanner's
-	// import; 1 to 128 characters.
+	// id of the vulnerability: its CVE if the scanner knows one, else the id that the scanner reports, for example
+	// "CVE-2019-1549" or "GHSA-2cf5-4w76-r9qv". Written by the scanner's import; 1 to 128 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +required
@@ -210,11 +209,11 @@ type FindingVulnerability struct {
 	Aliases []string `json:"aliases,omitempty"`
 }
 
-// FindingPackage is a package in the version that a scanner met.
+// FindingPackage is a package in the version that a scanner found.
 type FindingPackage struct {
 	// purl is the package URL, version included, for example "pkg:npm/lodash@4.17.15". Written by
-	// the scanner's import; at most 512 characters, a longer one is left out. Absent: neither the
-	// scanner gives it nor does the package's ecosystem follow from what it gives.
+	// the scanner's import; at most 512 characters, a longer one is left out. Absent: the scanner does not give
+	// it, nor the package's ecosystem.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	PURL string `json:"purl,omitempty"`
@@ -231,7 +230,7 @@ type FindingPackage struct {
 	Version string `json:"version,omitempty"`
 	// fixedVersion is the version, or the list of versions, that no longer has the vulnerability,
 	// as the scanner writes it, for example "4.17.21". Written by the scanner's import; at most 256
-	// characters. Absent: there is none yet, or the scanner does not name it.
+	// characters. Absent: no fixed version exists yet, or the scanner does not name it.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	FixedVersion string `json:"fixedVersion,omitempty"`
@@ -251,13 +250,13 @@ type FindingAgent struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Vector string `json:"vector,omitempty"`
-	// customAgentVectorID is the id of a vector that the organization has defined.
+	// customAgentVectorID is the id of a vector that the organization defined.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	CustomAgentVectorID string `json:"customAgentVectorID,omitempty"`
 }
 
-// Fingerprint is a value by which a scanner knows a finding again.
+// Fingerprint is a value by which a scanner recognises a finding.
 type Fingerprint struct {
 	// name of the fingerprint's algorithm and version, for example "primaryLocationLineHash/v1".
 	// +kubebuilder:validation:MinLength=1
@@ -270,7 +269,7 @@ type Fingerprint struct {
 	Value string `json:"value"`
 }
 
-// FindingDoubt says why it is not certain that a finding is the one that was decided about.
+// FindingDoubt gives the reason why a finding may not be the one that was decided about.
 type FindingDoubt struct {
 	// reason of the doubt, for example "line moved, and no code to compare". Written by the scanner's
 	// import; 1 to 128 characters.
@@ -294,11 +293,11 @@ type SuppressionKind string
 const (
 	// SuppressionInSource is a comment, an annotation or the like in the code.
 	SuppressionInSource SuppressionKind = "inSource"
-	// SuppressionExternal is a baseline, or a file of exceptions, beside the code.
+	// SuppressionExternal is a baseline, or a file of exceptions, outside the code.
 	SuppressionExternal SuppressionKind = "external"
 )
 
-// FindingSuppression says how and why the source suppresses a finding.
+// FindingSuppression describes how and why the source suppresses a finding.
 type FindingSuppression struct {
 	// kind of suppression: inSource or external. Written by the scanner's import.
 	// +required
@@ -310,7 +309,7 @@ type FindingSuppression struct {
 	Justification string `json:"justification,omitempty"`
 }
 
-// FindingDetails say what is wrong, where, and what to do.
+// FindingDetails describe the problem, its place and its remediation.
 type FindingDetails struct {
 	// title of the problem in one line, for example "SQL string formatting". 1 to 512
 	// characters.
@@ -322,8 +321,8 @@ type FindingDetails struct {
 	// +kubebuilder:validation:MaxLength=16000
 	// +optional
 	Description string `json:"description,omitempty"`
-	// severity as the import derived it from the scanner's rating: high, medium or low. A critical
-	// finding is high; score and toolSeverity keep the difference.
+	// severity as the import derived it from the scanner's rating: high, medium or low. Critical findings are
+	// high; score and toolSeverity tell them apart. Written by the scanner's import.
 	// +required
 	Severity Level `json:"severity"`
 	// score from 0.0 to 10.0, a decimal with one digit after the point, for example "9.8": the
@@ -333,14 +332,14 @@ type FindingDetails struct {
 	// +kubebuilder:validation:Pattern=`^(10\.0|[0-9]\.[0-9])$`
 	// +optional
 	Score string `json:"score,omitempty"`
-	// toolSeverity is the scanner's own word for the severity, as it writes it, for example
-	// "CRITICAL" or "moderate"; else the level that it gives, for example "error". Written by the
-	// scanner's import; at most 64 characters. Absent: the scanner gives neither.
+	// toolSeverity is the severity in the scanner's own words, for example "CRITICAL" or "moderate"; else its
+	// level, for example "error". Written by the scanner's import; at most 64 characters. Absent: the scanner
+	// gives neither.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	ToolSeverity string `json:"toolSeverity,omitempty"`
-	// code is the vulnerable code. Never stored for findings of category Secret. At most 9000
-	// characters.
+	// code is the vulnerable code, written by the scanner's import. Never stored for findings of category Secret.
+	// At most 9000 characters.
 	// +kubebuilder:validation:MaxLength=9000
 	// +optional
 	Code string `json:"code,omitempty"`
@@ -471,7 +470,7 @@ type FindingScan struct {
 	RejectedAt *Time `json:"rejectedAt,omitempty"`
 }
 
-// FindingClosure says since when and by which scan a finding is gone.
+// FindingClosure records when and by which scan a finding was closed.
 type FindingClosure struct {
 	// at is when the scan that no longer reports the finding started.
 	// +required
@@ -504,32 +503,31 @@ type FindingTriage struct {
 	// +kubebuilder:validation:MaxLength=10000
 	// +optional
 	Comments string `json:"comments,omitempty"`
-	// by is who decided, for example "ann@example.com" or "apikey/dashboard". The API server stamps
-	// it with the name of the authenticated user; a value that a client sends is overwritten.
+	// by is the name of whoever decided, for example "ann@example.com" or "apikey/dashboard". The API server sets
+	// it to the name of the authenticated user; a value that a client sends is overwritten.
 	// +kubebuilder:validation:MaxLength=320
 	// +optional
 	By string `json:"by,omitempty"`
-	// basis is what the decision rests on: the facts that were decided upon, for example
-	// "severity=high;version=4.17.15". The API server stamps it with the facts of the moment when
-	// userStatus becomes active or muted, unless it comes with the decision, and removes it with the
-	// decision. Where the facts differ from it the decision is stale. The value "now" repeats the
-	// decision: the API server puts the present facts in its place, and signs. At most 168 characters.
+	// basis holds the facts on which the decision is based, for example "severity=high;version=4.17.15". The API
+	// server sets it to the current facts when userStatus becomes active or muted, unless the decision contains a
+	// basis, and removes it with the decision. If the facts differ from it, the decision is stale. The value "now"
+	// repeats the decision: the API server replaces it with the current facts and sets by. At most 168 characters.
 	// +kubebuilder:validation:MaxLength=168
 	// +optional
 	Basis string `json:"basis,omitempty"`
 }
 
-// BasisNow as spec.triage.basis stands for the facts as they are.
+// BasisNow as spec.triage.basis stands for the current facts.
 const BasisNow = "now"
 
-// FindingVerdict is what was decided, by a TriagePolicy or about the same result in a pull request, about a finding
-// that no person has decided about. Either policy or reviewIssue names where it comes from.
+// FindingVerdict is a decision about a finding that no person has decided about: a TriagePolicy's, or a
+// person's about the same result in a pull request. Either policy or reviewIssue names its origin.
 type FindingVerdict struct {
-	// policy is the name of the TriagePolicy; absent where a ReviewIssue's decision is shown.
+	// policy is the name of the TriagePolicy; absent if the verdict comes from a ReviewIssue.
 	// +optional
 	Policy ResourceName `json:"policy,omitempty"`
-	// reviewIssue is the name of the ReviewIssue that a person decided about, when the result was in a pull request
-	// alone. At most 63 characters; absent where a policy decided.
+	// reviewIssue is the name of the ReviewIssue that a person decided about before the result reached the base
+	// branch. At most 63 characters; absent if a policy decided.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	ReviewIssue string `json:"reviewIssue,omitempty"`
@@ -543,22 +541,24 @@ type FindingVerdict struct {
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Comment string `json:"comment,omitempty"`
-	// by is who had written the policy when it decided, or who decided about the ReviewIssue, cut to 60 characters.
+	// by is the policy's author at the time of the verdict, or the person who decided about the ReviewIssue, for
+	// example "ann@example.com"; cut to 60 characters.
 	// +kubebuilder:validation:MaxLength=60
 	// +optional
 	By string `json:"by,omitempty"`
-	// since is when it came to count.
+	// since is when the verdict took effect.
 	// +required
 	Since Time `json:"since"`
 }
 
-// What comes before the name of a TriagePolicy or of a ReviewIssue where a transition says what made it.
+// Prefixes of the name of a TriagePolicy or ReviewIssue in a transition's by.
 const (
 	PolicyAuthorPrefix      = "policy/"
 	ReviewIssueAuthorPrefix = "review-issue/"
 )
 
-// MaxVerdictReviewIssue is how long the name of a ReviewIssue may be whose decision a finding's verdict shows.
+// MaxVerdictReviewIssue is the maximum length of a ReviewIssue's name for its decision to be shown as a
+// verdict.
 const MaxVerdictReviewIssue = 63
 
 // FindingStatus is what the controllers observe of a finding.
@@ -571,38 +571,38 @@ type FindingStatus struct {
 	// has not ended, if nobody has decided and its verdict mutes it, or if the source suppresses it, else open.
 	// +optional
 	State FindingState `json:"state,omitempty"`
-	// userStatus is the decision in force: that of spec.triage, or open where that has ended.
+	// userStatus is the decision in force: that of spec.triage, or open if that has ended.
 	// +optional
 	UserStatus UserStatus `json:"userStatus,omitempty"`
 	// endedAt is the spec.triage.expiresAt of a decision that has ended. Absent while the decision is in force.
 	// +optional
 	EndedAt *Time `json:"endedAt,omitempty"`
-	// verdict is what a TriagePolicy decided, or a person about the same result in a pull request. Absent where neither
-	// did, and where it does not count: the finding is closed, or a person has decided about it.
+	// verdict is the decision of a TriagePolicy, or of a person about the same result in a pull request. Absent if
+	// there is none, if the finding is closed, or if a person has decided about it.
 	// +optional
 	Verdict *FindingVerdict `json:"verdict,omitempty"`
-	// triageDigest of the triage that the last reconcile saw; what the next one compares with.
+	// triageDigest is a digest of the triage that the last reconcile observed; the next one compares with it.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	TriageDigest string `json:"triageDigest,omitempty"`
-	// factsDigest of the facts that the last reconcile saw; what the next one compares with.
+	// factsDigest is a digest of the facts that the last reconcile observed; the next one compares with it.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	FactsDigest string `json:"factsDigest,omitempty"`
-	// suppressionDigest of the suppression that the last reconcile saw; absent where there was none.
+	// suppressionDigest is a digest of the suppression that the last reconcile observed; absent without one.
 	// +kubebuilder:validation:MaxLength=32
 	// +optional
 	SuppressionDigest string `json:"suppressionDigest,omitempty"`
-	// basis is what the decision rests on, in the form of spec.triage.basis, with what that leaves
-	// out. Absent while userStatus is open.
+	// basis holds the facts on which the decision is based, in the form of spec.triage.basis, completed with those
+	// that it leaves out. Absent while userStatus is open.
 	// +kubebuilder:validation:MaxLength=168
 	// +optional
 	Basis string `json:"basis,omitempty"`
 	// updatedAt is when the spec last changed, to the second. It never goes back.
 	// +optional
 	UpdatedAt *Time `json:"updatedAt,omitempty"`
-	// transitions that the controllers observed, by seq: the last 16, and up to 24 if some are not
-	// emitted yet.
+	// transitions that the controllers observed, ordered by seq: the last 16, and up to 24 if the webhook
+	// deliveries of some are not created yet.
 	// +listType=map
 	// +listMapKey=seq
 	// +kubebuilder:validation:MaxItems=24

@@ -4,11 +4,11 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Bounds of a FindingTrend.
 const (
-	// MaxTrendDays is how many rows a FindingTrend has: the days of the longest quarter.
+	// MaxTrendDays is the maximum number of rows in a FindingTrend: the days of the longest quarter.
 	MaxTrendDays = 92
-	// MaxTrendSample is how many days a spread samples.
+	// MaxTrendSample is the maximum number of values in a spread's sample.
 	MaxTrendSample = 10
-	// TrendYears is how many years the controllers keep a FindingTrend after its quarter.
+	// TrendYears is the number of years for which the controllers keep a FindingTrend after its quarter.
 	TrendYears = 2
 )
 
@@ -33,13 +33,14 @@ type FindingTrendSpec struct {
 	// +structType=atomic
 	// +required
 	ProjectRef ProjectReference `json:"projectRef"`
-	// quarter that the rows are of, in UTC, for example "2026q4". Immutable.
+	// quarter that the rows describe, in UTC, for example "2026q4". Immutable.
 	// +required
 	Quarter Quarter `json:"quarter"`
 	// updatedAt is when the rows were last written: at most once an hour.
 	// +required
 	UpdatedAt Time `json:"updatedAt"`
-	// days are the rows, by day. A day without a row is as the one before it, and nothing happened on it. At most 92.
+	// days are the rows, one per day on which anything changed. A day without a row equals the day before, and
+	// nothing happened on it. At most 92.
 	// +listType=map
 	// +listMapKey=day
 	// +kubebuilder:validation:MaxItems=92
@@ -50,7 +51,7 @@ type FindingTrendSpec struct {
 // FindingTrendDay counts a project's findings at the end of a day, or when the row was last written on it, and what
 // happened to them on that day.
 type FindingTrendDay struct {
-	// day that the row is of, in UTC, for example "2026-11-23".
+	// day that the row describes, in UTC, for example "2026-11-23".
 	// +required
 	Day Day `json:"day"`
 	// open counts the findings in state open, by severity.
@@ -72,54 +73,54 @@ type FindingTrendDay struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Muted int32 `json:"muted,omitempty"`
-	// age of the findings in state open, in days since they were detected. Absent where there are none.
+	// age of the findings in state open, in days since they were detected. Absent if there are none.
 	// +optional
 	Age *FindingTrendSpread `json:"age,omitempty"`
-	// timeToClose of the findings closed on the day, in days since they were detected. Absent where there are none.
+	// timeToClose of the findings closed on the day, in days since they were detected. Absent if there are none.
 	// +optional
 	TimeToClose *FindingTrendSpread `json:"timeToClose,omitempty"`
 }
 
 // FindingTrendOpen counts open findings by severity.
 type FindingTrendOpen struct {
-	// critical counts those of high that have a score of 9.0 or more.
+	// critical is the number of high ones with a score of 9.0 or more.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Critical int32 `json:"critical,omitempty"`
-	// high counts those of severity high, critical ones included.
+	// high is the number of findings of severity high, including critical ones.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	High int32 `json:"high,omitempty"`
-	// medium counts those of severity medium.
+	// medium is the number of findings of severity medium.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Medium int32 `json:"medium,omitempty"`
-	// low counts those of severity low.
+	// low is the number of findings of severity low.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Low int32 `json:"low,omitempty"`
 }
 
-// FindingTrendSpread says how numbers of days are distributed over findings.
+// FindingTrendSpread is the distribution of a number of days over findings.
 type FindingTrendSpread struct {
-	// median: half of the findings have at most so many days.
+	// median number of days: half of the findings have at most this many.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Median int32 `json:"median"`
-	// p90: nine tenths of the findings have at most so many days.
+	// p90 is the 90th percentile: nine tenths of the findings have at most this many days.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	P90 int32 `json:"p90"`
-	// sample holds the days of at most 10 findings, in order: all of them, or those in the middle of each tenth. By it
-	// the spread of several projects together is estimated.
+	// sample holds the days of at most 10 findings, in order: all of them, or those in the middle of each tenth.
+	// It serves to estimate the spread over several projects.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	// +optional
 	Sample []int32 `json:"sample,omitempty"`
 }
 
-// FindingTrend keeps how many findings a project had, day by day, for a quarter. The controllers write it, nobody else,
-// and remove it with the project or two years after the quarter.
+// FindingTrend records how many findings a project had, day by day, for a quarter. Only the controllers write
+// it; they remove it with the project, or two years after the quarter.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,shortName=ftr,categories=appsec
@@ -133,7 +134,7 @@ type FindingTrend struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
-	// spec is what is kept.
+	// spec holds the recorded numbers. Only the controllers write it.
 	// +required
 	Spec FindingTrendSpec `json:"spec"`
 }

@@ -4,34 +4,34 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Reasons of an Organization's conditions.
 const (
-	// ReasonNamespaceConflict goes with Ready=False and Stalled=True: a namespace of the
-	// organization's name is there and not ours.
+	// ReasonNamespaceConflict goes with Ready=False and Stalled=True: a namespace of the organization's name
+	// exists and does not belong to the organization.
 	ReasonNamespaceConflict = "NamespaceConflict"
 	// ReasonNamespaceTerminating goes with Ready=False: the namespace is being removed.
 	ReasonNamespaceTerminating = "NamespaceTerminating"
-	// ReasonNotEmpty goes with Ready=False and Stalled=True: the organization is to be removed
-	// and still has repositories, projects, findings, scans, reviews or webhook endpoints.
+	// ReasonNotEmpty goes with Ready=False and Stalled=True: the organization is being deleted and still has
+	// repositories, projects, findings, scans, reviews or webhook endpoints.
 	ReasonNotEmpty = "NotEmpty"
-	// ReasonQuotaReached goes with QuotaExceeded=True: as many objects of a kind are there as may be.
+	// ReasonQuotaReached goes with QuotaExceeded=True: the maximum number of objects of a kind exists.
 	ReasonQuotaReached = "QuotaReached"
 )
 
-// ConditionQuotaExceeded is True while a quota is used up: nothing more of that kind can be
-// made, and imports fail. Negative polarity: absent while there is room.
+// ConditionQuotaExceeded is True while a quota is used up: no more objects of that kind can be created, and
+// imports fail. Negative polarity: absent while there is room.
 const ConditionQuotaExceeded = "QuotaExceeded"
 
-// RemoveContentsAnnotation on an Organization that is being deleted, with the value "true",
-// lets it take everything that it holds along.
+// RemoveContentsAnnotation on an Organization that is being deleted, with the value "true", deletes everything
+// that it holds.
 const RemoveContentsAnnotation = GroupName + "/remove-contents"
 
-// OrganizationSpec says what an organization is allowed and how long its past is kept.
+// OrganizationSpec sets an organization's limits and how long finished objects are kept.
 type OrganizationSpec struct {
 	// displayName is the name shown to people, for example "Acme Ltd". At most 200 characters.
 	// +kubebuilder:validation:MaxLength=200
 	// +optional
 	DisplayName string `json:"displayName,omitempty"`
-	// rateLimit is the limit of each API key of the organization that sets none itself. Default:
-	// 600 requests per minute.
+	// rateLimit is the limit for each API key of the organization without a limit of its own. Default: 600
+	// requests per minute.
 	// +optional
 	RateLimit *RateLimit `json:"rateLimit,omitempty"`
 	// apiKeys limits the organization's API keys.
@@ -41,23 +41,23 @@ type OrganizationSpec struct {
 	// except that finished deliveries are kept for a week.
 	// +optional
 	Retention *Retention `json:"retention,omitempty"`
-	// triage says what decisions about the organization's findings need.
+	// triage sets the requirements for decisions about the organization's findings.
 	// +optional
 	Triage *OrganizationTriage `json:"triage,omitempty"`
 	// quotas limit how many objects of a kind the organization may have. A kind that is not set is
 	// not limited. A controller turns them into a ResourceQuota.
 	// +optional
 	Quotas *OrganizationQuotas `json:"quotas,omitempty"`
-	// imports says what an import of scan results may create. Absent: nothing, and an import into a
+	// imports sets which objects an import of scan results may create. Absent: none, and an import into a
 	// repository or project that does not exist is refused.
 	// +optional
 	Imports *OrganizationImports `json:"imports,omitempty"`
 }
 
-// OrganizationTriage says what decisions about findings need.
+// OrganizationTriage sets the requirements for decisions about findings.
 type OrganizationTriage struct {
-	// requireReason refuses, by every door, to mute a finding without spec.triage.reason. Findings that were muted
-	// before stay as they are until somebody changes their triage. Default: false.
+	// requireReason refuses muting a finding without spec.triage.reason, over kubectl and REST. Findings that were
+	// muted before stay as they are until somebody changes their triage. Default: false.
 	// +optional
 	RequireReason bool `json:"requireReason,omitempty"`
 }
@@ -68,36 +68,35 @@ const (
 	DefaultMaxProjects     = 2000
 )
 
-// OrganizationImports says what an import of scan results may create where it does not exist. What
-// was created is never changed by a later import.
+// OrganizationImports sets which missing objects an import of scan results may create. Later imports never
+// change the created objects.
 type OrganizationImports struct {
-	// create lets imports create the Repository that they are for, and its Projects. Default: false.
+	// create lets imports create their Repository and its Projects if these do not exist. Default: false.
 	// +optional
 	Create bool `json:"create,omitempty"`
-	// maxRepositories is the number of Repositories of the organization, however they came, from
-	// which on imports create no more. Default: 500.
+	// maxRepositories is the number of Repositories of the organization, however created, at which imports create
+	// no more. Default: 500.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000
 	// +optional
 	MaxRepositories *int32 `json:"maxRepositories,omitempty"`
-	// maxProjects is the number of Projects of the organization, however they came, from which on
-	// imports create no more. Default: 2000.
+	// maxProjects is the number of Projects of the organization, however created, at which imports create no more.
+	// Default: 2000.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
 	MaxProjects *int32 `json:"maxProjects,omitempty"`
-	// projects are the folders that become projects of their own, for example ["services/*", "web"]: a
-	// star stands for any part of one folder's name. A result belongs to the longest folder that holds
-	// its file, and to the project of the whole repository if there is none. Default: each repository
-	// is one project. At most 32.
+	// projects are the folders that become separate projects, for example ["services/*", "web"]: a star matches
+	// any part of one folder's name. A result belongs to the longest folder that contains its file, and to the
+	// project of the whole repository if there is none. Default: each repository is one project. At most 32.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Projects []ProjectPattern `json:"projects,omitempty"`
 }
 
-// ProjectPattern names folders, from the root of a repository, by a path in which a star stands for any part of one
-// folder's name.
+// ProjectPattern names folders, from the root of a repository, by a path in which a star matches any part of
+// one folder's name.
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=256
@@ -105,8 +104,8 @@ type OrganizationImports struct {
 // +kubebuilder:validation:XValidation:rule="self.split('/').all(part, part != '.' && part != '..' && !part.contains('**'))",message="must be folders from the root of the repository, for example services/*, without . and .. and with one star at a time"
 type ProjectPattern string
 
-// OrganizationQuotas bounds how many objects of a kind an organization may have. They become a
-// ResourceQuota in its namespace; what is there already when a bound is drawn closer stays.
+// OrganizationQuotas limits how many objects of a kind an organization may have. They become a ResourceQuota in
+// its namespace; lowering a limit removes nothing.
 type OrganizationQuotas struct {
 	// findings is the maximum number of Findings, for example 50000. Closed ones count until
 	// retention removes them.
@@ -171,7 +170,7 @@ type OrganizationAPIKeys struct {
 	MaxLifetime *metav1.Duration `json:"maxLifetime,omitempty"`
 }
 
-// Retention says how long finished things are kept after they are finished.
+// Retention sets how long finished objects are kept.
 type Retention struct {
 	// closedFindings is how long a closed finding is kept after its closing: a duration in hours,
 	// minutes and seconds, for example "8760h"; "0s" removes it at once. Absent: forever.
@@ -180,8 +179,8 @@ type Retention struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && !self.matches('[ a-gi-lo-rtv-zA-Z]')",message="closedFindings must be hours, minutes and seconds and not negative, for example 8760h for a year"
 	// +optional
 	ClosedFindings *metav1.Duration `json:"closedFindings,omitempty"`
-	// includeTriaged removes also closed findings that a person has muted or commented on. Default:
-	// false, they are kept.
+	// includeTriaged also removes closed findings that a person has muted or commented on. Default: false, they
+	// are kept.
 	// +optional
 	IncludeTriaged bool `json:"includeTriaged,omitempty"`
 	// finishedScans is how long a completed or failed scan is kept after its end, for example

@@ -2,18 +2,17 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// BusinessCriticality says how much the business depends on a project.
+// BusinessCriticality rates how much the business depends on a project.
 //
 // +kubebuilder:validation:Enum=critical;high;medium;low
 type BusinessCriticality string
 
-// Exposure says who can reach a project where it runs.
+// Exposure is who can reach a running project.
 //
 // +kubebuilder:validation:Enum=public;internal;private
 type Exposure string
 
-// ProjectSpec says what is known of a project: a part of a repository that is built and
-// deployed as one.
+// ProjectSpec describes a project: a part of a repository that is built and deployed as a unit.
 //
 // +kubebuilder:validation:XValidation:rule="self.repositoryRef == oldSelf.repositoryRef",message="spec.repositoryRef is immutable"
 type ProjectSpec struct {
@@ -117,12 +116,12 @@ type ProjectSpec struct {
 // +kubebuilder:validation:MaxLength=64
 type ShortText string
 
-// DeploymentTarget says where a project runs in one environment.
+// DeploymentTarget is where a project runs in one environment.
 //
 // +kubebuilder:validation:MaxLength=512
 type DeploymentTarget string
 
-// ProjectAssessment is an opinion of a project's weight.
+// ProjectAssessment is an assessment of a project's importance.
 type ProjectAssessment struct {
 	// businessCriticality rates how much the business depends on the project: critical, high,
 	// medium or low.
@@ -210,7 +209,7 @@ type ProjectStatus struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 }
 
-// Project is a part of a repository that is built and deployed as one.
+// Project is a part of a repository that is built and deployed as a unit.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

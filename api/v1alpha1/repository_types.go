@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// RepositorySpec says what is known of a code repository.
+// RepositorySpec describes a code repository.
 type RepositorySpec struct {
 	// provider hosts the repository, for example "github". At most 63 characters.
 	// +kubebuilder:validation:MaxLength=63

@@ -2,10 +2,10 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// MaxReviewedCommits is how many commits a Review keeps.
+// MaxReviewedCommits is the maximum number of commits in a Review.
 const MaxReviewedCommits = 250
 
-// PullRequestStatus says where a pull request is in its life.
+// PullRequestStatus is the status of a pull request at the provider.
 //
 // +kubebuilder:validation:Enum=open;closed;merged
 type PullRequestStatus string
@@ -17,7 +17,7 @@ const (
 	PullRequestMerged PullRequestStatus = "merged"
 )
 
-// ReviewSpec says what is known of a pull request and which of its commits were reviewed.
+// ReviewSpec describes a pull request and lists its reviewed commits.
 //
 // +kubebuilder:validation:XValidation:rule="self.repositoryRef == oldSelf.repositoryRef && self.prNumber == oldSelf.prNumber",message="spec.repositoryRef and spec.prNumber are immutable"
 type ReviewSpec struct {
@@ -55,7 +55,7 @@ type ReviewSpec struct {
 	ReviewedCommits []ReviewedCommit `json:"reviewedCommits,omitempty"`
 }
 
-// ReviewedCommit is a commit that a review looked at.
+// ReviewedCommit is a commit that was reviewed.
 type ReviewedCommit struct {
 	// sha is the hash of the commit, for example "9e8d7c6b". 1 to 64 characters.
 	// +kubebuilder:validation:MinLength=1

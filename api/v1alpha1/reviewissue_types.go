@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ReasonReviewNotFound goes with Ready=False: the Review named is not there.
+// ReasonReviewNotFound goes with Ready=False: the Review in spec.reviewRef does not exist.
 const ReasonReviewNotFound = "ReviewNotFound"
 
 // ReviewReference names a Review in the same namespace.
@@ -12,7 +12,7 @@ type ReviewReference struct {
 	Name ResourceName `json:"name"`
 }
 
-// ReviewIssueState says whether the last reviewed commit still shows an issue.
+// ReviewIssueState is whether the last reviewed commit still shows an issue.
 //
 // +kubebuilder:validation:Enum=open;resolved
 type ReviewIssueState string
@@ -23,7 +23,8 @@ const (
 	ReviewIssueResolved ReviewIssueState = "resolved"
 )
 
-// ReviewIssueSpec says what a review found, in which commits, and what people decided about it.
+// ReviewIssueSpec describes a problem in a pull request, the commits that show it, and people's decision about
+// it.
 //
 // +kubebuilder:validation:XValidation:rule="self.reviewRef == oldSelf.reviewRef",message="spec.reviewRef is immutable"
 type ReviewIssueSpec struct {
@@ -65,9 +66,9 @@ type ReviewIssueSpec struct {
 	// +kubebuilder:validation:MaxItems=250
 	// +optional
 	SeenInCommits []CommitSHA `json:"seenInCommits,omitempty"`
-	// result is what the scanner reported, as far as policies and the base branch ask for it. Written by
-	// the import of reviews, as of the last reviewed commit that shows the issue. Absent: an earlier
-	// version imported it, or nobody did.
+	// result is the part of the scanner's result that policies and the base branch need. Written by the import of
+	// reviews, from the last reviewed commit that shows the issue. Absent: an earlier version imported the issue,
+	// or it was not imported.
 	// +structType=atomic
 	// +optional
 	Result *ReviewIssueResult `json:"result,omitempty"`
@@ -85,9 +86,9 @@ type ReviewIssueTriage struct {
 	// +kubebuilder:default=open
 	// +optional
 	UserStatus UserStatus `json:"userStatus,omitempty"`
-	// reason for the decision, as that for a finding's: false-positive, not-reachable, mitigated-elsewhere,
-	// accepted-risk, used-in-tests, will-not-fix or duplicate. Removed when userStatus becomes open. An
-	// Organization may require one to mute (spec.triage.requireReason).
+	// reason for the decision, as for findings: false-positive, not-reachable, mitigated-elsewhere, accepted-risk,
+	// used-in-tests, will-not-fix or duplicate. Removed when userStatus becomes open. An Organization may require
+	// one to mute (spec.triage.requireReason).
 	// +optional
 	Reason DecisionReason `json:"reason,omitempty"`
 	// expiresAt is when the decision ends, for example "2026-12-31T00:00:00Z". The controllers record the end in
@@ -99,7 +100,7 @@ type ReviewIssueTriage struct {
 	// +kubebuilder:validation:MaxLength=10000
 	// +optional
 	Comments string `json:"comments,omitempty"`
-	// by is who decided, for example "ann@example.com". The API server stamps it with the name of the
+	// by is the name of whoever decided, for example "ann@example.com". The API server sets it to the name of the
 	// authenticated user; a value that a client sends is overwritten.
 	// +kubebuilder:validation:MaxLength=320
 	// +optional
@@ -108,13 +109,13 @@ type ReviewIssueTriage struct {
 
 // ReviewIssueResult is what a scanner reported in a commit of a pull request, in the terms of a finding's facts.
 type ReviewIssueResult struct {
-	// key by which the result is known again in the base branch: a digest of repository, tool, rule, file and
-	// evidence, for example "hb5vsq7wxwdeqplxqo6bkyfxyi", to be compared and not to be read. At most 32 characters.
-	// Absent: the commit has several results that only their lines tell apart.
+	// key by which the result is recognised in the base branch: a digest of repository, tool, rule, file and
+	// evidence, for example "hb5vsq7wxwdeqplxqo6bkyfxyi". At most 32 characters. Absent: the commit has several
+	// results that only their lines tell apart.
 	// +kubebuilder:validation:MaxLength=32
 	// +optional
 	Key string `json:"key,omitempty"`
-	// project whose findings the pull request was compared with. Absent: all of the repository.
+	// project whose findings the pull request was compared with. Absent: all projects of the repository.
 	// +optional
 	Project ResourceName `json:"project,omitempty"`
 	// tool is the name of the scanner, for example "gosec".
@@ -178,8 +179,8 @@ type ReviewIssueLinks struct {
 	FileLocation string `json:"fileLocation,omitempty"`
 }
 
-// ReviewIssueStatus is what the controllers observe of an issue, by a pure rule of the
-// issue's spec and its review's.
+// ReviewIssueStatus is what the controllers observe of an issue. It follows from the specs of the issue and its
+// review.
 type ReviewIssueStatus struct {
 	// observedGeneration is the metadata.generation that the status describes. If it is smaller
 	// than the current one, the status is not up to date yet.
@@ -197,17 +198,16 @@ type ReviewIssueStatus struct {
 	// resolvedAt is when that commit was reviewed. Absent while the issue is open.
 	// +optional
 	ResolvedAt *Time `json:"resolvedAt,omitempty"`
-	// userStatus is the decision in force: that of spec.triage, or open where that has ended.
+	// userStatus is the decision in force: that of spec.triage, or open if that has ended.
 	// +optional
 	UserStatus UserStatus `json:"userStatus,omitempty"`
 	// endedAt is the spec.triage.expiresAt of a decision that has ended. Absent while the decision is in force.
 	// +optional
 	EndedAt *Time `json:"endedAt,omitempty"`
-	// verdict is what a TriagePolicy decided. Absent where no policy in force matches, and where it does not
-	// count: a person has decided.
+	// verdict is a TriagePolicy's decision. Absent if no policy in force matches, or if a person has decided.
 	// +optional
 	Verdict *FindingVerdict `json:"verdict,omitempty"`
-	// triageDigest of the triage that the last reconcile saw; what the next one compares with.
+	// triageDigest is a digest of the triage that the last reconcile observed; the next one compares with it.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	TriageDigest string `json:"triageDigest,omitempty"`

@@ -6,12 +6,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ScanAbandonedAfter is how long after its start a scan with neither an end nor a Lease counts as failed.
+// ScanAbandonedAfter is the time after its start when a scan with neither an end nor a Lease counts as failed.
 const ScanAbandonedAfter = time.Hour
 
 // Reasons of a Scan's conditions.
 const (
-	// ReasonScanRunning goes with Ready=False: the importer is at work.
+	// ReasonScanRunning goes with Ready=False: the import is running.
 	ReasonScanRunning = "ScanRunning"
 	// ReasonScanFailed goes with Ready=False: the scanner or the import failed.
 	ReasonScanFailed = "ScanFailed"
@@ -20,7 +20,7 @@ const (
 	ReasonAbandoned = "Abandoned"
 )
 
-// ScanOutcome says how a scan ended.
+// ScanOutcome is the result of a scan that has ended.
 //
 // +kubebuilder:validation:Enum=Succeeded;Failed
 type ScanOutcome string
@@ -31,7 +31,7 @@ const (
 	ScanFailed    ScanOutcome = "Failed"
 )
 
-// ScanPhase says how far a scan is.
+// ScanPhase is the progress of a scan.
 //
 // +kubebuilder:validation:Enum=Running;Completed;Failed
 type ScanPhase string
@@ -43,7 +43,7 @@ const (
 	ScanPhaseFailed    ScanPhase = "Failed"
 )
 
-// FindingCategory is the sort of thing that a scanner looks for.
+// FindingCategory is the type of problem that a scanner looks for.
 //
 // +kubebuilder:validation:Enum=Code;Package;Secret
 type FindingCategory string
@@ -58,8 +58,8 @@ const (
 	CategorySecret FindingCategory = "Secret"
 )
 
-// ScanSpec says what was scanned and how it ended. The importer sets the end once, as the
-// last thing it writes.
+// ScanSpec describes what was scanned and how the scan ended. The importer sets the end once, as its last
+// write.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.completedAt) == has(self.outcome)",message="spec.completedAt and spec.outcome are set together"
 // +kubebuilder:validation:XValidation:rule="self.repositoryRef == oldSelf.repositoryRef && self.projectRef == oldSelf.projectRef && self.tool == oldSelf.tool && self.category == oldSelf.category && has(self.analysis) == has(oldSelf.analysis) && (!has(self.analysis) || self.analysis == oldSelf.analysis) && self.startedAt == oldSelf.startedAt",message="spec.repositoryRef, projectRef, tool, category, analysis and startedAt are immutable"
@@ -86,9 +86,9 @@ type ScanSpec struct {
 	// +required
 	Category FindingCategory `json:"category"`
 	// analysis tells scans of one tool and category apart that look at different parts of the project, for
-	// example "/language:ruby". A scan replaces the findings of its own analysis alone. Written by the
-	// importer, from automationDetails.id of the file up to its last slash; at most 256 characters.
-	// Immutable. Absent: the scan is of no analysis.
+	// example "/language:ruby". A scan replaces only the findings of its own analysis. Written by the importer,
+	// from automationDetails.id of the file up to its last slash; at most 256 characters. Immutable. Absent: the
+	// scan has no analysis.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Analysis string `json:"analysis,omitempty"`
@@ -113,8 +113,8 @@ type ScanSpec struct {
 	// counts are the numbers of results by what the import did with them.
 	// +optional
 	Counts *ScanCounts `json:"counts,omitempty"`
-	// upload is the request over REST that the scan came with. One upload can make several scans.
-	// Immutable. Absent: the scan was not uploaded.
+	// upload is the REST request that uploaded the scan. One upload can create several scans. Immutable. Absent:
+	// the scan was not uploaded.
 	// +optional
 	Upload *ScanUpload `json:"upload,omitempty"`
 	// importedBy is the API key that the scan was uploaded with, for example "apikey/ci". At most 253
@@ -126,8 +126,8 @@ type ScanSpec struct {
 	// the scan counts as abandoned. Immutable. Absent: the scan counts as abandoned an hour after its start.
 	// +optional
 	Lease *ScanLease `json:"lease,omitempty"`
-	// progress is how many of the import's changes are written. The importer updates it every 5 seconds
-	// at most, and at the end. Absent until the import knows what it has to write.
+	// progress is the number of the import's changes that are written. The importer updates it every 5 seconds at
+	// most, and at the end. Absent until the import knows what it has to write.
 	// +optional
 	Progress *ScanProgress `json:"progress,omitempty"`
 	// skippedBecause counts the skipped results by reason, written at the end. At most 32 reasons, the
@@ -136,7 +136,7 @@ type ScanSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	SkippedBecause []ScanSkip `json:"skippedBecause,omitempty"`
-	// warnings are what somebody should see to, for example that a repository was created, written at the
+	// warnings are events that somebody should check, for example that a repository was created, written at the
 	// end. At most 32 of at most 512 characters.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
@@ -144,13 +144,13 @@ type ScanSpec struct {
 	// +optional
 	Warnings []string `json:"warnings,omitempty"`
 	// review is the pull request that was scanned. Such a scan was uploaded over REST, changed issues of the
-	// Review and no finding, and its counts are of issues. It does not count as a scan of the project.
-	// Absent: the scan is of the repository's scan branch.
+	// Review and no finding, and its counts refer to issues. It does not count as a scan of the project. Absent:
+	// the scan is of the repository's scan branch.
 	// +optional
 	Review *ScanReview `json:"review,omitempty"`
 }
 
-// IsOfReview reports whether the scan is of a pull request: imports, projects and repositories pass over it.
+// IsOfReview reports whether the scan is of a pull request: imports, projects and repositories ignore it.
 func (s *Scan) IsOfReview() bool { return s.Spec.Review != nil }
 
 // IsRefused reports whether the scan records an upload that was refused before its import began: nothing was scanned.
@@ -158,19 +158,19 @@ func (s *Scan) IsRefused() bool {
 	return s.Spec.Upload != nil && s.Spec.Lease == nil && s.Spec.Outcome == ScanFailed
 }
 
-// MaxScanSkips is how many reasons of skipped results a Scan keeps, MaxScanSkipReason how long each can be.
+// MaxScanSkips is the maximum number of skip reasons in a Scan, MaxScanSkipReason the maximum length of each.
 const (
 	MaxScanSkips      = 32
 	MaxScanSkipReason = 128
 )
 
-// MaxScanWarnings is how many warnings a Scan keeps, MaxScanWarning how long each can be.
+// MaxScanWarnings is the maximum number of warnings in a Scan, MaxScanWarning the maximum length of each.
 const (
 	MaxScanWarnings = 32
 	MaxScanWarning  = 512
 )
 
-// ScanUpload is the upload that a scan came with.
+// ScanUpload is the upload that created a scan.
 type ScanUpload struct {
 	// id of the upload, for example "u-3f6d1a3b5c0e4f6f8a7b9c0d1e": a DNS label, at most 63 characters.
 	// +kubebuilder:validation:MinLength=1
@@ -178,7 +178,7 @@ type ScanUpload struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +required
 	ID string `json:"id"`
-	// scans is how many scans the upload has in all, from 1.
+	// scans is the number of scans that the upload created, from 1.
 	// +kubebuilder:validation:Minimum=1
 	// +required
 	Scans int32 `json:"scans"`
@@ -201,7 +201,7 @@ type ScanLease struct {
 	Holder string `json:"holder"`
 }
 
-// ScanProgress is how far an import is.
+// ScanProgress is the progress of an import.
 type ScanProgress struct {
 	// done is the number of changes that are written.
 	// +kubebuilder:validation:Minimum=0
@@ -213,7 +213,7 @@ type ScanProgress struct {
 	Total int32 `json:"total"`
 }
 
-// ScanSkip is why results were skipped, and how many.
+// ScanSkip is a reason for skipping results, with their number.
 type ScanSkip struct {
 	// reason for people, for example "suppressed in the source". At most 128 characters.
 	// +kubebuilder:validation:MaxLength=128
@@ -225,7 +225,7 @@ type ScanSkip struct {
 	Count int32 `json:"count"`
 }
 
-// ScanReview is the pull request that a scan is of, and what was recorded of it.
+// ScanReview is the scanned pull request and the recorded result.
 type ScanReview struct {
 	// name of the Review, for example "r-3f6d1a3b5c0e4f6f8a7b9c0d1e". It exists once the scan has
 	// succeeded. 1 to 253 characters. Immutable.
@@ -237,7 +237,7 @@ type ScanReview struct {
 	// +kubebuilder:validation:Minimum=1
 	// +required
 	PRNumber int32 `json:"prNumber"`
-	// failOn is the gate that the upload asked for: high, medium or new. Absent: none.
+	// failOn is the gate that the upload requested: high, medium or new. Absent: none.
 	// +kubebuilder:validation:Enum=high;medium;new
 	// +optional
 	FailOn string `json:"failOn,omitempty"`
@@ -258,7 +258,7 @@ const (
 
 // ScanReviewResult is how an upload compares with the issues of a pull request and with the base branch.
 type ScanReviewResult struct {
-	// created is the number of issues that no commit had shown before.
+	// created is the number of issues that no earlier commit showed.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Created int32 `json:"created"`
@@ -266,11 +266,11 @@ type ScanReviewResult struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Reopened int32 `json:"reopened"`
-	// seen is the number of open issues that the commit shows too.
+	// seen is the number of issues, already open, that the commit also shows.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Seen int32 `json:"seen"`
-	// unchanged is the number of issues that the commit was known to show.
+	// unchanged is the number of issues already recorded for this commit.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Unchanged int32 `json:"unchanged"`
@@ -306,8 +306,8 @@ type ScanReviewResult struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	OpenLow int32 `json:"openLow"`
-	// unscanned names the scans that the base branch never had: all their results count as new. At most 32
-	// of at most 512 characters.
+	// unscanned lists the scans without a counterpart in the base branch: all their results count as new. At most
+	// 32 of at most 512 characters.
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=512
 	// +listType=atomic
@@ -338,7 +338,7 @@ type ScanReviewIssue struct {
 	// +kubebuilder:validation:MaxLength=200
 	// +optional
 	Place string `json:"place,omitempty"`
-	// new says that the commit before this one did not show the issue.
+	// new is true if the previous commit did not show the issue.
 	// +optional
 	New bool `json:"new,omitempty"`
 }
@@ -349,7 +349,7 @@ type ScanCounts struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Created int32 `json:"created"`
-	// updated is the number of known findings of which a fact changed.
+	// updated is the number of known findings with a changed fact.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Updated int32 `json:"updated"`

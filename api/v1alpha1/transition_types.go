@@ -2,10 +2,10 @@ package v1alpha1
 
 // Bounds of the transitions that a status keeps.
 const (
-	// MaxTransitions is how many are kept once they are emitted.
+	// MaxTransitions is the number of emitted transitions that are kept.
 	MaxTransitions = 16
-	// MaxStoredTransitions is how many a status holds in all. A controller with that many that
-	// are still to be emitted emits before it observes anything further.
+	// MaxStoredTransitions is the maximum number in a status. A controller that has this many to emit emits them
+	// before it observes further changes.
 	MaxStoredTransitions = 24
 	// MaxTransitionComment is how long a transition's comment is, in characters; the audit log
 	// has it in full.
@@ -14,8 +14,8 @@ const (
 	MaxTransitionAuthor = 60
 )
 
-// TransitionType is the sort of change that a transition records. With the kind's prefix it is
-// the type of the event sent: "finding.", "review.", "review_issue.", "scan.".
+// TransitionType is the type of change that a transition records. With the kind's prefix it is the type of the
+// event sent: "finding.", "review.", "review_issue.", "scan.".
 //
 // +kubebuilder:validation:Enum=created;updated;triaged;judged;expired;closed;reopened;suppressed;unsuppressed;stale;fresh;opened;resolved;completed
 type TransitionType string
@@ -25,24 +25,25 @@ const (
 	TransitionCreated TransitionType = "created"
 	TransitionUpdated TransitionType = "updated"
 	TransitionTriaged TransitionType = "triaged"
-	// TransitionJudged says that a TriagePolicy decides about the finding, otherwise than before, or no longer.
+	// TransitionJudged records that a TriagePolicy's verdict about the finding began, changed or ended.
 	TransitionJudged TransitionType = "judged"
-	// TransitionExpired says that a decision has ended, by the time that it gave itself.
+	// TransitionExpired records that a decision ended at its expiresAt.
 	TransitionExpired  TransitionType = "expired"
 	TransitionClosed   TransitionType = "closed"
 	TransitionReopened TransitionType = "reopened"
-	// TransitionSuppressed says that the source suppresses the finding, or gives another reason.
+	// TransitionSuppressed records that the source suppresses the finding, or changed the reason.
 	TransitionSuppressed TransitionType = "suppressed"
-	// TransitionUnsuppressed says that the source suppresses it no longer.
+	// TransitionUnsuppressed records that the source no longer suppresses the finding.
 	TransitionUnsuppressed TransitionType = "unsuppressed"
-	// TransitionStale says that the facts differ, or differ more, from what a decision rests on.
+	// TransitionStale records that the facts differ, or differ further, from those on which a decision is based.
 	TransitionStale TransitionType = "stale"
-	// TransitionFresh says that the facts are again what the decision rests on, without another decision.
+	// TransitionFresh records that the facts are again those on which the decision is based, without a new
+	// decision.
 	TransitionFresh TransitionType = "fresh"
 )
 
-// The transitions of review issues, beside TransitionTriaged, TransitionJudged and TransitionExpired, and of scans. Of
-// a Review there is TransitionUpdated alone.
+// The transitions of review issues, besides TransitionTriaged, TransitionJudged and TransitionExpired, and of
+// scans. A Review has only TransitionUpdated.
 const (
 	TransitionOpened    TransitionType = "opened"
 	TransitionResolved  TransitionType = "resolved"
@@ -50,8 +51,8 @@ const (
 )
 
 // Transition is a change that a controller observed between two reconciles. It is recorded in
-// the status write that it causes, and emitted afterwards: by its seq no event is lost or
-// made twice.
+// the status write that it causes, and emitted afterwards: its seq ensures that no event is lost or created
+// twice.
 type Transition struct {
 	// seq numbers the object's transitions from 1 without gaps.
 	// +kubebuilder:validation:Minimum=1
@@ -60,12 +61,12 @@ type Transition struct {
 	// type of change.
 	// +required
 	Type TransitionType `json:"type"`
-	// at is when the change was made, as far as it is known.
+	// at is the best known time of the change.
 	// +required
 	At Time `json:"at"`
 	// from is the value before: the user status for triaged, expired, stale and fresh, the verdict for judged
-	// (open where there is none), the pull request's status of a review, the outcome of a scan, else the state; empty
-	// for the first.
+	// (open if there is none), the pull request's status for a review, the outcome for a scan, else the state;
+	// empty for the first.
 	// +kubebuilder:validation:MaxLength=16
 	// +optional
 	From string `json:"from,omitempty"`
@@ -73,9 +74,9 @@ type Transition struct {
 	// +kubebuilder:validation:MaxLength=16
 	// +optional
 	To string `json:"to,omitempty"`
-	// by is who made the change: triage.by for triaged, whose decision ended for expired, "policy/" or "review-issue/" and
-	// the name for judged, the commit that resolved a review issue, the controller for a scan that was abandoned, else the
-	// scanner; empty where it is not known.
+	// by is the author of the change: triage.by for triaged, the author of the ended decision for expired,
+	// "policy/" or "review-issue/" and the name for judged, the commit that resolved a review issue, the
+	// controller for an abandoned scan, else the scanner; empty if unknown.
 	// +kubebuilder:validation:MaxLength=320
 	// +optional
 	By string `json:"by,omitempty"`
@@ -83,18 +84,18 @@ type Transition struct {
 	// +kubebuilder:validation:MaxLength=60
 	// +optional
 	Author string `json:"author,omitempty"`
-	// reason of the decision, for triaged, judged and expired; absent where none was given.
+	// reason of the decision, for triaged, judged and expired; absent if none was given.
 	// +optional
 	Reason DecisionReason `json:"reason,omitempty"`
-	// expiresAt is when the decision ends, for triaged and expired; absent where it does not.
+	// expiresAt is when the decision ends, for triaged and expired; absent if it does not end.
 	// +optional
 	ExpiresAt *Time `json:"expiresAt,omitempty"`
-	// comment that came with the change, for triaged and judged; the justification for suppressed, what differs
-	// for stale. Cut where it is longer.
+	// comment of the decision, for triaged and judged; the justification for suppressed, the changed facts for
+	// stale. Cut to 128 characters.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Comment string `json:"comment,omitempty"`
-	// scan that made the change; empty where none did.
+	// scan that made the change; empty if no scan did.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Scan string `json:"scan,omitempty"`

@@ -2,34 +2,34 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// OperationsServiceAccount is the name, in each organization's namespace, under which the controllers write what
-// TriageOperations decide. It may triage there and nothing else. No ServiceAccount is made.
+// OperationsServiceAccount is the name, in each organization's namespace, under which the controllers write the
+// decisions of TriageOperations. It may only triage there. No ServiceAccount object is created.
 const OperationsServiceAccount = "findings-operations"
 
-// OperationAuthorPrefix comes before a TriageOperation's name in spec.triage.by of what it has decided.
+// OperationAuthorPrefix is the prefix of a TriageOperation's name in spec.triage.by of its decisions.
 const OperationAuthorPrefix = "operation/"
 
-// MaxOperationFindings is how many findings an operation may cover.
+// MaxOperationFindings is the maximum number of findings per operation.
 const MaxOperationFindings = 50000
 
-// ReasonInProgress goes with Ready=False: the operation is selecting its findings, or works through them.
+// ReasonInProgress goes with Ready=False: the operation is selecting or changing its findings.
 const ReasonInProgress = "InProgress"
 
 // Reasons of Stalled of a TriageOperation.
 const (
 	// ReasonTooManyFindings: the selection matches more findings than an operation may cover.
 	ReasonTooManyFindings = "TooManyFindings"
-	// ReasonTooManyOperations: as many others are kept as may be in an organization.
+	// ReasonTooManyOperations: the organization already has the maximum number of operations.
 	ReasonTooManyOperations = "TooManyOperations"
 	// ReasonInvalidSelection: a selector in spec.select cannot be read.
 	ReasonInvalidSelection = "InvalidSelection"
-	// ReasonNotUndoable: what is to be undone does not exist, was not committed, or is not completed.
+	// ReasonNotUndoable: the operation to undo does not exist, was not committed, or is not completed.
 	ReasonNotUndoable = "NotUndoable"
 	// ReasonPartsLost: a part of the operation's set has been removed or cannot be read.
 	ReasonPartsLost = "PartsLost"
 )
 
-// OperationPhase says how far a TriageOperation is.
+// OperationPhase is the progress of a TriageOperation.
 //
 // +kubebuilder:validation:Enum=Selecting;Preview;Running;Completed;Failed
 type OperationPhase string
@@ -44,51 +44,52 @@ const (
 	OperationRunning OperationPhase = "Running"
 	// OperationCompleted: it has worked through all of them.
 	OperationCompleted OperationPhase = "Completed"
-	// OperationFailed: it cannot go on; the condition Stalled says why.
+	// OperationFailed: it cannot continue; the condition Stalled gives the reason.
 	OperationFailed OperationPhase = "Failed"
 )
 
 // Bounds of what a TriageOperation's status lists.
 const (
-	// MaxOperationSamples is how many findings are named.
+	// MaxOperationSamples is the maximum number of findings listed.
 	MaxOperationSamples = 10
-	// MaxOperationDeciders is how many of those who had decided before are named.
+	// MaxOperationDeciders is the maximum number of earlier deciders listed.
 	MaxOperationDeciders = 10
 )
 
-// TriageOperationSpec says which findings are decided about, and how; or which operation is undone. Once it is stored,
-// only commit changes.
+// TriageOperationSpec selects findings and sets a decision about them, or names an operation to undo. Once it
+// is stored, only commit can change.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.undo) ? !has(self.select) && !has(self.set) : has(self.select) && has(self.set)",message="an operation has select and set, or undo alone"
 // +kubebuilder:validation:XValidation:rule="has(self.undo) == has(oldSelf.undo) && has(self.select) == has(oldSelf.select) && has(self.set) == has(oldSelf.set) && (!has(self.undo) || self.undo == oldSelf.undo) && (!has(self.select) || self.select == oldSelf.select) && (!has(self.set) || self.set == oldSelf.set)",message="select, set and undo are immutable: make another operation"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.commit) || !oldSelf.commit || has(self.commit) && self.commit",message="what is committed stays so: undo it with another operation"
 type TriageOperationSpec struct {
-	// select says which findings. The operation keeps to those that match when it is made.
+	// select chooses the findings. The operation covers those that match when it is created. Absent with undo.
 	// +optional
 	Select *FindingSelection `json:"select,omitempty"`
-	// set is what is decided about each of them.
+	// set is the decision about each of them. Absent with undo.
 	// +optional
 	Set *OperationDecision `json:"set,omitempty"`
-	// undo names a completed TriageOperation. Each finding whose decision is still that operation's gets back the
-	// status, reason, comments and end that it had before.
+	// undo is the name of a completed TriageOperation, for example "mute-test-secrets". Each finding that still
+	// has that operation's decision gets back its previous status, reason, comments and end.
 	// +optional
 	Undo ResourceName `json:"undo,omitempty"`
-	// commit has the operation done. Without it the status shows what it would do. Default: false.
+	// commit carries the operation out. Without it the status shows what it would do. It cannot be unset. Default:
+	// false.
 	// +optional
 	Commit bool `json:"commit,omitempty"`
-	// by is who made the operation, for example "ann@example.com". The API server stamps it with the name of the
-	// authenticated user; a value that a client sends is overwritten. At most 320 characters.
+	// by is the name of whoever created the operation, for example "ann@example.com". The API server sets it to
+	// the name of the authenticated user; a value that a client sends is overwritten. At most 320 characters.
 	// +kubebuilder:validation:MaxLength=320
 	// +optional
 	By string `json:"by,omitempty"`
-	// committedBy is who committed it, stamped like by.
+	// committedBy is the name of whoever committed it, set by the API server like by.
 	// +kubebuilder:validation:MaxLength=320
 	// +optional
 	CommittedBy string `json:"committedBy,omitempty"`
 }
 
-// FindingSelection says which findings are meant: those named in ids, or all of the namespace that have everything that
-// the other members ask for.
+// FindingSelection selects the findings named in ids, or all findings of the namespace that match every other
+// field.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.ids) != (has(self.state) || has(self.userStatus) || has(self.severity) || has(self.repository) || has(self.project) || has(self.class) || has(self.tool) || has(self.rule) || has(self.vulnerability) || has(self.package) || has(self.owner) || has(self.category) || has(self.createdSince) || has(self.createdUntil) || has(self.updatedSince) || has(self.updatedUntil) || has(self.minScore) || has(self.text) || has(self.stale) || has(self.suppressed) || has(self.policy) || has(self.file) || has(self.labelSelector) || has(self.fieldSelector))",message="select has ids, or at least one filter, and not both"
 type FindingSelection struct {
@@ -98,19 +99,19 @@ type FindingSelection struct {
 	// +kubebuilder:validation:MaxItems=400
 	// +optional
 	IDs []ResourceName `json:"ids,omitempty"`
-	// state of the finding: open, open_muted or closed. Several mean any of them.
+	// state of the finding: open, open_muted or closed. With several, any of them matches.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=3
 	// +optional
 	State []FindingState `json:"state,omitempty"`
-	// userStatus in force: open, active or muted. Several mean any of them.
+	// userStatus in force: open, active or muted. With several, any of them matches.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=3
 	// +optional
 	UserStatus []UserStatus `json:"userStatus,omitempty"`
-	// severity: high, medium or low. Several mean any of them.
+	// severity: high, medium or low. With several, any of them matches.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=3
@@ -122,7 +123,7 @@ type FindingSelection struct {
 	// project is the name of a Project.
 	// +optional
 	Project ResourceName `json:"project,omitempty"`
-	// class, for example "CWE-89"; the empty text means findings without one.
+	// class, for example "CWE-89"; the empty string selects findings without a class.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Class *string `json:"class,omitempty"`
@@ -151,54 +152,54 @@ type FindingSelection struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Owner string `json:"owner,omitempty"`
-	// category: Code, Package or Secret. Several mean any of them.
+	// category: Code, Package or Secret. With several, any of them matches.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=3
 	// +optional
 	Category []FindingCategory `json:"category,omitempty"`
-	// createdSince is the first moment at which a finding may have been found.
+	// createdSince selects findings detected at this time or later, for example "2026-03-02T00:00:00Z".
 	// +optional
 	CreatedSince *Time `json:"createdSince,omitempty"`
-	// createdUntil is the first moment that is too late.
+	// createdUntil selects findings detected before this time.
 	// +optional
 	CreatedUntil *Time `json:"createdUntil,omitempty"`
-	// updatedSince is the first moment at which a finding may have changed last.
+	// updatedSince selects findings last changed at this time or later.
 	// +optional
 	UpdatedSince *Time `json:"updatedSince,omitempty"`
-	// updatedUntil is the first moment that is too late.
+	// updatedUntil selects findings last changed before this time.
 	// +optional
 	UpdatedUntil *Time `json:"updatedUntil,omitempty"`
-	// minScore is the lowest score, from "0.0" to "10.0". A finding without a score has none that is enough.
+	// minScore is the lowest score, from "0.0" to "10.0". Findings without a score do not match.
 	// +kubebuilder:validation:MaxLength=4
 	// +kubebuilder:validation:Pattern=`^(10\.0|[0-9]\.[0-9])$`
 	// +optional
 	MinScore string `json:"minScore,omitempty"`
-	// text of which each word is in the title or the path, whatever the case. At most 8 words.
+	// text: every word must occur in the title or the path, in any case. At most 8 words.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Text string `json:"text,omitempty"`
-	// stale is whether the decision rests on facts that have changed.
+	// stale selects findings whose decision is stale (true) or not stale (false).
 	// +optional
 	Stale *bool `json:"stale,omitempty"`
-	// suppressed is whether the source suppresses the finding.
+	// suppressed selects findings that the source suppresses (true) or does not suppress (false).
 	// +optional
 	Suppressed *bool `json:"suppressed,omitempty"`
-	// policy is the name of the TriagePolicy by which the verdict in force is.
+	// policy is the name of the TriagePolicy that made the verdict in force.
 	// +optional
 	Policy ResourceName `json:"policy,omitempty"`
-	// file that the finding is in, or a folder if it ends in a slash.
+	// file that contains the finding, or a folder if it ends in a slash, for example "src/api/".
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	File string `json:"file,omitempty"`
-	// labelSelector as kubectl takes it, for example "team=payments,env!=test".
+	// labelSelector in kubectl's syntax, for example "team=payments,env!=test".
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	LabelSelector string `json:"labelSelector,omitempty"`
-	// fieldSelector as kubectl takes it, by the fields that findings are selected by, for example
+	// fieldSelector in kubectl's syntax, over the selectable fields of findings, for example
 	// "spec.class=CWE-89,status.state!=closed".
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
@@ -206,8 +207,8 @@ type FindingSelection struct {
 	FieldSelector string `json:"fieldSelector,omitempty"`
 }
 
-// OperationDecision is what an operation decides about each finding. A member that is absent stays as it is, but that
-// another userStatus comes without the reason and the end of the one before.
+// OperationDecision is an operation's decision about each finding. Absent fields stay as they are, except that
+// a new userStatus removes the previous reason and end.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.userStatus) || has(self.comments)",message="nothing to do: set userStatus or comments"
 // +kubebuilder:validation:XValidation:rule="!has(self.reason) && !has(self.expiresAt) || has(self.userStatus) && self.userStatus != 'open'",message="reason and expiresAt belong to a decision: userStatus must be active or muted"
@@ -218,7 +219,8 @@ type OperationDecision struct {
 	// reason for the decision. An Organization may require one to mute.
 	// +optional
 	Reason DecisionReason `json:"reason,omitempty"`
-	// comments explain the decision and replace those before. At most 10000 characters; the empty text takes them away.
+	// comments explain the decision and replace earlier ones. At most 10000 characters; the empty string removes
+	// them.
 	// +kubebuilder:validation:MaxLength=10000
 	// +optional
 	Comments *string `json:"comments,omitempty"`
@@ -235,25 +237,27 @@ type TriageOperationStatus struct {
 	// phase is Selecting, Preview, Running, Completed or Failed.
 	// +optional
 	Phase OperationPhase `json:"phase,omitempty"`
-	// selectedAt is when its findings were selected. Absent: they are not yet.
+	// selectedAt is when its findings were selected. Absent until then.
 	// +optional
 	SelectedAt *Time `json:"selectedAt,omitempty"`
-	// parts is how many TriageOperationParts hold them, named after the operation.
+	// parts is the number of TriageOperationParts that hold the findings, named after the operation.
 	// +optional
 	Parts int32 `json:"parts,omitempty"`
-	// doneParts is how many of these are worked through.
+	// doneParts is the number of parts that are finished.
 	// +optional
 	DoneParts int32 `json:"doneParts,omitempty"`
-	// matched is how many findings were selected.
+	// matched is the number of selected findings.
 	// +optional
 	Matched int32 `json:"matched"`
-	// wouldChange is how many of them the operation changes unless somebody decides about them before it does.
+	// wouldChange is the number of findings that the operation changes unless somebody decides about them first.
 	// +optional
 	WouldChange int32 `json:"wouldChange"`
-	// notUndoable is how many of them have longer comments than the operation has room for: an undo leaves them.
+	// notUndoable is the number of findings whose comments are too long to be stored: an undo leaves these as they
+	// are.
 	// +optional
 	NotUndoable int32 `json:"notUndoable,omitempty"`
-	// decided says who had decided about the findings when they were selected, the most frequent first, at most 10.
+	// decided lists who had decided about the findings when they were selected, the most frequent first, at most
+	// 10.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	// +optional
@@ -263,29 +267,30 @@ type TriageOperationStatus struct {
 	// +kubebuilder:validation:MaxItems=10
 	// +optional
 	Samples []ResourceName `json:"samples,omitempty"`
-	// changed is how many findings the operation has decided about.
+	// changed is the number of findings that the operation has decided about.
 	// +optional
 	Changed int32 `json:"changed"`
-	// unchanged is how many were as they should be.
+	// unchanged is the number of findings that already had the decision.
 	// +optional
 	Unchanged int32 `json:"unchanged"`
-	// conflicted is how many were left alone since somebody had decided about them after they were selected.
+	// conflicted is the number of findings that were skipped because somebody decided about them after they were
+	// selected.
 	// +optional
 	Conflicted int32 `json:"conflicted"`
-	// failed is how many could not be changed.
+	// failed is the number of findings that could not be changed.
 	// +optional
 	Failed int32 `json:"failed"`
-	// conflicts are the first of those that were left alone, at most 10. The parts have all.
+	// conflicts are the first findings that were skipped, at most 10. The parts hold all.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	// +optional
 	Conflicts []OperationExample `json:"conflicts,omitempty"`
-	// failures are the first of those that failed, at most 10.
+	// failures are the first findings that could not be changed, at most 10.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	// +optional
 	Failures []OperationExample `json:"failures,omitempty"`
-	// completedAt is when the last finding had been worked through.
+	// completedAt is when the operation finished its last finding.
 	// +optional
 	CompletedAt *Time `json:"completedAt,omitempty"`
 	// conditions of the operation: Ready, Stalled.
@@ -296,9 +301,9 @@ type TriageOperationStatus struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 }
 
-// OperationDecider is one who had decided about findings of an operation.
+// OperationDecider is an author of earlier decisions about an operation's findings.
 type OperationDecider struct {
-	// by is the author of the decisions, as spec.triage.by has it; empty where it is not known.
+	// by is the author of the decisions, as in spec.triage.by; empty if unknown.
 	// +kubebuilder:validation:MaxLength=320
 	// +optional
 	By string `json:"by,omitempty"`
@@ -307,12 +312,13 @@ type OperationDecider struct {
 	Count int32 `json:"count"`
 }
 
-// OperationExample is a finding that an operation has not changed, and why.
+// OperationExample is a finding that an operation did not change, with the reason.
 type OperationExample struct {
-	// finding is its name.
+	// finding is the name of the finding.
 	// +required
 	Finding ResourceName `json:"finding"`
-	// message says why, for example "ann@example.com decided about it in the meantime". At most 256 characters.
+	// message gives the reason, for example "ann@example.com decided about it in the meantime". At most 256
+	// characters.
 	// +kubebuilder:validation:MaxLength=256
 	// +required
 	Message string `json:"message"`

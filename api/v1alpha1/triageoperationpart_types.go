@@ -4,9 +4,9 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Bounds of a TriageOperationPart.
 const (
-	// MaxPartEntries is how many findings a part holds.
+	// MaxPartEntries is the maximum number of findings in a part.
 	MaxPartEntries = 500
-	// MaxPartLength is how long their text is, in characters.
+	// MaxPartLength is the maximum length of the entries in characters.
 	MaxPartLength = 150000
 )
 
@@ -20,22 +20,23 @@ type TriageOperationPartSpec struct {
 	// +kubebuilder:validation:Maximum=100000
 	// +required
 	Index int32 `json:"index"`
-	// count of the findings in it.
+	// count of the findings in the part.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=500
 	// +required
 	Count int32 `json:"count"`
-	// entries are the findings with the decisions that they had, a line of JSON each, compressed by gzip, in base64:
-	// `kubectl get top-part NAME -o jsonpath={.spec.entries} | base64 -d | gunzip` shows them.
+	// entries are the findings with their previous decisions, one line of JSON per finding, compressed by gzip, in
+	// base64: `kubectl get top-part NAME -o jsonpath={.spec.entries} | base64 -d | gunzip` shows them.
 	// +kubebuilder:validation:MaxLength=150000
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9+/]*={0,2}$`
 	// +required
 	Entries string `json:"entries"`
-	// begun says that the findings may have been decided about already. Only then may the operation find its own work.
+	// begun is true once the operation may have written decisions of this part. Only then may it find its own
+	// decisions.
 	// +optional
 	Begun bool `json:"begun,omitempty"`
-	// outcomes has a letter for each finding, in the order of the entries: c changed, u unchanged, x conflicted,
-	// f failed. Absent until the part is worked through.
+	// outcomes has one letter per finding, in the order of the entries: c changed, u unchanged, x conflicted, f
+	// failed. Absent until the part is finished.
 	// +kubebuilder:validation:MaxLength=500
 	// +kubebuilder:validation:Pattern=`^[a-z]*$`
 	// +optional
@@ -56,7 +57,7 @@ type TriageOperationPart struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
-	// spec is what is kept.
+	// spec holds the findings. Only the controllers write it.
 	// +required
 	Spec TriageOperationPartSpec `json:"spec"`
 }

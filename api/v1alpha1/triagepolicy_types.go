@@ -2,13 +2,13 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Conditions of a TriagePolicy beside Ready and Stalled.
+// Conditions of a TriagePolicy besides Ready and Stalled.
 const (
-	// ConditionCompiled is True when spec.match of the present generation is a valid expression. Its message names
-	// line and column where it is not. Positive polarity. Absent until the first reconcile.
+	// ConditionCompiled is True if spec.match of the current generation is a valid expression; if not, its message
+	// names line and column. Positive polarity. Absent until the first reconcile.
 	ConditionCompiled = "Compiled"
-	// ConditionInForce is True while a generation of the policy decides about findings; the reason says what is odd
-	// about that, or why none does. Positive polarity. Absent until the first reconcile.
+	// ConditionInForce is True while a generation of the policy decides about findings; the reason reports
+	// anything unusual about that, or why none does. Positive polarity. Absent until the first reconcile.
 	ConditionInForce = "InForce"
 )
 
@@ -22,34 +22,38 @@ const (
 
 // Reasons of InForce.
 const (
-	// ReasonInForce goes with InForce=True: the present generation decides.
+	// ReasonInForce goes with InForce=True: the current generation decides.
 	ReasonInForce = "InForce"
-	// ReasonEarlierGeneration goes with InForce=True: the present generation may not, and an earlier one decides on.
+	// ReasonEarlierGeneration goes with InForce=True: the current generation cannot be in force, so an earlier one
+	// still decides.
 	ReasonEarlierGeneration = "EarlierGeneration"
 	// ReasonNeverMatched goes with InForce=True: the policy has matched no finding yet.
 	ReasonNeverMatched = "NeverMatched"
-	// ReasonShadowed goes with InForce=True: another policy decides about all that this one could decide about.
+	// ReasonShadowed goes with InForce=True: other policies decide about everything that this one could decide
+	// about.
 	ReasonShadowed = "Shadowed"
 	// ReasonPreview goes with InForce=False: spec.mode is Preview.
 	ReasonPreview = "Preview"
-	// ReasonNotYetValid goes with InForce=False: spec.validFrom has not come.
+	// ReasonNotYetValid goes with InForce=False: spec.validFrom is in the future.
 	ReasonNotYetValid = "NotYetValid"
-	// ReasonPolicyExpired goes with InForce=False: spec.validUntil has come.
+	// ReasonPolicyExpired goes with InForce=False: spec.validUntil has passed.
 	ReasonPolicyExpired = "Expired"
 	// ReasonTooMany goes with InForce=False: more findings match than spec.maxFindings.
 	ReasonTooMany = "TooMany"
-	// ReasonTooManyPolicies goes with InForce=False: as many others are in force as may be in an organization.
+	// ReasonTooManyPolicies goes with InForce=False: the maximum number of other policies is in force in the
+	// organization.
 	ReasonTooManyPolicies = "TooManyPolicies"
-	// ReasonTooCostly goes with InForce=False: to evaluate the policy over all findings takes too long.
+	// ReasonTooCostly goes with InForce=False: evaluating the policy over all findings takes too long.
 	ReasonTooCostly = "TooCostly"
 )
 
-// PolicyStatus is what a policy decides about a finding. Unlike people a policy does not decide that a finding is open.
+// PolicyStatus is a policy's decision about a finding. Unlike people, a policy cannot decide that a finding is
+// open.
 //
 // +kubebuilder:validation:Enum=active;muted
 type PolicyStatus string
 
-// PolicyMode says whether a policy decides, or only shows what it would decide.
+// PolicyMode sets whether a policy decides, or only shows what it would decide.
 //
 // +kubebuilder:validation:Enum=Preview;Apply
 type PolicyMode string
@@ -62,31 +66,31 @@ const (
 
 // Bounds of what a TriagePolicy's status lists.
 const (
-	// MaxPolicySamples is how many findings are named.
+	// MaxPolicySamples is the maximum number of findings listed.
 	MaxPolicySamples = 10
-	// MaxShadowingPolicies is how many other policies are named.
+	// MaxShadowingPolicies is the maximum number of other policies listed.
 	MaxShadowingPolicies = 8
 )
 
-// TriagePolicySpec says which findings the policy decides about, and how.
+// TriagePolicySpec selects findings and sets the decision about them.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.validFrom) || !has(self.validUntil) || timestamp(self.validFrom.upperAscii()) < timestamp(self.validUntil.upperAscii())",message="validUntil must be after validFrom"
 type TriagePolicySpec struct {
-	// match is a CEL expression over finding, project, repository and now that returns whether the policy decides
-	// about a finding, for example "finding.class == 'CWE-89' && finding.path.startsWith('test/')". 1 to 4096
-	// characters. docs/kinds/triagepolicy.md lists the members.
+	// match is a CEL expression over finding, project, repository and now. The policy decides about findings for
+	// which it returns true, for example "finding.class == 'CWE-89' && finding.path.startsWith('test/')". 1 to
+	// 4096 characters. docs/kinds/triagepolicy.md lists the members.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +required
 	Match string `json:"match"`
-	// set is what the policy decides.
+	// set is the decision.
 	// +required
 	Set PolicyDecision `json:"set"`
 	// mode is Preview, which shows in the status what the policy would decide, or Apply. Default: Preview.
 	// +optional
 	Mode PolicyMode `json:"mode,omitempty"`
-	// priority decides between policies that match the same finding: the highest wins, of equal ones that whose name
-	// comes first in the alphabet. From 0 to 1000. Default: 0.
+	// priority decides between policies that match the same finding: the highest wins, among equal ones the
+	// alphabetically first name. From 0 to 1000. Default: 0.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
@@ -98,23 +102,23 @@ type TriagePolicySpec struct {
 	// Absent: it does not end.
 	// +optional
 	ValidUntil *Time `json:"validUntil,omitempty"`
-	// maxFindings stops the policy if it matches more findings that are not closed, and the status says so. From 1 to
-	// 100000. Default: 1000.
+	// maxFindings is the highest number of findings, not counting closed ones, that the policy may match. If it
+	// matches more it is stopped, with the reason TooMany in its conditions. From 1 to 100000. Default: 1000.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
 	// +optional
 	MaxFindings int32 `json:"maxFindings,omitempty"`
-	// by is who wrote this spec, for example "ann@example.com". The API server stamps it with the name of the
+	// by is the author of this spec, for example "ann@example.com". The API server sets it to the name of the
 	// authenticated user; a value that a client sends is overwritten. At most 320 characters.
 	// +kubebuilder:validation:MaxLength=320
 	// +optional
 	By string `json:"by,omitempty"`
 }
 
-// DefaultMaxFindings is how many findings a policy may match that does not say.
+// DefaultMaxFindings is the limit for a policy without spec.maxFindings.
 const DefaultMaxFindings = 1000
 
-// Limit is how many findings the policy may match.
+// Limit returns the highest number of findings that the policy may match.
 func (s *TriagePolicySpec) Limit() int32 {
 	if s.MaxFindings == 0 {
 		return DefaultMaxFindings
@@ -122,7 +126,7 @@ func (s *TriagePolicySpec) Limit() int32 {
 	return s.MaxFindings
 }
 
-// PolicyDecision is what a policy decides about each finding that it matches.
+// PolicyDecision is a policy's decision about each matching finding.
 //
 // +kubebuilder:validation:XValidation:rule="self.userStatus != 'muted' || has(self.reason)",message="a policy that mutes needs a reason"
 type PolicyDecision struct {
@@ -139,50 +143,50 @@ type PolicyDecision struct {
 	Comment string `json:"comment,omitempty"`
 }
 
-// TriagePolicyStatus is what the controllers observe of a policy. The counts are of findings that are not closed, and
-// are brought up to date some seconds after findings change.
+// TriagePolicyStatus is what the controllers observe of a policy. The counts cover findings that are not
+// closed, and are updated some seconds after findings change.
 type TriagePolicyStatus struct {
 	// observedGeneration is the metadata.generation that the status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// inForce is the generation that decides about findings: the last that compiled and matches no more findings than
-	// it may. Absent while none decides.
+	// inForce is the generation that decides about findings: the last one that compiled and did not match too many
+	// findings. Absent if none decides.
 	// +optional
 	InForce *PolicyInForce `json:"inForce,omitempty"`
-	// matched is how many findings match.
+	// matched is the number of matching findings.
 	// +optional
 	Matched int32 `json:"matched"`
-	// applied is how many findings the policy decides about: those that match, that no person has decided about and
-	// no other policy before this one. 0 while the policy is not in force.
+	// applied is the number of findings that the policy decides about: the matching ones that neither a person nor
+	// a policy with precedence has decided about. 0 while the policy is not in force.
 	// +optional
 	Applied int32 `json:"applied"`
-	// wouldApply is how many findings the policy would decide about if it were in force. 0 while it is.
+	// wouldApply is the number of findings that the policy would decide about if it were in force. 0 while it is.
 	// +optional
 	WouldApply int32 `json:"wouldApply"`
-	// shadowed is how many findings match that another policy decides about.
+	// shadowed is the number of matching findings that another policy decides about.
 	// +optional
 	Shadowed int32 `json:"shadowed"`
-	// shadowedBy names the policies that decide about those, at most 8.
+	// shadowedBy are the names of these policies, at most 8.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	ShadowedBy []ResourceName `json:"shadowedBy,omitempty"`
-	// overridden is how many findings match that a person has decided about otherwise.
+	// overridden is the number of matching findings about which a person decided differently.
 	// +optional
 	Overridden int32 `json:"overridden"`
-	// failed is how many findings the expression failed for, or was not evaluated for because the policies that come first
-	// cost too much. It does not decide about these.
+	// failed is the number of findings for which the expression failed, or was not evaluated because the policies
+	// before it cost too much. The policy does not decide about these.
 	// +optional
 	Failed int32 `json:"failed"`
 	// failure is one of the failures.
 	// +optional
 	Failure *PolicyFailure `json:"failure,omitempty"`
-	// samples name findings that match, at most 10: those whose names come first.
+	// samples are the alphabetically first names of matching findings, at most 10.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	// +optional
 	Samples []ResourceName `json:"samples,omitempty"`
-	// lastMatchedAt is when the newest finding that was seen to match was created. Absent: none has matched yet.
+	// lastMatchedAt is when the newest matching finding was created. Absent: none has matched yet.
 	// +optional
 	LastMatchedAt *Time `json:"lastMatchedAt,omitempty"`
 	// conditions of the policy: Ready, Stalled, Compiled, InForce.
@@ -198,7 +202,7 @@ type PolicyInForce struct {
 	// generation is the metadata.generation of the policy that had this spec.
 	// +required
 	Generation int64 `json:"generation"`
-	// spec is what decides.
+	// spec that decides.
 	// +required
 	Spec TriagePolicySpec `json:"spec"`
 }
@@ -208,13 +212,14 @@ type PolicyFailure struct {
 	// finding is the name of the finding.
 	// +required
 	Finding ResourceName `json:"finding"`
-	// message says why, for example "no such key: score". At most 256 characters.
+	// message is the error, for example "no such key: score". At most 256 characters.
 	// +kubebuilder:validation:MaxLength=256
 	// +required
 	Message string `json:"message"`
 }
 
-// TriagePolicy decides about the findings of its organization that match an expression, as long as no person has.
+// TriagePolicy decides about its organization's findings that match an expression and that no person has
+// decided about.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

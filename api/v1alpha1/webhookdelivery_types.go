@@ -4,7 +4,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Bounds of a WebhookDelivery.
 const (
-	// MaxWebhookAttempts is how many attempts a delivery keeps: the oldest make room.
+	// MaxWebhookAttempts is the maximum number of attempts in a delivery; the oldest are dropped.
 	MaxWebhookAttempts = 32
 	// MaxWebhookRedeliveryLength is how long a value of RedeliverAnnotation is kept as it is, in
 	// bytes; of a longer one a hash is kept.
@@ -13,8 +13,8 @@ const (
 	MaxWebhookPayloadLength = 65536
 )
 
-// RedeliverAnnotation on a WebhookDelivery asks for a redelivery each time it gets another value,
-// whatever the delivery's phase: the event is sent again, at once, with the same webhook-id.
+// RedeliverAnnotation on a WebhookDelivery requests a redelivery each time its value changes, in any phase: the
+// event is sent again, at once, with the same webhook-id.
 const RedeliverAnnotation = GroupName + "/redeliver"
 
 // Reasons of a WebhookDelivery's conditions.
@@ -23,7 +23,7 @@ const (
 	ReasonDelivered = "Delivered"
 	// ReasonDeliveryFailed goes with Ready=False and Stalled=True: no attempt is left; redeliver by hand.
 	ReasonDeliveryFailed = "DeliveryFailed"
-	// ReasonEndpointNotFound goes with Ready=False: the WebhookEndpoint named is not there.
+	// ReasonEndpointNotFound goes with Ready=False: the WebhookEndpoint in spec.endpointRef does not exist.
 	ReasonEndpointNotFound = "EndpointNotFound"
 )
 
@@ -39,7 +39,7 @@ type WebhookEndpointReference struct {
 	UID string `json:"uid,omitempty"`
 }
 
-// WebhookEvent says what happened to what.
+// WebhookEvent describes a change and its subject.
 type WebhookEvent struct {
 	// id of the event, sent as the header webhook-id. In deliveries that the controllers create it
 	// is the name of the delivery, so that a receiver can have it verified. 1 to 64 characters.
@@ -89,7 +89,7 @@ type WebhookDeliverySpec struct {
 	Payload string `json:"payload"`
 }
 
-// WebhookDeliveryPhase says how far a delivery is.
+// WebhookDeliveryPhase is the progress of a delivery.
 //
 // +kubebuilder:validation:Enum=Pending;Delivered;Failed
 type WebhookDeliveryPhase string
@@ -101,7 +101,7 @@ const (
 	WebhookDeliveryFailed    WebhookDeliveryPhase = "Failed"
 )
 
-// WebhookAttemptOutcome says how an attempt ended.
+// WebhookAttemptOutcome is the result of an attempt.
 //
 // +kubebuilder:validation:Enum=Started;Succeeded;Failed;Unknown
 type WebhookAttemptOutcome string
@@ -150,7 +150,7 @@ type WebhookAttempt struct {
 	Signatures []WebhookSignature `json:"signatures,omitempty"`
 }
 
-// WebhookSignature stands for a signature that was sent.
+// WebhookSignature identifies a signature that was sent.
 type WebhookSignature struct {
 	// digest is the SHA-256 of the signature as sent, in hexadecimal.
 	// +kubebuilder:validation:MaxLength=64
@@ -166,7 +166,7 @@ type WebhookSignature struct {
 	ExpiresAt *Time `json:"expiresAt,omitempty"`
 }
 
-// WebhookRedelivery is the last redelivery that was asked for.
+// WebhookRedelivery is the last requested redelivery.
 type WebhookRedelivery struct {
 	// value of the annotation appsec.dev/redeliver that requested it. For a value of more than 128
 	// bytes: "sha256:" and its hash.
@@ -176,7 +176,7 @@ type WebhookRedelivery struct {
 	// at is when the controllers accepted the request.
 	// +required
 	At Time `json:"at"`
-	// attempts is how many attempts were made for it: the last ones of status.attempts.
+	// attempts is the number of attempts made for it: the last ones of status.attempts.
 	// +kubebuilder:validation:Minimum=0
 	// +required
 	Attempts int32 `json:"attempts"`

@@ -2,52 +2,47 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ConditionBacklogged is True while more deliveries to an endpoint wait than the operator lets
-// wait: what happens is recorded, and becomes deliveries when less than half as many wait.
-// Negative polarity: absent while all is well.
+// ConditionBacklogged is True while too many deliveries to an endpoint are pending. Changes are recorded, and
+// become deliveries once fewer than half as many are pending. Negative polarity: absent otherwise.
 const ConditionBacklogged = "Backlogged"
 
 // Reasons of a WebhookEndpoint's conditions.
 const (
 	// ReasonTooManyPending goes with Backlogged=True.
 	ReasonTooManyPending = "TooManyPending"
-	// ReasonSecretNotFound goes with Ready=False: the Secret named is not there.
+	// ReasonSecretNotFound goes with Ready=False: the Secret in spec.secretRef does not exist.
 	ReasonSecretNotFound = "SecretNotFound"
 	// ReasonSecretInvalid goes with Ready=False: the Secret holds no usable signing secret.
 	ReasonSecretInvalid = "SecretInvalid"
 	// ReasonEndpointDisabled goes with Ready=False: spec.disabled is set.
 	ReasonEndpointDisabled = "EndpointDisabled"
-	// ReasonGone goes with Ready=False and Stalled=True: the receiver answered 410 Gone, and is sent
-	// nothing more until the spec changes.
+	// ReasonGone goes with Ready=False and Stalled=True: the receiver answered 410 Gone, and nothing more is sent
+	// until the spec changes.
 	ReasonGone = string(WebhookDisabledGone)
 	// ReasonFailingTooLong goes with Ready=False and Stalled=True: five days without a success, and
 	// nothing more is sent until the spec changes.
 	ReasonFailingTooLong = string(WebhookDisabledFailingTooLong)
-	// ReasonDeliveryFailing goes with Ready=False: the last attempts failed; retries go on.
+	// ReasonDeliveryFailing goes with Ready=False: the last attempts failed; retries continue.
 	ReasonDeliveryFailing = "DeliveryFailing"
 )
 
 // Keys of the data of a WebhookEndpoint's Secret.
-//
-// The controllers do so in a Secret of their making when spec.rotation asks for it. To rotate one
-// that spec.secretRef names, move the signing secret to WebhookPreviousSecretKey, say until when it is valid,
-// and put the new one in its place, all in one write.
+//spec.rotation has the controllers rotate a Secret that they created. To rotate one that spec.secretRef names,
+//move the signing secret to WebhookPreviousSecretKey, set its expiry, and put the new one in its place, all in
+//one write.
 const (
 	// WebhookSecretKey holds the newest signing secret: "whsec_" and 24 to 64 bytes in base64.
 	WebhookSecretKey = "secret"
-	// WebhookPreviousSecretKey holds the one before, in the same form. It signs beside the newest
-	// until its end. Optional.
+	// WebhookPreviousSecretKey holds the previous one, in the same form. It also signs until it expires. Optional.
 	WebhookPreviousSecretKey = "previous-secret"
-	// WebhookPreviousSecretExpiresAtKey holds that end, in RFC 3339. Required beside
-	// WebhookPreviousSecretKey.
+	// WebhookPreviousSecretExpiresAtKey holds its expiry, in RFC 3339. Required with WebhookPreviousSecretKey.
 	WebhookPreviousSecretExpiresAtKey = "previous-secret-expires-at"
 )
 
-// MaxWebhookSecrets is how many signing secrets an endpoint's status remembers, those that are
-// no longer valid included.
+// MaxWebhookSecrets is the maximum number of signing secrets in an endpoint's status, including expired ones.
 const MaxWebhookSecrets = 4
 
-// WebhookBatch says how the changes of findings by one scan, TriageOperation or TriagePolicy are put into events.
+// WebhookBatch sets how the changes of findings by one scan, TriageOperation or TriagePolicy become events.
 //
 // +kubebuilder:validation:Enum=None;PerScan
 type WebhookBatch string
@@ -64,7 +59,7 @@ const (
 // +kubebuilder:validation:Pattern=`^(\*|[a-z_]+\.(\*|[a-z_]+))$`
 type WebhookEventPattern string
 
-// WebhookEndpointSpec says where events are sent, and which.
+// WebhookEndpointSpec sets where events are sent, and which.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.rotation) || !has(self.secretRef)",message="rotation is for the Secret that is made for the endpoint; rotate one that secretRef names where it comes from"
 type WebhookEndpointSpec struct {
@@ -101,7 +96,7 @@ type WebhookEndpointSpec struct {
 	Batch WebhookBatch `json:"batch,omitempty"`
 }
 
-// WebhookSecretRotation asks for a new signing secret and says how long the one before signs too.
+// WebhookSecretRotation requests a new signing secret and sets how long the previous one also signs.
 type WebhookSecretRotation struct {
 	// serial requests a new signing secret each time it is raised. From 1.
 	// +kubebuilder:validation:Minimum=1
@@ -116,7 +111,7 @@ type WebhookSecretRotation struct {
 	Overlap *metav1.Duration `json:"overlap,omitempty"`
 }
 
-// WebhookDisabledReason says why the controllers stopped sending to an endpoint.
+// WebhookDisabledReason is why the controllers stopped sending to an endpoint.
 //
 // +kubebuilder:validation:Enum=Gone;FailingTooLong
 type WebhookDisabledReason string
@@ -129,7 +124,7 @@ const (
 	WebhookDisabledFailingTooLong WebhookDisabledReason = "FailingTooLong"
 )
 
-// WebhookDisabled says that the controllers stopped sending to an endpoint.
+// WebhookDisabled records that the controllers stopped sending to an endpoint.
 type WebhookDisabled struct {
 	// at is when the controllers stopped sending.
 	// +required
@@ -148,8 +143,7 @@ type WebhookDisabled struct {
 	Generation int64 `json:"generation"`
 }
 
-// WebhookSecretStatus says of a signing secret which it is and until when it is valid, and
-// nothing that helps to guess it.
+// WebhookSecretStatus identifies a signing secret and its expiry, without anything that helps to guess it.
 type WebhookSecretStatus struct {
 	// id of the secret, as in the signatures of deliveries. It is derived from the secret by a
 	// one-way function.
@@ -235,8 +229,8 @@ type WebhookEndpoint struct {
 	Status WebhookEndpointStatus `json:"status,omitzero"`
 }
 
-// DisabledByControllers says why the controllers send nothing to the endpoint as its spec is now;
-// nil where they do.
+// DisabledByControllers returns why the controllers send nothing to the endpoint with its current spec; nil if
+// they do.
 func (e *WebhookEndpoint) DisabledByControllers() *WebhookDisabled {
 	if disabled := e.Status.Disabled; disabled != nil && disabled.Generation == e.Generation {
 		return disabled
@@ -244,8 +238,7 @@ func (e *WebhookEndpoint) DisabledByControllers() *WebhookDisabled {
 	return nil
 }
 
-// IsDisabled reports whether nothing is sent to the endpoint, by the word of people or of the
-// controllers.
+// IsDisabled reports whether people or the controllers have disabled the endpoint.
 func (e *WebhookEndpoint) IsDisabled() bool {
 	return e.Spec.Disabled || e.DisabledByControllers() != nil
 }
