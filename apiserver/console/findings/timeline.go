@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
 )
@@ -55,7 +54,7 @@ func timeline(history []client.Transition, deliveries []client.WebhookDelivery) 
 // pageOf is the address of the policy or the operation that changed the finding; "" where it was somebody else.
 func pageOf(by string) string {
 	for prefix, pages := range map[string]string{
-		v1alpha1.OperationAuthorPrefix: "/console/operations/", v1alpha1.PolicyAuthorPrefix: "/console/policies/",
+		"operation/": "/console/operations/", "policy/": "/console/policies/",
 	} {
 		if name, is := strings.CutPrefix(by, prefix); is {
 			return pages + url.PathEscape(name)
