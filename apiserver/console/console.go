@@ -160,7 +160,7 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 		return redirect(Path + "login?next=" + url.QueryEscape(next(r)))
 	}
 	problem := ui.Problem{
-		Status: failure.Status, Detail: failure.Said.Detail, RetryAt: failure.RetryAt, RequestID: requestID,
+		Status: failure.Status, Detail: ui.Told(failure.Said), RetryAt: failure.RetryAt, RequestID: requestID,
 		Change: r.Method == http.MethodPost,
 	}
 	shown := page.Response{Status: failure.Status, Title: problem.Title(), Body: ui.ProblemPage(problem)}

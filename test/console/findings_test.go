@@ -209,8 +209,14 @@ func TestEachFindingIsDecidedByWhatWasAskedAboutItAlone(t *testing.T) {
 	p.sees("document.activeElement.closest('.row')?.id === 'f-0002'")
 	p.presses("m")
 	p.do(chromedp.SetValue("#one-reason", "duplicate"), chromedp.SetValue("#one-until", "2099-05-04"), chromedp.SendKeys("#one-comments", "Of another."))
+	p.do(chromedp.SetValue("#one-until", "2001-05-04"))
+	p.presses(kb.Enter)
+	p.sees("document.querySelector('#decision').open && document.querySelector('#one-comments').value === 'Of another.' && " +
+		"!document.querySelector('#one-until').validity.valid")
 	p.clicks(`#decision button[value="cancel"]`)
-	p.presses("j", "m", kb.Enter)
+	p.presses("j", "m", "m")
+	p.sees("document.querySelector('#decision').open && document.querySelector('#one-reason').value === ''")
+	p.presses(kb.Enter)
 	p.reads("#f-0001 .state", "muted")
 	p.presses("k", "c", "u")
 	p.reads("#messages", "Undone")
@@ -281,6 +287,8 @@ func TestWhoWasFasterIsShownAndNothingChanged(t *testing.T) {
 	p, faster := loggedIn(t, o.key("ada")), loggedIn(t, o.key("bob"))
 	p.goes("/console/findings")
 	faster.goes("/console/findings")
+	slow := loggedIn(t, o.key("eve"))
+	slow.goes("/console/findings/f-0000")
 	faster.presses("j", "c")
 	faster.reads("#f-0000 .state", "confirmed")
 	p.presses("j", "o")
@@ -289,6 +297,10 @@ func TestWhoWasFasterIsShownAndNothingChanged(t *testing.T) {
 	if got := o.finding("f-0000").Spec.Triage; got.UserStatus != v1alpha1.UserStatusActive || got.By != "apikey/bob" {
 		t.Errorf("the decision is %+v", got)
 	}
+	slow.clicks(".decide summary")
+	slow.do(chromedp.SetValue("#this-status", "muted"), chromedp.SetValue("#this-comments", "Typed."), chromedp.Submit("#this-status"))
+	slow.reads(".conflict", "apikey/bob was faster")
+	slow.sees("document.querySelector('.decide').open && document.querySelector('#this-comments').value === 'Typed.'")
 }
 
 func TestAFindingIsShownBesideTheListAndOnItsOwnPage(t *testing.T) {
@@ -344,6 +356,7 @@ func TestAllThatMatchAreMutedAfterAPreviewAndUndone(t *testing.T) {
 	p.presses("j", "x")
 	p.reads("#selected", "1 selected")
 	p.clicks(`input[name="all"]`)
+	p.reads("#selected", "3 chosen; nothing is decided until you apply")
 	p.do(chromedp.SetValue("#many-reason", "used-in-tests"), chromedp.Submit("#many-reason"))
 	p.reads(".operation", "Preview: nothing is decided yet", "Apply it to 3 findings")
 	p.clicks(".operation form .primary")
@@ -366,7 +379,10 @@ func TestAllThatMatchAreMutedAfterAPreviewAndUndone(t *testing.T) {
 	p.reads(".operation", "What came of it")
 	harness.Eventually(t, func(g Gomega) { g.Expect(muted()).To(BeEmpty()) })
 	p.goes("/console/operations")
-	p.reads("tbody", "Undo: Mute, used in tests", "Tool: gosec", "completed", "apikey/ada")
+	p.reads("tbody", "Undo: Mute, used in tests", "Tool: gosec", "completed", "apikey/ada", "undone")
+	p.clicks("tbody tr:last-child td:first-child a")
+	p.reads(".operation", "It was undone by", "What came of it")
+	p.sees("!document.querySelector('.operation form')")
 }
 
 func TestAKeyThatMayNotDecideIsToldSo(t *testing.T) {

@@ -45,10 +45,10 @@ func TestAListBecomesARuleThatIsPreviewedAppliedAndStopped(t *testing.T) {
 	p.sees(`document.querySelector("#match").value === "finding.tool == 'gosec'"`)
 	p.do(chromedp.SetValue("#match", "finding.tool = 1"), chromedp.SetValue("#name", "mute-gosec"))
 	p.clicks(`button[value="preview"]`)
-	p.reads(".wrong", "Set.reason is required to mute")
+	p.reads(".wrong", "The reason is required to mute")
 	p.do(chromedp.SetValue("#reason", "used-in-tests"))
 	p.clicks(`button[value="preview"]`)
-	p.reads(".wrong", "does not compile", "line 1, column")
+	p.reads(".wrong", "The expression does not compile", "line 1, column")
 	p.reads("main", "Not in the expression", "Decision in doubt: not in doubt")
 	p.sees(`document.querySelector("#name").value === "mute-gosec" && document.querySelector("#reason").value === "used-in-tests"`)
 	p.do(chromedp.SetValue("#match", "finding.tool == 'gosec'"))
@@ -61,6 +61,7 @@ func TestAListBecomesARuleThatIsPreviewedAppliedAndStopped(t *testing.T) {
 	p.clicks(`button[value="apply"]`)
 	p.reads("main", "in force", "Stop it")
 	o.verdicts("mute-gosec", gosec)
+	p.sees(`document.querySelector('.figures a[href="/console/findings?policy=mute-gosec"]')?.textContent === "3"`) // by itself
 	p.goes("/console/policies")
 	p.reads("main", "mute-gosec", "in force", "p-wrong", "wrong", "Mend it where it says")
 	p.sees(`document.querySelector('td a[href="/console/findings?policy=mute-gosec"]').textContent === "3"`)
@@ -75,6 +76,7 @@ func TestAListBecomesARuleThatIsPreviewedAppliedAndStopped(t *testing.T) {
 	p.clicks(`button[value="preview"]`)
 	p.reads("main", "Apply it", "stopped", "what it muted is open again")
 	o.verdicts("mute-gosec", map[string]bool{"f-0000": false, "f-0002": false, "f-0004": false})
+	p.sees(`document.querySelector(".figures").innerText.includes("Would decide about")`)
 	p.goes("/console/findings")
 	p.sees(`!!document.querySelector(".facet") && !document.querySelector('[aria-labelledby="facet-policy"]')`)
 

@@ -133,6 +133,18 @@ func ChangeOf(form url.Values, before Decision) (c Change) {
 	return c
 }
 
+// Typed is what a form holds, as another form can be filled with it.
+func Typed(form url.Values) Decision {
+	d := Decision{UserStatus: form.Get("user_status"), Comments: form.Get("comments")}
+	if reason := form.Get("reason"); reason != "" {
+		d.Reason = &reason
+	}
+	if end, err := time.Parse(time.DateOnly, form.Get("until")); err == nil {
+		d.ExpiresAt = &end
+	}
+	return d
+}
+
 // typed is what a person typed where that text was before. Browsers send the ends of lines in one way, whatever they
 // were.
 func typed(text, before string) string {

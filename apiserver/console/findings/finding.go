@@ -24,6 +24,8 @@ type shown struct {
 	NeedsReason bool
 	// Conflict says who was faster; empty for nobody.
 	Conflict string
+	// Typed is what a form held that was not stored.
+	Typed *decision.Decision
 }
 
 // now is the decision that the page shows.
@@ -31,6 +33,22 @@ func (s shown) now() decision.Standing {
 	return decision.Standing{Decision: decision.Decision{
 		UserStatus: string(s.UserStatus), Reason: (*string)(s.Reason), ExpiresAt: s.ExpiresAt, Comments: s.Comments,
 	}, DecidedBy: s.DecidedBy}
+}
+
+// filled is the decision that the form begins with: the one in force, or what was typed when somebody was faster.
+func (s shown) filled() decision.Decision {
+	if s.Typed != nil {
+		return *s.Typed
+	}
+	return s.now().InForce()
+}
+
+// because gives the reason of a decision, if it has one.
+func because(reason *string) string {
+	if reason == nil {
+		return ""
+	}
+	return ": " + decision.ReasonWord(*reason)
 }
 
 // show is the page of a finding, or the panel beside the list.
@@ -65,6 +83,8 @@ func showWith(ctx context.Context, v *page.Visit, status int) (page.Response, er
 	}
 	if status == http.StatusConflict {
 		s.Conflict = s.now().Conflict("finding")
+		typed := decision.Typed(v.Form)
+		s.Typed = &typed
 	}
 	return page.Response{Status: status, Title: s.Details.Title, Body: findingPage(s), Styles: styles}, nil
 }

@@ -125,8 +125,9 @@ function decideBy(status) {
     return;
   }
   if (results.querySelector('.row input[name="id"]:checked, input[name="all"]:checked')) {
-    /** @type {HTMLSelectElement} */ (bar.querySelector('[name="user_status"]')).value = status;
-    /** @type {HTMLSelectElement} */ (bar.querySelector('[name="reason"]')).focus();
+    const decision = /** @type {HTMLSelectElement} */ (bar.querySelector('[name="user_status"]'));
+    decision.value = status;
+    decision.focus();
     return;
   }
   const row = standing();
@@ -159,7 +160,8 @@ function askWhy(row) {
     decide(row.id, fields);
   };
   dialog.showModal();
-  /** @type {HTMLSelectElement} */ (form.elements.namedItem("reason")).focus();
+  // Not the reason: the same key, pressed once more, would choose one by its first letter.
+  /** @type {HTMLSelectElement} */ (form.elements.namedItem("user_status")).focus();
 }
 
 // Enter decides, and Shift+Enter begins a new line of the comment.
@@ -178,9 +180,12 @@ results.addEventListener("change", (event) => {
   const said = find("#selected", HTMLParagraphElement);
   if (!bar || !said) return;
   const count = results.querySelectorAll('.row input[name="id"]:checked').length;
-  const all = Boolean(find('input[name="all"]', HTMLInputElement)?.checked);
+  const every = find('input[name="all"]', HTMLInputElement);
+  const all = Boolean(every?.checked);
   const tooMany = !all && count > Number(bar.dataset.most);
-  said.textContent = all ? "All that match will be decided about." : `${count} selected. Press x to select more.`;
+  said.textContent = all
+    ? `${every?.dataset.total} chosen; nothing is decided until you apply.`
+    : `${count} selected. Press x to select more.`;
   bar.classList.toggle("used", count > 0 || all);
   find("#too-many", HTMLParagraphElement)?.toggleAttribute("hidden", !tooMany);
   bar.querySelector("button")?.toggleAttribute("disabled", tooMany);

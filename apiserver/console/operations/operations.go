@@ -92,8 +92,12 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if err != nil {
 		return page.Response{}, err
 	}
+	var newest client.TriageOperationList // an undo is made soon, so it is among these
+	if err := v.List(ctx, apiPath, nil, &newest); err != nil {
+		return page.Response{}, err
+	}
 	title := titleOf(operation, undone)
-	body := operationPage(operation, title, samples, v.Token, v.May("findings:triage"))
+	body := operationPage(operation, undoingOf(operation.Id, newest.Items), title, samples, v.Token, v.May("findings:triage"))
 	return page.Response{Title: title, Body: body, Styles: styles, Modules: modules}, nil
 }
 

@@ -56,6 +56,19 @@ func working(o client.TriageOperation) bool {
 	return o.Phase == client.TriageOperationPhaseSelecting || o.Phase == client.TriageOperationPhaseRunning
 }
 
+// undoingOf returns the newest of the operations that has undone that one; one without an id if none has.
+func undoingOf(id string, all []client.TriageOperation) (undoing client.TriageOperation) {
+	for _, o := range all {
+		if o.Undo == id && o.Phase == client.TriageOperationPhaseCompleted && o.Changed > 0 {
+			return o
+		}
+	}
+	return undoing
+}
+
+// whole reports whether the operation left nothing to be undone once more.
+func whole(undoing client.TriageOperation) bool { return undoing.Id != "" && undoing.Failed == 0 }
+
 func done(o client.TriageOperation) int32 { return o.Changed + o.Unchanged + o.Conflicted + o.Failed }
 
 // total is how many findings are to be decided about: not known, 0, until all are collected.
@@ -70,6 +83,9 @@ func total(o client.TriageOperation) int32 {
 func tone(o client.TriageOperation) ui.Tone {
 	switch o.Phase {
 	case client.TriageOperationPhasePreview:
+		if o.WouldChange == 0 {
+			return ui.Plain // nobody has to do anything about it
+		}
 		return ui.Doubt
 	case client.TriageOperationPhaseCompleted:
 		return ui.Good

@@ -140,6 +140,9 @@ func Text(ctx context.Context, part templ.Component) (string, error) {
 	return out.String(), err
 }
 
+// Today is the first day on which what ends with a day can end, in UTC.
+func Today() string { return time.Now().UTC().Format(time.DateOnly) }
+
 // EndOf returns the end of a decision that a form asks for. A day ends with its last second, in UTC.
 func EndOf(given string) string {
 	if _, err := time.Parse(time.DateOnly, given); err == nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
 )
 
@@ -117,7 +118,7 @@ func create(ctx context.Context, v *page.Visit) (page.Response, error) {
 	}
 	var failure *api.Failure
 	if errors.As(err, &failure) && (failure.Status == http.StatusBadRequest || failure.Status == http.StatusConflict) {
-		d.wrong = failure.Said.Detail
+		d.wrong = ui.Told(failure.Said)
 		return d.page(failure.Status)
 	}
 	if err != nil {

@@ -77,6 +77,9 @@ func decisionWords(p client.TriagePolicy) string {
 	return words
 }
 
+// counting reports whether verdicts of the policy are still being recorded or taken back.
+func counting(p client.TriagePolicy, by decided) bool { return p.Applied != by[p.Id] }
+
 // figures are the counts of a policy.
 func figures(p client.TriagePolicy, by decided) []ui.Figure {
 	decides := by.figure(p.Id)

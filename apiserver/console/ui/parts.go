@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/a-h/templ"
+
+	"github.com/appsec-dev/findings-operator/client"
 )
 
 // Figure is a number that a page begins with.
@@ -156,6 +158,24 @@ func Sentence(message string) string {
 		sentence += "."
 	}
 	return sentence
+}
+
+// labels are what forms call the members of a request.
+var labels = map[string]string{
+	"expires_at": "the end date", "set.expires_at": "the end date", "valid_until": "the end date",
+	"reason": "the reason", "set.reason": "the reason", "match": "the expression", "name": "the name",
+	"max_findings": "the highest number of matches", "comments": "the comment", "set.comments": "the comment",
+	"set.comment": "the comment",
+}
+
+// Told says what was wrong with a request in the words of the form that it came from.
+func Told(failure client.Error) string {
+	rest, isFirst := strings.CutPrefix(failure.Detail, failure.Field)
+	label, known := labels[failure.Field]
+	if !isFirst || !known {
+		return failure.Detail
+	}
+	return label + strings.TrimSuffix(rest, " and after valid_from") // which no form gives
 }
 
 // shortCommit is as many characters of a hash as providers show.

@@ -3,6 +3,8 @@ package ui
 import (
 	"strings"
 	"testing"
+
+	"github.com/appsec-dev/findings-operator/client"
 )
 
 func TestAMessageBecomesASentence(t *testing.T) {
@@ -39,6 +41,20 @@ func TestProseHoldsNoScript(t *testing.T) {
 	for _, bad := range []string{"<script", "javascript:", "<img"} {
 		if strings.Contains(html, bad) {
 			t.Errorf("%s in %s", bad, html)
+		}
+	}
+}
+
+func TestARefusalNamesTheFieldsOfTheForm(t *testing.T) {
+	for field, of := range map[string]struct{ detail, want string }{
+		"expires_at":  {"expires_at must be in the future", "the end date must be in the future"},
+		"valid_until": {"valid_until must be in the future and after valid_from", "the end date must be in the future"},
+		"set.reason":  {"set.reason is required to mute", "the reason is required to mute"},
+		"match":       {"match does not compile: line 1", "the expression does not compile: line 1"},
+		"cursor":      {"cursor is of another list", "cursor is of another list"},
+	} {
+		if got := Told(client.Error{Detail: of.detail, Field: field}); got != of.want {
+			t.Errorf("%s: got %q, want %q", field, got, of.want)
 		}
 	}
 }

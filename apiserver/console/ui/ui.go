@@ -69,7 +69,7 @@ func (p Problem) Next() string {
 	switch p.Status {
 	case http.StatusBadRequest:
 		if p.Change {
-			return "Nothing was changed. Go back, change what is said above, and try again."
+			return "Nothing was changed. Correct it in the form, and try again."
 		}
 		return "Go back, or start from a list without filters."
 	case http.StatusForbidden:

@@ -1,0 +1,24 @@
+package operations
+
+import (
+	"testing"
+
+	"github.com/appsec-dev/findings-operator/client"
+)
+
+func TestAnOperationIsUndoneByOneThatChangedSomething(t *testing.T) {
+	undo := client.TriageOperation{Id: "op-undo", Undo: "op-made", Phase: client.TriageOperationPhaseCompleted, Changed: 3}
+	preview, idle := undo, undo
+	preview.Phase, idle.Changed = client.TriageOperationPhasePreview, 0
+	for name, c := range map[string]struct {
+		of   client.TriageOperation
+		want string
+	}{"completed": {undo, "op-undo"}, "preview": {preview, ""}, "changed nothing": {idle, ""}} {
+		if got := undoingOf("op-made", []client.TriageOperation{c.of}).Id; got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+	if undo.Failed = 1; whole(undo) {
+		t.Error("what failed can be undone once more")
+	}
+}
