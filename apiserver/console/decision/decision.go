@@ -81,6 +81,14 @@ func (d Decision) InForce() Decision {
 	return d
 }
 
+// Offered is what a form begins with: the decision in force, and no choice where nobody has decided.
+func (d Decision) Offered() Decision {
+	if d = d.InForce(); d.UserStatus == Open {
+		d.UserStatus = ""
+	}
+	return d
+}
+
 // Open is the status where nobody's decision is in force. It has no reason and no end.
 const Open = "open"
 

@@ -2,6 +2,7 @@ package decision
 
 import (
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,6 +90,28 @@ func TestADecisionIsToldFromEveryOther(t *testing.T) {
 	} {
 		if (Standing{one, "apikey/ada"}).Seen() == other.Seen() {
 			t.Errorf("another %s is not told", name)
+		}
+	}
+}
+
+// What a person chose before somebody was faster is chosen again: another choice would be sent unseen.
+func TestAFormChoosesWhatWasTypedAndNothingWhereNobodyHasDecided(t *testing.T) {
+	for _, c := range []struct {
+		filled Decision
+		chosen string
+	}{
+		{Typed(url.Values{"user_status": {Open}}), Open},
+		{Typed(url.Values{"user_status": {"active"}}), "active"},
+		{Decision{UserStatus: Open}.Offered(), ""},
+		{Decision{UserStatus: "muted"}.Offered(), "muted"},
+	} {
+		var form strings.Builder
+		if err := Fields("x-", c.filled, false).Render(t.Context(), &form); err != nil {
+			t.Fatal(err)
+		}
+		status, _, _ := strings.Cut(form.String(), "</select>")
+		if c.chosen == "" && strings.Contains(status, " selected") || c.chosen != "" && !strings.Contains(status, `value="`+c.chosen+`" selected`) {
+			t.Errorf("want %q chosen in %s", c.chosen, status)
 		}
 	}
 }

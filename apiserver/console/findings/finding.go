@@ -40,7 +40,7 @@ func (s shown) filled() decision.Decision {
 	if s.Typed != nil {
 		return *s.Typed
 	}
-	return s.now().InForce()
+	return s.now().Offered()
 }
 
 // because gives the reason of a decision, if it has one.

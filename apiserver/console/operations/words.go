@@ -56,10 +56,12 @@ func working(o client.TriageOperation) bool {
 	return o.Phase == client.TriageOperationPhaseSelecting || o.Phase == client.TriageOperationPhaseRunning
 }
 
-// undoingOf returns the newest of the operations that has undone that one; one without an id if none has.
+// undoingOf returns the newest of the operations that has undone that one; one without an id if none has, or if that
+// was undone in turn.
 func undoingOf(id string, all []client.TriageOperation) (undoing client.TriageOperation) {
 	for _, o := range all {
-		if o.Undo == id && o.Phase == client.TriageOperationPhaseCompleted && o.Changed > 0 {
+		if o.Undo == id && o.Phase == client.TriageOperationPhaseCompleted && o.Changed > 0 &&
+			undoingOf(o.Id, all).Id == "" {
 			return o
 		}
 	}

@@ -18,6 +18,10 @@ func TestAnOperationIsUndoneByOneThatChangedSomething(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}
+	again := client.TriageOperation{Id: "op-again", Undo: "op-undo", Phase: client.TriageOperationPhaseCompleted, Changed: 3}
+	if got := undoingOf("op-made", []client.TriageOperation{again, undo}).Id; got != "" {
+		t.Errorf("it is in force again, and undone by %q", got)
+	}
 	if undo.Failed = 1; whole(undo) {
 		t.Error("what failed can be undone once more")
 	}
