@@ -27,9 +27,9 @@ const (
 )
 
 // Keys of the data of a WebhookEndpoint's Secret.
-//spec.rotation has the controllers rotate a Secret that they created. To rotate one that spec.secretRef names,
-//move the signing secret to WebhookPreviousSecretKey, set its expiry, and put the new one in its place, all in
-//one write.
+// spec.rotation has the controllers rotate a Secret that they created. To rotate one that spec.secretRef names,
+// move the signing secret to WebhookPreviousSecretKey, set its expiry, and put the new one in its place, all in
+// one write.
 const (
 	// WebhookSecretKey holds the newest signing secret: "whsec_" and 24 to 64 bytes in base64.
 	WebhookSecretKey = "secret"

@@ -97,7 +97,8 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 		return page.Response{}, err
 	}
 	title := titleOf(operation, undone)
-	body := operationPage(operation, undoingOf(operation.Id, newest.Items), title, samples, v.Token, v.May("findings:triage"))
+	undoing := undoingOf(operation.Id, newest.Items)
+	body := operationPage(operation, undoing, title, samples, v.Token, v.May("findings:triage"))
 	return page.Response{Title: title, Body: body, Styles: styles, Modules: modules}, nil
 }
 
