@@ -36,8 +36,8 @@ func compressing(w io.Writer, body func(io.Writer) error) error {
 // mostHeldBack is how much is compressed before it is sent: a thousand findings as a rule.
 const mostHeldBack = 256 << 10
 
-// heldBack keeps what is written to it until that is much, or is let go: so that a client that does not read holds up
-// no compressor.
+// heldBack keeps what is written to it until that is much, or is let go: so that a client that does not read a page of
+// usual size holds up no compressor.
 type heldBack struct {
 	to   io.Writer
 	kept []byte

@@ -196,6 +196,28 @@ func TestWhatNoFindingIsLikeAnyMoreIsForgotten(t *testing.T) {
 	}
 }
 
+// Whoever never counts does not make the table grow, either.
+func TestNumbersAreBoundedWhereNobodyCounts(t *testing.T) {
+	m, _ := newTestModel(t)
+	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
+	for n := range 3 * maxUnused {
+		feed(t, m, findings, finding("f-1", 10+n, func(f *v1alpha1.Finding) { f.Spec.Class = fmt.Sprintf("CWE-%d", n) }))
+		if n%maxUnused == 0 {
+			settle(t, m)
+		}
+	}
+	settle(t, m)
+	view := (*m.visible.Load())[acme]
+	view.catchUp()
+	if got := view.table.numbers.total(); got > 2*maxUnused {
+		t.Errorf("one finding has %d numbers", got)
+	}
+	counted, err := m.CountFindings(t.Context(), acme, CountQuery{Field: "class", Values: 9})
+	if want := fmt.Sprintf("CWE-%d", 3*maxUnused-1); err != nil || counted.Fields[0].Values[0] != (ValueCount{want, 1}) {
+		t.Errorf("got %+v, %v; want %s", counted.Fields, err, want)
+	}
+}
+
 // Those that are alike in what few findings differ in are counted by one of them.
 func TestFindingsThatDifferInTheirPolicyAloneAreCountedApart(t *testing.T) {
 	m, _ := newTestModel(t)

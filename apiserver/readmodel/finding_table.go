@@ -48,7 +48,7 @@ type findingTable struct {
 	rows    []tableRow
 	numbers *numbering
 	// samples are, for each likeness, one row of each number; noRow where no finding has it. They are stale after a
-	// change.
+	// change, and after all findings got other numbers.
 	samples [likenesses][]uint32
 	stale   bool
 }
@@ -78,6 +78,11 @@ func (t *findingTable) take(changes []tableChange) {
 		if c.item != nil {
 			t.rows[c.row] = tableRow{c.item, c.item.text, t.numbers.of(c.item)}
 		}
+		t.stale = true
+	}
+	// An organization that nobody counts is never prepared for it.
+	if t.numbers.total() > int(likenesses)*2*len(t.rows)+maxUnused {
+		t.renumber()
 		t.stale = true
 	}
 }
@@ -207,6 +212,14 @@ func newNumbering() *numbering {
 		}
 	}
 	return n
+}
+
+// total is how many numbers are given.
+func (n *numbering) total() (total int) {
+	for _, given := range n.given {
+		total += given
+	}
+	return total
 }
 
 // of numbers what a finding is like.

@@ -25,7 +25,7 @@ func (j *judgements) changed() {
 	j.changes++
 }
 
-// begin returns what end is to be called with. It comes before what verdicts rest on is read.
+// begin returns what end is to be called with. It comes before policies, reviews, and what findings refer to are read.
 func (j *judgements) begin() uint64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -62,6 +64,28 @@ func TestAVerdictIsLookedAtAgainUnlessItIsSureToStand(t *testing.T) {
 			if got != c.want {
 				t.Errorf("%s, %s: it is reconciled: %t", change, reason, got)
 			}
+		}
+	}
+}
+
+// A finding whose project comes or goes while it is judged is looked at again: the policies saw it with another project.
+func TestAVerdictIsLookedAtAgainWhereItsProjectComesOrGoes(t *testing.T) {
+	before, after := builder.Finding("f").Build(), builder.Finding("f").Build()
+	after.Status.Verdict = &v1alpha1.FindingVerdict{Policy: "p", UserStatus: v1alpha1.PolicyStatus(v1alpha1.UserStatusMuted)}
+	project := builder.Project("proj").In(env.Namespace(t)).Build()
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
+	defer q.ShutDown()
+	r := &Reconciler{}
+	r.Client = env.Client // its findings are none
+	projects := r.enqueueFindings(waitsForProject, refersToProject)
+	for change, happens := range map[string]func(){
+		"created": func() { projects.Create(t.Context(), event.CreateEvent{Object: project}, q) },
+		"deleted": func() { projects.Delete(t.Context(), event.DeleteEvent{Object: project}, q) },
+	} {
+		r.judgements.end(client.ObjectKeyFromObject(after), r.judgements.begin())
+		happens()
+		if !r.worthReconciling().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+			t.Errorf("the project was %s meanwhile, and the verdict stands", change)
 		}
 	}
 }

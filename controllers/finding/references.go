@@ -69,6 +69,7 @@ var createdDeletedOrMoved = watch.Updates(func(before, after *v1alpha1.Project) 
 // findings.
 func (r *Reconciler) enqueueFindings(waiting, referring string) handler.EventHandler {
 	return watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
+		r.judgements.changed() // what a finding refers to is read with the policies
 		prefix := referring
 		if change.Before == nil {
 			prefix = waiting

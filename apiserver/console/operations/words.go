@@ -59,9 +59,13 @@ func working(o client.TriageOperation) bool {
 // undoingOf returns the newest of the operations that has undone that one; one without an id if none has, or if that
 // was undone in turn.
 func undoingOf(id string, all []client.TriageOperation) (undoing client.TriageOperation) {
-	for _, o := range all {
-		if o.Undo == id && o.Phase == client.TriageOperationPhaseCompleted && o.Changed > 0 &&
-			undoingOf(o.Id, all).Id == "" {
+	for i, o := range all {
+		if o.Undo != id || o.Phase != client.TriageOperationPhaseCompleted || o.Changed == 0 {
+			continue
+		}
+		// Names may be used again, so two operations may each be the undo of the other.
+		others := slices.Delete(slices.Clone(all), i, i+1)
+		if undoingOf(o.Id, others).Id == "" {
 			return o
 		}
 	}

@@ -22,6 +22,8 @@ func TestAnOperationIsUndoneByOneThatChangedSomething(t *testing.T) {
 	if got := undoingOf("op-made", []client.TriageOperation{again, undo}).Id; got != "" {
 		t.Errorf("it is in force again, and undone by %q", got)
 	}
+	mutual := client.TriageOperation{Id: "op-made", Undo: "op-undo", Phase: client.TriageOperationPhaseCompleted, Changed: 3}
+	undoingOf("op-made", []client.TriageOperation{mutual, undo}) // comes to an end
 	if undo.Failed = 1; whole(undo) {
 		t.Error("what failed can be undone once more")
 	}

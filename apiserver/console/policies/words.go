@@ -78,7 +78,10 @@ func decisionWords(p client.TriagePolicy) string {
 }
 
 // counting reports whether verdicts of the policy are still being recorded or taken back.
-func counting(p client.TriagePolicy, by decided) bool { return p.Applied != by[p.Id] }
+// Where counting takes too long the policy's own count is an earlier one.
+func counting(p client.TriagePolicy, by decided) bool {
+	return p.Applied != by[p.Id] && condition(p, "Ready").Reason != "TooCostly"
+}
 
 // figures are the counts of a policy.
 func figures(p client.TriagePolicy, by decided) []ui.Figure {
