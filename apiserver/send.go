@@ -56,16 +56,18 @@ func sendBody(c *gin.Context, status int, parts ...content.Part) {
 	} else {
 		header.Set("Content-Length", strconv.Itoa(length))
 	}
-	held := &heldBack{to: c.Writer}
 	switch {
 	case head:
+		chunks.Put(kept)
 	case compressed:
+		held := &heldBack{to: c.Writer}
 		_ = compressing(held, func(w io.Writer) error { return write(w, chunk, rest) })
+		chunks.Put(kept)
+		_ = held.letGo()
 	default:
 		_ = write(c.Writer, chunk, rest)
+		chunks.Put(kept)
 	}
-	chunks.Put(kept)
-	_ = held.letGo()
 	c.Writer.WriteHeaderNow()
 }
 

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -49,6 +50,12 @@ type Failure struct {
 // Failed returns a failure that the console itself found.
 func Failed(status int, detail string) *Failure {
 	return &Failure{Status: status, Said: client.Error{Detail: detail}}
+}
+
+// Is reports whether the error is a failure with that status.
+func Is(err error, status int) bool {
+	failure, is := errors.AsType[*Failure](err)
+	return is && failure.Status == status
 }
 
 func (f *Failure) Error() string { return fmt.Sprintf("%d: %s", f.Status, f.Said.Detail) }

@@ -125,7 +125,7 @@ func ChangeOf(form url.Values, before Decision) (c Change) {
 	}
 	c.UserStatus, c.Comments = given("user_status", ""), given("comments", "")
 	if c.Comments != nil && !form.Has(exactly) {
-		*c.Comments = typed(*c.Comments, before.Comments)
+		*c.Comments = commentOf(*c.Comments, before.Comments)
 	}
 	if c.UserStatus != nil && *c.UserStatus == Open {
 		return c
@@ -153,9 +153,9 @@ func Typed(form url.Values) Decision {
 	return d
 }
 
-// typed is what a person typed where that text was before. Browsers send the ends of lines in one way, whatever they
-// were.
-func typed(text, before string) string {
+// commentOf is the comment of a form that was filled with the one before. Browsers send the ends of lines in one way,
+// whatever they were.
+func commentOf(text, before string) string {
 	lines := func(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 	if lines(text) == lines(before) {
 		return before

@@ -2,7 +2,6 @@ package decision
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
@@ -26,8 +25,7 @@ func Store(ctx context.Context, v *page.Visit, shown, changed string) (before St
 		}
 		var answer struct{}
 		err = v.API.Send(ctx, http.MethodPatch, changed, tag, ChangeOf(v.Form, before.Decision), &answer)
-		var failure *api.Failure
-		if !errors.As(err, &failure) || failure.Status != http.StatusPreconditionFailed || try == tries {
+		if !api.Is(err, http.StatusPreconditionFailed) || try == tries {
 			return before, false, err
 		}
 	}

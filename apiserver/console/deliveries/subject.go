@@ -3,7 +3,6 @@ package deliveries
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -93,8 +92,7 @@ func readSubject(ctx context.Context, v *page.Visit, d client.WebhookDelivery) (
 	}
 	var found titled
 	_, err := v.API.Get(ctx, kind.api+url.PathEscape(d.SubjectId), nil, &found)
-	var failure *api.Failure
-	if errors.As(err, &failure) && failure.Status == http.StatusNotFound {
+	if api.Is(err, http.StatusNotFound) {
 		return s, nil
 	}
 	s.Title = cmp.Or(found.title(), s.Title)

@@ -143,19 +143,14 @@ func Asked(name, value string) (label, word string) {
 	return name, value
 }
 
-// check refuses an address that asks for what does not exist: a filter that is misspelt would show more than was asked
-// for, and one that is given twice less.
+// check refuses an address that asks for what does not exist.
 func check(given url.Values) error {
-	for name, values := range given {
-		switch {
-		case !isOfView(name) && !slices.Contains(parts, name):
-			return api.Failed(http.StatusBadRequest, fmt.Sprintf("There is no filter %q.", name))
-		case len(values) > 1:
-			return api.Failed(http.StatusBadRequest, fmt.Sprintf("%q is given more than once.", name))
-		}
+	known := func(name string) bool { return isOfView(name) || slices.Contains(parts, name) }
+	if err := page.Check(given, known); err != nil {
+		return err
 	}
-	known := func(f filter) bool { return f.Name == given.Get("group") }
-	if given.Get("group") != "" && !slices.ContainsFunc(groupings, known) {
+	grouping := func(f filter) bool { return f.Name == given.Get("group") }
+	if given.Get("group") != "" && !slices.ContainsFunc(groupings, grouping) {
 		return api.Failed(http.StatusBadRequest, fmt.Sprintf("Findings are not grouped by %q.", given.Get("group")))
 	}
 	return nil

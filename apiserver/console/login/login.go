@@ -3,7 +3,6 @@ package login
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strings"
 
@@ -38,8 +37,7 @@ func logIn(ctx context.Context, v *page.Visit) (page.Response, error) {
 		key = words[len(words)-1]
 	}
 	cookie, err := v.LogIn(ctx, key)
-	var failure *api.Failure
-	if errors.As(err, &failure) && failure.Status == http.StatusUnauthorized {
+	if api.Is(err, http.StatusUnauthorized) {
 		return page.Response{Status: http.StatusUnauthorized, Title: title, Body: form(next, "This key is not valid, or no longer: look whether all of it was pasted.")}, nil
 	}
 	if err != nil {

@@ -4,7 +4,6 @@ package operations
 import (
 	"context"
 	"embed"
-	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -66,8 +65,7 @@ func readUndone(ctx context.Context, v *page.Visit, all ...client.TriageOperatio
 		}
 		var before client.TriageOperation
 		_, err := v.API.Get(ctx, apiPath+"/"+url.PathEscape(o.Undo), nil, &before)
-		var failure *api.Failure
-		if errors.As(err, &failure) && failure.Status == http.StatusNotFound {
+		if api.Is(err, http.StatusNotFound) {
 			continue
 		}
 		if err != nil {

@@ -62,39 +62,34 @@ func weekBefore(of string) string {
 	return startOf(of).AddDate(0, 0, -daysOfWeek).Format(time.DateOnly)
 }
 
-// since is the day with which today is compared: a week ago, or the first of which anything is known.
-func (s shown) since() string {
-	if s.firstDay() > weekBefore(s.lastDay()) {
-		return long(s.firstDay())
-	}
-	return "last week"
-}
+// isYoung reports whether nothing is known of a week ago. Today is then compared with the first day.
+func (s shown) isYoung() bool { return s.firstDay() > weekBefore(s.lastDay()) }
 
-// course says whether more is open than on that day, or less.
-func (s shown) course() string {
-	then, weekAgo := s.Trends.Days[0], weekBefore(s.lastDay())
+// weekAgo is the day with which today is compared.
+func (s shown) weekAgo() client.TrendDay {
+	then := s.Trends.Days[0]
 	for _, d := range s.Trends.Days {
-		if d.Day <= weekAgo {
+		if d.Day <= weekBefore(s.lastDay()) {
 			then = d
 		}
 	}
-	change := s.Open.Total - then.Open.Total
-	switch {
-	case change > 0:
-		return "It got worse: " + ui.Thousands(change) + " more open than " + s.sinceThen()
-	case change < 0:
-		return "It got better: " + ui.Thousands(-change) + " fewer open than " + s.sinceThen()
-	default:
-		return "As many are open as " + s.sinceThen()
-	}
+	return then
 }
 
-// sinceThen is since at the end of a sentence.
-func (s shown) sinceThen() string {
-	if since := s.since(); since != "last week" {
-		return "on " + since + "."
+// course says whether more is open than a week ago, or less.
+func (s shown) course() string {
+	then := "a week ago."
+	if s.isYoung() {
+		then = "on " + long(s.firstDay()) + "."
 	}
-	return "a week ago."
+	switch change := s.Open.Total - s.weekAgo().Open.Total; {
+	case change > 0:
+		return "It got worse: " + ui.Thousands(change) + " more open than " + then
+	case change < 0:
+		return "It got better: " + ui.Thousands(-change) + " fewer open than " + then
+	default:
+		return "As many are open as " + then
+	}
 }
 
 // upToDate has the last day, if it is today, say what is open now: it was kept up to an hour ago.

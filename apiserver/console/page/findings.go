@@ -2,7 +2,6 @@ package page
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -35,8 +34,7 @@ func (v *Visit) Findings(ctx context.Context, ids []string) ([]client.FindingFul
 			return nil, ctx.Err()
 		}
 		_, err := v.API.Get(ctx, "/v2/findings/"+url.PathEscape(id), nil, &findings[i])
-		var failure *api.Failure
-		if errors.As(err, &failure) && failure.Status == http.StatusNotFound {
+		if api.Is(err, http.StatusNotFound) {
 			findings[i].Id, err = id, nil
 		}
 		if err != nil {

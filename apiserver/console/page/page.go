@@ -89,15 +89,24 @@ func Given(query url.Values, names ...string) url.Values {
 	return given
 }
 
-// View returns the parameters of these names that the address of a list has, and refuses others: nobody is to take all
-// for what a misspelt filter lets through.
+// View returns the parameters of these names that the address of a list has, and refuses others.
 func (v *Visit) View(names ...string) (url.Values, error) {
-	for name := range v.Query {
-		if name != "cursor" && !slices.Contains(names, name) {
-			return nil, api.Failed(http.StatusBadRequest, fmt.Sprintf("There is no filter %q.", name))
+	known := func(name string) bool { return name == "cursor" || slices.Contains(names, name) }
+	return Given(v.Query, names...), Check(v.Query, known)
+}
+
+// Check refuses an address that asks for what does not exist: a filter that is misspelt would show more than was asked
+// for, and one that is given twice less.
+func Check(query url.Values, known func(name string) bool) error {
+	for name, values := range query {
+		switch {
+		case !known(name):
+			return api.Failed(http.StatusBadRequest, fmt.Sprintf("There is no filter %q.", name))
+		case len(values) > 1:
+			return api.Failed(http.StatusBadRequest, fmt.Sprintf("%q is given more than once.", name))
 		}
 	}
-	return Given(v.Query, names...), nil
+	return nil
 }
 
 // Address returns the address of a page with the parameters of a view, but for those given in pairs of name and value:

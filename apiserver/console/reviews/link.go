@@ -2,7 +2,6 @@ package reviews
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -26,8 +25,7 @@ func readLink(ctx context.Context, v *page.Visit, r client.ReviewFull) (string, 
 	}
 	var repository client.Repository
 	_, err := v.API.Get(ctx, "/v2/repos/"+url.PathEscape(r.RepoId), nil, &repository)
-	var failure *api.Failure
-	if errors.As(err, &failure) && failure.Status == http.StatusNotFound {
+	if api.Is(err, http.StatusNotFound) {
 		return "", nil
 	}
 	return linkOf(repository.Url, repository.Provider, r.PrNumber), err
