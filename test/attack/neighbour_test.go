@@ -22,7 +22,7 @@ import (
 
 const (
 	// mostLate is how long a neighbour's request may take, and how long what it wrote may be unseen.
-	mostLate = 5 * time.Second
+	mostLate = 15 * time.Second
 	// neighbourRounds is how often it reads and writes at least.
 	neighbourRounds = 10
 )

@@ -128,7 +128,7 @@ func statusOf(t *testing.T, object *unstructured.Unstructured) status {
 
 func checkReady(t *testing.T, object *unstructured.Unstructured) {
 	t.Helper()
-	arguments := []string{"wait", "--for=condition=Ready", "--timeout=60s", resource(t, object.GetKind()) + "." + v1alpha1.GroupName + "/" + object.GetName()}
+	arguments := []string{"wait", "--for=condition=Ready", "--timeout=120s", resource(t, object.GetKind()) + "." + v1alpha1.GroupName + "/" + object.GetName()}
 	if object.GetNamespace() != "" {
 		arguments = append(arguments, "--namespace="+object.GetNamespace())
 	}

@@ -77,7 +77,7 @@ func text(value any) string {
 func TestGrounds_TheEndOpensTheFindingAgain(t *testing.T) {
 	o := newOrganization(t)
 	o.finding(builder.Finding("f-1"))
-	end := time.Now().Add(3 * time.Second).UTC().Truncate(time.Second)
+	end := time.Now().Add(8 * time.Second).UTC().Truncate(time.Second)
 	muted := o.patch("/v2/findings/f-1", fmt.Sprintf(`{"user_status":"muted","reason":"used-in-tests","expires_at":%q}`, end.Format(time.RFC3339))).wants(200, "muted").object()
 	if muted["user_status"] != "muted" || muted["status"] != "open_muted" {
 		t.Errorf("muted: %v, %v", muted["user_status"], muted["status"])

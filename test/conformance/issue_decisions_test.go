@@ -212,7 +212,7 @@ func TestIssueDecisions_AreMadeOnTheStateThatWasRead(t *testing.T) {
 func TestIssueDecisions_EndByThemselves(t *testing.T) {
 	o := newOrganization(t)
 	o.reviewed()
-	end := time.Now().Add(3 * time.Second).UTC().Truncate(time.Second).Format(time.RFC3339)
+	end := time.Now().Add(8 * time.Second).UTC().Truncate(time.Second).Format(time.RFC3339)
 	o.patch(issuePath, fmt.Sprintf(`{"user_status":"muted","reason":"used-in-tests","expires_at":%q}`, end)).wants(200, "muted")
 	var ended record
 	harness.Eventually(t, func(g Gomega) {

@@ -22,11 +22,11 @@ func (o *organization) total(query url.Values) float64 {
 
 // The row that the controllers write agrees with what REST counts on the day, of all projects and of some.
 func TestTrends_AgreeWithTheCountsOnTheDayTheyAreTaken(t *testing.T) {
-	o := newOrganization(t)
+	o := emptyOrganization(t, plenty)
 	owned := func(name, owner string) *v1alpha1.Project {
 		return builder.Project(name).In(o.namespace).Mutate(func(p *v1alpha1.Project) { p.Spec.Owner = owner }).Build()
 	}
-	o.create(owned("a", "team-a"), owned("b", "team-b"),
+	o.create(
 		builder.Finding("f-first").In(o.namespace).Project("repo", "a").DetectedAt(time.Now().AddDate(0, 0, -9)).Build(),
 		builder.Finding("f-now").In(o.namespace).Severity(v1alpha1.LevelHigh).DetectedAt(time.Now()).Build(),
 		builder.Finding("f-worst").In(o.namespace).Project("repo", "b").Severity(v1alpha1.LevelHigh).
@@ -36,10 +36,14 @@ func TestTrends_AgreeWithTheCountsOnTheDayTheyAreTaken(t *testing.T) {
 		builder.Finding("f-gone").In(o.namespace).Closed(time.Now(), "s-1").Build(),
 	)
 	o.settled(6)
+	// A row stays for an hour: the projects come last, so that each is counted with all of its findings.
+	o.create(builder.Repository("repo").In(o.namespace).URL("https://github.com/acme/repo").Build(),
+		builder.Project("proj").In(o.namespace).Build(), owned("a", "team-a"), owned("b", "team-b"))
 	var got record
 	harness.Eventually(t, func(g Gomega) {
 		got = o.get("/v2/trends?group=project_id").wants(200, "the trends").object()
 		g.Expect(got.list("groups")).To(HaveLen(3), "each project has a row")
+		g.Expect(o.total(url.Values{"owner": {"team-a"}})).To(Equal(1.0), "findings are counted for a project that came later")
 	})
 	wantsShape(t, "trends", got, trendsShape)
 	wantsShapes(t, "days", got.list("days"), trendDayShape)

@@ -292,7 +292,7 @@ func TestWhoWasFasterIsShownAndNothingChanged(t *testing.T) {
 	slow := loggedIn(t, o.key("eve"))
 	slow.goes("/console/findings/f-0000")
 	faster.presses("j", "c")
-	faster.reads("#f-0000 .state", "confirmed")
+	faster.reads("#f-0000 .state", "confirmed", "apikey/bob")
 	p.presses("j", "o")
 	p.reads("#messages", "apikey/bob was faster")
 	p.reads("#f-0000 .state", "confirmed", "apikey/bob")

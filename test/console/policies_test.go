@@ -198,8 +198,14 @@ func TestARuleMatchesWhatTheListShows(t *testing.T) {
 		id := strings.TrimPrefix(made.Header.Get("Location"), "/console/policies/")
 		var list struct{ Total int }
 		get(t, key, "/v2/findings?"+filters.Encode(), &list)
-		var policy struct{ Matched int }
-		get(t, key, "/v2/triage-policies/"+id, &policy)
+		var policy struct {
+			Matched  int
+			Observed bool
+		}
+		harness.Eventually(t, func(g Gomega) {
+			get(t, key, "/v2/triage-policies/"+id, &policy)
+			g.Expect(policy.Observed).To(BeTrue())
+		})
 		if list.Total != policy.Matched {
 			t.Errorf("%v: the list has %d, the policy matches %d: %s", filters, list.Total, policy.Matched, drafted[1])
 		}

@@ -143,7 +143,7 @@ func (o *organization) ask(t *testing.T, method, path, body string) int {
 
 // mostLate is how long what was written may be unseen. A watch that ends at an object that it cannot decode is
 // begun again by a list, which is later.
-const mostLate = 10 * time.Second
+const mostLate = 20 * time.Second
 
 // goesOn makes, shows and changes a finding, and waits for the controllers; each takes no longer than mostLate.
 func (o *organization) goesOn(t *testing.T, name string) {
